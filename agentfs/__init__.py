@@ -23,6 +23,7 @@ from agentfs.policy import Policy, Protect
 if TYPE_CHECKING:
     from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
+    from agentfs.fs.mounts import Mount
     from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
@@ -47,6 +48,7 @@ __all__ = [
     "Event",
     "Limits",
     "LineChange",
+    "Mount",
     "OperationalError",
     "PathError",
     "PermissionRequest",
@@ -69,6 +71,7 @@ _LAZY = {
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
+    "Mount": "fs.mounts",
     "PolicyFile": "policy_file",
     "ToolResult": "results",
     "ToolSpec": "tools.spec",

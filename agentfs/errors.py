@@ -291,9 +291,10 @@ class FileIOError(OperationalError, OSError, code="io", number=errno.EIO):
     As with Python's OSError, one with the errno of a denied access is made as its subclass `DeniedError`.
     """
 
-    def __new__(cls, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> "FileIOError":
+    def __new__(cls, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> "FileIOError":  # noqa: PYI034 - or its subclass
+        """Make a `DeniedError` if the system denied the access."""
         del hint
-        denied = cls is FileIOError and (details or {}).get("errno") in {errno.EACCES, errno.EPERM}
+        denied = cls is FileIOError and (details or {}).get("errno") in (errno.EACCES, errno.EPERM)
         return super().__new__(DeniedError if denied else cls, message)
 
 

@@ -73,7 +73,8 @@ class Limits:
         """Return limits that cut nothing, for programs that bring their own. Never give them to a model.
 
         Returns:
-            Limits that no call reaches in practice. Only the 200 MiB of `file_bytes` remain, because a file that is edited is in memory.
+            Limits that no call reaches in practice. Only the 200 MiB of `file_bytes` remain, because a file
+            that is edited is in memory.
         """
         most: dict[str, Any] = {field.name: _CAPS.get(field.name, LARGEST) for field in fields(cls)}
         most |= dict.fromkeys(_SECONDS, _DECADES)

@@ -3,12 +3,13 @@
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, cast
 
-from agentfs.enforcement.guard import check_policy
+from agentfs.enforcement.guard import check_mounts, check_policy
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
+from agentfs.fs.mounts import Mount
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.limits import Limits
@@ -19,9 +20,12 @@ from agentfs.workspace import Workspace
 # Settings that only a program can make are left out.
 _POLICY = [each.name for each in fields(Policy) if each.name not in ("on_ask", "protect")]
 _LIMITS = [each.name for each in fields(Limits) if each.name != "count_tokens"]
+_MOUNT = [each.name for each in fields(Mount)]
 _PROTECT = [each.name for each in fields(Protect)]
 _KEYS = [
-    *dict.fromkeys(["deny", "ask", "allow", "protect", "limits", "roots", "dialect", "prefix", *_POLICY])
+    *dict.fromkeys(
+        ["deny", "ask", "allow", "protect", "limits", "roots", "mounts", "dialect", "prefix", *_POLICY]
+    )
 ]
 
 
@@ -36,6 +40,7 @@ class PolicyFile:
         root: The directory under `roots`, absolute; None if the file names none.
         dialect: The dialect of the tools; None if the file names none.
         prefix: The prefix of the tools' names; None if the file has none.
+        mounts: The mounts by path. A relative source starts at the file's directory.
     """
 
     path: str
@@ -44,6 +49,7 @@ class PolicyFile:
     root: str | None = None
     dialect: str | None = None
     prefix: str | None = None
+    mounts: Mapping[str, Mount] = field(default_factory=dict[str, Mount])
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, limits: Limits | None = None) -> Self:
@@ -63,15 +69,15 @@ class PolicyFile:
         name = os.fspath(path)
         table = _Table(name, "", _load(name))
         table.check_names(_KEYS)
-        protected = table.below("protect", _PROTECT).settings(_PROTECT, Protect)
-        protect = {key: (*getattr(Protect, key.upper()), *added) for key, added in protected.items()}
+        protect = _protect(table)
         return cls(
             path=name,
-            policy=Policy(protect=Protect(**protect), **table.settings(_POLICY, _checked_policy)),
+            policy=Policy(protect=protect, **table.settings(_POLICY, _checked_policy)),
             limits=replace(limits or Limits(), **table.below("limits", _LIMITS).settings(_LIMITS, Limits)),
             root=_root(table),
             dialect=table.text("dialect"),
             prefix=table.text("prefix"),
+            mounts=_mounts(table),
         )
 
     def check_outside(self, root: str | os.PathLike[str]) -> None:
@@ -85,6 +91,11 @@ class PolicyFile:
                 `Policy.protect` covers it (`refused`).
             FileIOError: The file cannot be read any more (`io`).
         """
+        writable = [each.source for each in self.mounts.values() if not each.read_only]
+        for place in (root, *writable):
+            self._check_outside(place)
+
+    def _check_outside(self, root: str | os.PathLike[str]) -> None:
         protect = self.policy.protect
         covers = [name_matcher(tuple(protect.read), backups=True).covers]
         covers.append(name_matcher(tuple(protect.write)).covers)
@@ -120,15 +131,18 @@ class _Table:
                     key, f"is not a setting.{did_you_mean}", f"The settings are {', '.join(known)}."
                 )
 
-    def below(self, key: str, known: Sequence[str]) -> "_Table":
-        """Return the table of a key."""
+    def below(self, key: str, known: Sequence[str] | None) -> "_Table":
+        """Return the table of a key; None allows any name in it."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
             raise self.error(
-                key, f"must be a table, not {values!r}.", f"Its settings are {', '.join(known)}."
+                key,
+                f"must be a table, not {values!r}.",
+                f"Its settings are {', '.join(known)}." if known else "",
             )
         table = _Table(self.file, key, cast("dict[str, Any]", values))
-        table.check_names(known)
+        if known is not None:
+            table.check_names(known)
         return table
 
     def settings(self, keys: Iterable[str], make: Callable[..., object]) -> dict[str, Any]:
@@ -159,6 +173,33 @@ def _load(path: str) -> dict[str, Any]:
 
 def _checked_policy(**settings: Any) -> None:
     check_policy(Policy(**settings), Workspace)
+
+
+def _protect(table: _Table) -> Protect:
+    """Return the protected names of a table, in addition to the default ones."""
+    protected = table.below("protect", _PROTECT).settings(_PROTECT, Protect)
+    return Protect(**{key: (*getattr(Protect, key.upper()), *added) for key, added in protected.items()})
+
+
+def _mounts(table: _Table) -> dict[str, Mount]:
+    """Return the mounts under `mounts`: for each path a source, or a table with a source and settings."""
+    given = table.below("mounts", None)
+    above = os.path.dirname(os.path.realpath(table.file))
+    found: dict[str, Mount] = {}
+    for path, value in given.values.items():
+        one = _Table(table.file, f"mounts.{path}", value if isinstance(value, dict) else {"source": value})
+        one.check_names(_MOUNT)
+        source = one.text("source")
+        if source is None:
+            raise one.error("source", "is missing.", "Name the directory or file to mount.")
+        settings = one.settings([key for key in _MOUNT if key not in ("source", "protect")], _checked_mount)
+        protect = _protect(one) if "protect" in one.values else None
+        found[path] = Mount(os.path.join(above, source), protect=protect, **settings)
+    return found
+
+
+def _checked_mount(**settings: Any) -> None:
+    check_mounts({"": Mount("", **settings)}, Workspace)
 
 
 def _root(table: _Table) -> str | None:

@@ -125,6 +125,7 @@ class Entry:
         ext: The extension without its dot, in lower case, or "".
         target: The target written in a link; None for a link out of the root and for other entries.
         protected: True if the contents are protected from reading.
+        mount: "read-only" or "read-write" for a mount; None for other entries.
     """
 
     path: str
@@ -136,6 +137,7 @@ class Entry:
     ext: str = ""
     target: str | None = None
     protected: bool = False
+    mount: Literal["read-only", "read-write"] | None = None
 
 
 @frozen
@@ -742,6 +744,63 @@ class GrepResult(Result):
     def summary(self) -> str:
         """One line for a person."""
         return f"{plural(self.total_matches, 'match', 'matches')} in {plural(self.total_files, 'file')}"
+
+
+@frozen
+class PullResult(Result):
+    """The result of `StoredTree.pull`, with sorted paths.
+
+    Attributes:
+        pulled: Paths that now have what the store has.
+        deleted: Paths that were deleted in the store, and now here.
+        merged: Paths that now have the changes of both.
+        conflicts: Paths that stay as they are here, because both have changed the same lines. The text of the
+            store is at the same path below `.agentfs/conflicts/`.
+        left_out: Paths of the store that were not pulled, by reason.
+    """
+
+    pulled: tuple[str, ...]
+    deleted: tuple[str, ...]
+    merged: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    left_out: dict[str, tuple[str, ...]]
+
+
+@frozen
+class PushResult(Result):
+    """The result of `StoredTree.push`, with sorted paths.
+
+    Attributes:
+        pushed: Paths whose present state is now in the store.
+        deleted: Paths that were deleted in the store.
+        merged: Paths that now have, here too, what others have pushed meanwhile.
+        conflicts: Paths that were not pushed, because others have changed the same lines. The text of the
+            store is at the same path below `.agentfs/conflicts/`.
+        left_out: Paths that were not pushed for another reason, by reason.
+    """
+
+    pushed: tuple[str, ...]
+    deleted: tuple[str, ...]
+    merged: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    left_out: dict[str, tuple[str, ...]]
+
+
+@frozen
+class StoreStatus(Result):
+    """The result of `StoredTree.status`, with sorted paths.
+
+    Attributes:
+        to_pull: Paths that have changed in the store since the last pull or push.
+        to_push: Paths that have changed here.
+        conflicts: Paths whose last pull or push was a conflict.
+        left_out: Paths that are neither pulled nor pushed, by reason.
+    """
+
+    to_pull: tuple[str, ...]
+    to_push: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    left_out: dict[str, tuple[str, ...]]
 
 
 @frozen

@@ -16,6 +16,7 @@ from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
 from agentfs.enforcement.guard import (
     ask_about_transaction,
+    check_mounts,
     check_policy,
     guard_methods,
     host_of,
@@ -25,6 +26,7 @@ from agentfs.enforcement.guard import (
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.fs.hidden_files import HiddenFiles
+from agentfs.fs.mounts import Mount
 from agentfs.history.storage.opening import open_history
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
@@ -131,8 +133,9 @@ class Workspace:
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | None,
         *,
+        mounts: Mapping[str, Mount] | None = None,
         policy: Policy | None = None,
         limits: Limits | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -142,7 +145,8 @@ class Workspace:
         """Open a directory tree.
 
         Args:
-            root: The directory; it must exist.
+            root: The directory; it must exist. With None, the workspace has only its mounts.
+            mounts: Other directories and files, by the path below the root where each appears.
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
@@ -153,16 +157,18 @@ class Workspace:
                 `Workspace.watch` reports what is kept.
 
         Raises:
-            AgentFSError: `not_found` or `not_a_directory` for the root; `unsupported` on Windows. For the
+            AgentFSError: `not_found` or `not_a_directory` for the root or a mount; `invalid_argument` for a
+                mount that hides a file or lies in another; `unsupported` on Windows. For the
                 state directory: `invalid_argument` if it is not outside the tree, or belongs to another
                 tree or program; `busy`; `io` if it is damaged.
         """
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
-        self._root = Root(root, self.policy)
+        self._root = Root(root, self.policy, mounts)
         try:
             self.policy = self._root.policy = check_policy(self.policy, type(self), self._root)
+            check_mounts(mounts or {}, type(self))
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
@@ -184,6 +190,16 @@ class Workspace:
     def root(self) -> str:
         """The absolute path of the root, without links."""
         return self._root.path
+
+    @property
+    def mounts(self) -> Mapping[str, Mount]:
+        """The mounts, by the path where each appears."""
+        return self._root.mounts
+
+    @property
+    def has_only_mounts(self) -> bool:
+        """True for a workspace without a root, where only files in mounts can be changed."""
+        return self._root.has_only_mounts
 
     @property
     def workdir(self) -> str:

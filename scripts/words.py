@@ -23,7 +23,7 @@ class Words(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All words."""
+        """Return all words."""
         return self.prose + self.tables
 
 
@@ -56,6 +56,7 @@ def added(pages: Iterator[Path] | list[Path]) -> Words:
 
 
 def main() -> None:
+    """Print a table."""
     print(f"{'':12}{'prose':>8}{'tables':>8}{'total':>8}")
     for name, words in parts():
         print(f"{name:12}{words.prose:8,}{words.tables:8,}{words.total:8,}")

@@ -62,10 +62,13 @@ def part_or_all(every: int) -> pytest.MarkDecorator:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mounted", action="store_true", help="run the tests with directories as mounts")
     parser.addoption("--connect", action="store_true", help="run the tests over `connect` to a pipe")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--mounted"):
+        runpy.run_path(str(Path(__file__).parent / "mounts" / "as_mounts.py"))["mount_all"]()
     if config.getoption("--connect"):
         over_pipe = runpy.run_path(str(Path(__file__).parent / "remote" / "over_pipe.py"))
         over_pipe["connect_all"]()

@@ -16,7 +16,7 @@ from agentfs.remote import protocol
 LEAVES = [
     each
     for each in vars(errors).values()
-    if isinstance(each, type) and issubclass(each, AgentFSError) and "code" in vars(each) and each.code
+    if isinstance(each, type) and issubclass(each, AgentFSError) and vars(each).get("code")
 ]
 SYSTEM_LEAVES = [each for each in LEAVES if issubclass(each, OSError)]
 

@@ -34,7 +34,7 @@ LAYERS = [
     {"enforcement"},
     {"workspace"},
     {"async_workspace", "policy_file", "otel"},
-    {"remote"},
+    {"remote", "store"},
     {"dialects"},
     {"mcp"},
     {"frameworks"},

@@ -257,6 +257,6 @@ def test_the_server_refuses_a_policy_file_in_its_workspace(file, root):
     assert run_command("mcp", "--root", str(root), "--policy", str(file("")), cwd=root).returncode == 0
 
 
-def test_a_second_root_is_an_error(root, capsys):
+def test_a_second_root_of_the_same_name_is_an_error(root, capsys):
     assert main(["mcp", "--root", str(root), "--root", str(root)]) == 2
-    assert "several roots are not supported" in capsys.readouterr().err
+    assert "two roots have the name" in capsys.readouterr().err

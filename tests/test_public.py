@@ -15,7 +15,7 @@ from agentfs.errors import FileIOError
 
 NAMES = """
 AccessError AgentFSError Allow ArgumentError AsyncWorkspace CallContext ContentError Deny Edit EditError Event
-LineChange Limits OperationalError PathError PermissionRequest Policy PolicyFile Protect ToolResult
+LineChange Limits Mount OperationalError PathError PermissionRequest Policy PolicyFile Protect ToolResult
 ToolSpec Toolset Workspace connect tool
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
@@ -84,7 +84,7 @@ SIGNATURES = {
 
 
 def leaves(cls: type[AgentFSError]) -> list[type[AgentFSError]]:
-    own = [cls] if "code" in vars(cls) and cls.code else []
+    own = [cls] if vars(cls).get("code") else []
     return [*own, *(leaf for child in cls.__subclasses__() for leaf in leaves(child))]
 
 

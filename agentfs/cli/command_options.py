@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentfs.errors import InvalidArgumentError
+from agentfs.fs.mounts import Mount
+
 
 @dataclass
 class CommandOptions:
@@ -12,7 +15,8 @@ class CommandOptions:
     Attributes:
         given: The arguments of a tool.
         root: The directory to work in (default: AGENTFS_ROOT, or the one that the state directory or the
-            policy file names, or the current one).
+            policy file names, or the current one). Several appear side by side, each under its name.
+        mount: A directory or file to show at a path, as PATH=SOURCE or PATH=SOURCE:ro; may be repeated.
         state: A directory that keeps the journal and the read history (default: AGENTFS_STATE, if set).
         connect: A command prefix that reaches the host of the root, such as 'ssh host'.
         dialect: Offer the tools of this dialect.
@@ -55,6 +59,7 @@ class CommandOptions:
 
     given: Mapping[str, Any] = field(default_factory=dict[str, Any])
     root: str | None = None
+    mount: Sequence[str] = ()
     state: str | None = None
     connect: str | None = None
     dialect: str | None = None
@@ -93,3 +98,23 @@ class CommandOptions:
     token_env: str | None = None
     session: str | None = None
     any_policy: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """The root; None for a workspace that has only mounts."""
+        return None if self.root == "" else self.root or "."
+
+    @property
+    def mounts(self) -> dict[str, Mount]:
+        """The mounts by path; raises `invalid_argument` for a malformed one."""
+        found: dict[str, Mount] = {}
+        for text in self.mount:
+            path, _, source = text.partition("=")
+            if not path or not source or path in found:
+                problem = "appears twice" if path in found else "is not PATH=SOURCE"
+                raise InvalidArgumentError(
+                    f"The mount {text!r} {problem}.", hint="Write for example --mount deps=/path:ro."
+                )
+            read_only = source.endswith(":ro")
+            found[path] = Mount(source.removesuffix(":ro"), read_only=read_only)
+        return found

@@ -47,24 +47,24 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
     "call": (
         run_call,
         "run one tool with the arguments a model would send",
-        "NAME ARGUMENTS json color dialect root state connect",
+        "NAME ARGUMENTS json color dialect root mount state connect",
     ),
     "schemas": (show_schemas, "print the tools' schemas as JSON", "format strict dialect root"),
     "mcp": (
         serve_mcp,
         "serve the tools over MCP",
-        """root read_only tools prefix structured watch_bytes no_watch policy deny ask allow protect
+        """root mount read_only tools prefix structured watch_bytes no_watch policy deny ask allow protect
         http http_name token_file token_env dialect state connect""",
     ),
     "serve": (
         serve_stdio,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
-        "root state session read_only any_policy",
+        "root mount state session read_only any_policy",
     ),
     "run": (
         run_command,
         "run a command, staged on an overlay: agentfs run -- make test",
-        "WORDS mode preview timeout root state",
+        "WORDS mode preview timeout root mount state",
     ),
     "log": (show_log, "list the steps, the latest first", "limit json state root"),
     "diff": (show_diff, "print all changes as one patch for git apply", "since paths json color state root"),
@@ -133,16 +133,32 @@ def parse_command_line(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
     if name != "serve":  # what it serves is for its command line to say
         for option, variable in _VARIABLES.items():
             found.setdefault(option, os.environ.get(variable) or None)
+    if isinstance(found.get("root"), list):
+        found["root"], mounts = _roots(command, found["root"])
+        found["mount"] = [*mounts, *found.get("mount", ())]
     needed = _NEEDS.get(name)
     if needed is not None and found.get(needed) is None:
         command.error(f"the option --{needed} is required.")
     if needed is None and name != "mcp":  # for the others the state directory or the policy file may say it
-        found["root"] = found["root"] or "."
+        found["root"] = "." if found["root"] is None else found["root"]
     run, tool = found.pop("run"), cast("Tool | None", found.pop("tool", None))
     if tool is not None:
         names = [each.name for each in tool.parameters if each.name in found]
         found["given"] = {name: found.pop(name) for name in names}
     return run, CommandOptions(**found)
+
+
+def _roots(command: "_Parser", roots: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the only root, or "" and a mount for each of several, under its name."""
+    if len(roots) == 1:
+        return roots[0], []
+    mounts: dict[str, str] = {}
+    for root in roots:
+        name = os.path.basename(os.path.abspath(root))
+        if name in mounts:
+            command.error(f"two roots have the name {name!r}; use --mount NAME=PATH")
+        mounts[name] = root
+    return "", [f"{name}={root}" for name, root in mounts.items()]
 
 
 def _unknown(command: "_Parser", unknown: Sequence[str]) -> str:
@@ -221,7 +237,7 @@ def _add_tool(commands: Any, tool: Tool) -> None:
         command.add_argument("--pattern", action="append", dest="regexp", help=text)
     _add_options(command, tool.name, _OWN.get(tool.name, ""))
     _add_options(group, tool.name, "null json color" if tool.name in PATH_COMMANDS else "json color")
-    _add_options(group, tool.name, "root state")
+    _add_options(group, tool.name, "root mount state")
 
 
 @cache
@@ -258,7 +274,7 @@ def _add_parameter(command: Any, name: str, parameter: Parameter, *, positional:
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
     if parameter.name == "root":
-        settings["action"] = _Once
+        settings["action"] = "append"
     pairs = (each.split("=") for each in _SHORT.get(name, "").split())
     short = [f"-{letter}" for letter, long in pairs if long == parameter.name]
     command.add_argument(*short, option_name(parameter.name), help=text, dest=parameter.name, **settings)
@@ -293,17 +309,6 @@ class _OneOrMore(argparse.Action):
 
     def __call__(self, _: object, namespace: argparse.Namespace, values: Any, *__: object) -> None:
         setattr(namespace, self.dest, values[0] if len(values) == 1 else values)
-
-
-class _Once(argparse.Action):
-    """An option that may be given once."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: object
-    ) -> None:
-        if hasattr(namespace, self.dest):
-            parser.error("several roots are not supported: start one server for each --root")
-        setattr(namespace, self.dest, values)
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:

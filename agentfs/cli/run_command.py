@@ -22,7 +22,9 @@ def run_command(options: CommandOptions) -> int:
         if not words:
             raise InvalidArgumentError("There is no command.", hint="Write it after `--`: run -- make test.")
         command = words[0] if len(words) == 1 else shlex.join(words)
-        with Workspace(options.root or ".", policy=policy, limits=limits, state=options.state) as workspace:
+        with Workspace(
+            options.place, mounts=options.mounts, policy=policy, limits=limits, state=options.state
+        ) as workspace:
             result = workspace.run(command, options.timeout, preview=options.preview)
     except AgentFSError as error:
         print_error(f"agentfs: {error}")

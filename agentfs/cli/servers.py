@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import agentfs
@@ -30,7 +31,9 @@ def serve_mcp(options: CommandOptions) -> int:
         return FAILED
     settings = _policy_of(options, LIMITS)
     address = None
-    token = _token(options, settings.root or ".")
+    mounts = {**settings.mounts, **options.mounts}
+    root = None if settings.root == "" else settings.root or "."
+    token = _token(options, [root or ".", *(mount.source for mount in mounts.values())])
     if options.http is not None:
         address = HttpAddress(options.http, token=token, names=options.http_name)
     elif token is not None or options.http_name:
@@ -39,7 +42,8 @@ def serve_mcp(options: CommandOptions) -> int:
     if options.watch_bytes is not None:
         limits = replace(limits, watch_bytes=options.watch_bytes)
     server = WorkspaceServer(
-        settings.root or ".",
+        root,
+        mounts=mounts,
         names=[name.strip() for name in options.tools.split(",")] if options.tools else None,
         prefix=settings.prefix or "",
         dialect=settings.dialect or "agentfs",
@@ -71,9 +75,10 @@ def _policy_of(options: CommandOptions, limits: Limits) -> agentfs.PolicyFile:
         protect=replace(policy.protect, read=[*policy.protect.read, *options.protect]),
         read_only=options.read_only or policy.read_only,
     )
-    root = options.root or settings.root or "."
+    root = options.root if options.root is not None else settings.root or "."
     if options.policy is not None and options.connect is None:
-        settings.check_outside(root)
+        for place in [root or ".", *(each.source for each in options.mounts.values() if not each.read_only)]:
+            settings.check_outside(place)
     return replace(
         settings,
         policy=policy,
@@ -83,7 +88,7 @@ def _policy_of(options: CommandOptions, limits: Limits) -> agentfs.PolicyFile:
     )
 
 
-def _token(options: CommandOptions, root: str) -> str | None:
+def _token(options: CommandOptions, places: Sequence[str | os.PathLike[str]]) -> str | None:
     """Return the bearer token, or None if there is no option for one."""
     if options.token_env is not None and options.token_file is not None:
         raise InvalidArgumentError("--token-file and --token-env exclude each other.")
@@ -93,7 +98,7 @@ def _token(options: CommandOptions, root: str) -> str | None:
         return token
     if options.token_file is None:
         return None
-    if places_inside(root, options.token_file):
+    if any(places_inside(place, options.token_file) for place in places):
         raise RefusedError("The token file is in the workspace, so a model could read it.", hint="Move it.")
     try:
         return read_settings(options.token_file).decode().strip()
@@ -107,6 +112,11 @@ def serve_stdio(options: CommandOptions) -> int:
         raise InvalidArgumentError("Standard input is closed.")
     return remote.server.serve(
         remote.server.Options(
-            options.root or ".", options.state, options.session, options.read_only, options.any_policy
+            options.root or ".",
+            options.state,
+            options.session,
+            options.read_only,
+            options.any_policy,
+            options.mounts,
         )
     )

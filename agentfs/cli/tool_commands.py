@@ -124,11 +124,12 @@ def _open(options: CommandOptions, limits: Limits | None = None) -> Workspace:
     with progress() as report:
         if command is not None:
             report(f"connecting (the first time the package is sent): {command}")
-            workspace = agentfs.connect(words_of(command), root or ".", state=state)
+            workspace = agentfs.connect(words_of(command), root or ".", mounts=options.mounts, state=state)
         else:
             if root is None and state is not None:
                 root = history.storage.state.root_of(state)
-            workspace = Workspace(root or ".", state=state, limits=limits)
+            place = options.place if root is None or root == options.root else root
+            workspace = Workspace(place, mounts=options.mounts, state=state, limits=limits)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
     return workspace

@@ -91,6 +91,11 @@ class Command:
         self._stop.set()
         return self.wait()
 
+    def written(self) -> bytes:
+        """Return what the command has written so far; of much output, the beginning and the end."""
+        head, _, tail = self._captured.joined()
+        return head + tail
+
     def output(self, offset: int = 0) -> CommandOutput:
         """Return what the command has written from an offset on.
 

@@ -26,7 +26,7 @@ from agentfs.fs.hidden_files import HiddenFiles
 from agentfs.fs.lock import lock_directories
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
-from agentfs.fs.stage import Stage, stage_places
+from agentfs.fs.stage import Overlay, Stage, stage_places
 from agentfs.fs.system import contents, listening_sockets, present
 from agentfs.history import Journal
 from agentfs.history.operations import begin_recording, end_recording
@@ -179,7 +179,8 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
     with Stage(sandbox.place, root.path) as stage:
         outside = _hidden_outside(around)
         arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
-        arguments += [*_arguments_inside(stage, root, hidden), "--chdir", cwd]
+        mounted, overlays = _mounts_inside(stage, root)
+        arguments += [*mounted, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
         process = StagedProcess([sandbox.program, *arguments], request, captured)
         try:
             process.limit(size)
@@ -206,6 +207,8 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
         else:
             try:
                 effects = Upper(stage.overlay.upper, root, size).effects()
+                for top, overlay in overlays.items():
+                    effects.add(Upper(overlay.upper, root, size, top).effects())
                 given = effects, base, around.target, label, hidden
                 changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
             except AgentFSError as error:
@@ -224,6 +227,23 @@ def _hidden_outside(around: Surroundings) -> list[str]:
     return [each for each in (*found, *around.private, *own) if not f"{each}/".startswith(f"{root}/")]
 
 
+def _mounts_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
+    """Return the arguments that show the mounts at their paths, and the overlays of those that may change.
+
+    A mounted file is shown read-only, because no overlay holds a single file.
+    """
+    found: list[str] = []
+    overlays: dict[str, Overlay] = {}
+    for path, mount in root.mounts.items():
+        source, shown = root.path_on_disk(path), os.path.join(root.path, path)
+        if mount.read_only or not os.path.isdir(source):
+            found += ["--ro-bind", source, shown]
+        else:
+            overlay = overlays[path] = stage.add_overlay(source)
+            found += ["--overlay-src", source, "--overlay", overlay.upper, overlay.work, shown]
+    return found, overlays
+
+
 def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
     """Return the arguments that hide files of the tree, and protect what is mounted in it."""
     found: list[str] = []
@@ -232,7 +252,9 @@ def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
             found += ["--ro-bind", mount.point, mount.point]
     for path in sorted(hidden):
         full = os.path.join(root.path, path)
-        shown = stage.add_file(shown_settings(contents(full))) if has_settings(path) else ""
+        shown = (
+            stage.add_file(shown_settings(contents(root.path_on_disk(path)))) if has_settings(path) else ""
+        )
         found += stage.as_empty(full, shown)
     return found
 

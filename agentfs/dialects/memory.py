@@ -10,8 +10,7 @@ from functools import partial
 from posixpath import dirname, normpath
 from typing import Any, Literal
 
-from agentfs import AgentFSError, Limits, ToolResult, Workspace, errors
-from agentfs.dialects.text_editor import no_replacement, numbered_lines, read_range, required, view_for
+from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     NextCall,
@@ -19,10 +18,26 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     explain_ambiguous,
     explain_no_match,
+    no_replacement,
+    numbered_lines,
     occurrences,
     one_line,
     plural,
+    read_range,
+    required,
+    view_for,
     visible,
+)
+from agentfs.errors import (
+    AlreadyExistsError,
+    AmbiguousError,
+    InvalidArgumentError,
+    NoMatchError,
+    NotAFileError,
+    NotDirectoryError,
+    NotFoundError,
+    OutsideWorkspaceError,
+    TooLargeError,
 )
 from agentfs.results import (
     DeleteResult,
@@ -85,7 +100,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         if command == "create":
             written = inside.write(place, required("file_text", file_text, command), overwrite=False)
             if not written.created:  # it has this text already
-                raise errors.AlreadyExistsError("", details={"path": place})
+                raise AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
             return _str_replace(inside, place, required("old_str", old_str, command), new_str or "")
@@ -112,11 +127,9 @@ def _below(path: str, command: str = "") -> str:
     place = path.removeprefix("/").rstrip("/")
     if place.partition("/")[0] != _DIRECTORY:
         message = f"Path must start with {TOP}, got: {one_line(path)}"
-        raise errors.OutsideWorkspaceError(message, details={"path": path})
+        raise OutsideWorkspaceError(message, details={"path": path})
     if place == _DIRECTORY and command in {"delete", "rename"}:
-        raise errors.InvalidArgumentError(
-            f"Cannot {command} the {TOP} directory itself", details={"path": path}
-        )
+        raise InvalidArgumentError(f"Cannot {command} the {TOP} directory itself", details={"path": path})
     return place
 
 
@@ -128,13 +141,13 @@ def _view(inside: Workspace, place: str, view_range: list[int] | None) -> Result
             return inside.ls(
                 place, 0, _MOST_LISTED, hidden=False, include_ignored=True, ignore="node_modules"
             )
-    except errors.NotFoundError:
+    except NotFoundError:
         if place != _DIRECTORY:
             raise
         return ToolResult(True, _listed(TOP, ListResult([], 0, Skipped())), "0 entries")
     if read.total_lines > _MOST_LINES:
         message = f"File /{one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
-        raise errors.TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
+        raise TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
     return read
 
 
@@ -143,7 +156,7 @@ def _str_replace(inside: Workspace, place: str, old: str, new: str) -> EditResul
 
     def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
         if not old:
-            raise errors.InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
+            raise InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
         found = occurrences(text, old)
         if not found:
             raise explain_no_match(text, old, new, place)
@@ -227,23 +240,21 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     path, old, new = (one_line(str(given.get(name))) for name in ("path", "old_path", "new_path"))
     more: list[Any] = []
     match error:
-        case errors.NoMatchError() | errors.AmbiguousError():
+        case NoMatchError() | AmbiguousError():
             message = no_replacement(error, str(given.get("old_str")), path)
-            more = [*([error.message] if isinstance(error, errors.NoMatchError) else []), *error.places()]
-        case errors.AlreadyExistsError() if command == "rename":
+            more = [*([error.message] if isinstance(error, NoMatchError) else []), *error.places()]
+        case AlreadyExistsError() if command == "rename":
             message = f"Error: The destination {new} already exists"
-        case errors.AlreadyExistsError() | errors.NotAFileError() if command == "create":
+        case AlreadyExistsError() | NotAFileError() if command == "create":
             message = f"Error: File {path} already exists"
-        case errors.NotFoundError() | errors.NotAFileError() | errors.NotDirectoryError() if (
-            command != "create"
-        ):
+        case NotFoundError() | NotAFileError() | NotDirectoryError() if command != "create":
             message = f"The path {old if command == 'rename' else path} does not exist"
             message += ". Please provide a valid path." if command in {"view", "str_replace"} else ""
             message = message if command == "view" else f"Error: {message}"
-            more = [error.hint] if isinstance(error, errors.NotFoundError) else []
-        case errors.InvalidArgumentError() if "total_lines" in error.details:
+            more = [error.hint] if isinstance(error, NotFoundError) else []
+        case InvalidArgumentError() if "total_lines" in error.details:
             message = f"Error: {error.message}"
-        case errors.OutsideWorkspaceError() if error.hint:
+        case OutsideWorkspaceError() if error.hint:
             message = f"Path /{one_line(error.details['path'])} would escape {TOP} directory"
         case _:
             return context.result

@@ -5,7 +5,7 @@ Messages begin with the words that the models know; the workspace's own text fol
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -14,22 +14,21 @@ from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     ANTHROPIC_TYPES,
     Dialect,
-    NextCall,
     RenderContext,
     ToolSpec,
-    cut_line,
-    last_line,
-    lines_of,
+    no_replacement,
+    numbered_lines,
     one_line,
+    read_range,
+    required,
+    view_for,
     visible,
 )
 from agentfs.errors import (
     AlreadyExistsError,
     AmbiguousError,
-    InvalidArgumentError,
     NoMatchError,
     NotFoundError,
-    PastEndError,
     StaleError,
     UnreadError,
 )
@@ -41,12 +40,10 @@ NAME = "str_replace_based_edit_tool"
 _COMMANDS = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
 _VIEW_DEPTH = 2
 _SNIPPET_LINES = 120
-_ECHO_CHARS = 200
 _REVIEW = (
     "Review the changes and make sure they are as expected (correct indentation, no duplicate lines, etc). "
     "Edit the file again if necessary."
 )
-_RANGE_OF_DIRECTORY = "The `view_range` parameter is not allowed when `path` points to a directory."
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 
 
@@ -112,62 +109,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     ]
 
 
-def required(name: str, value: str | None, command: str) -> str:
-    """Return the value of a parameter that a command needs, or raise `invalid_argument`."""
-    if value is None:
-        raise _invalid(name, f"Parameter `{name}` is required for command: {command}")
-    return value
-
-
 def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Result:
     read = read_range(workspace, path, view_range)
     return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
-
-
-def read_range(workspace: Workspace, path: str, view_range: list[int] | None) -> ReadResult:
-    """Read the lines of a `view_range`, or a page; without a range, the result may be about a directory."""
-    if view_range is None:
-        return workspace.read(path)
-    if len(view_range) != 2:
-        raise _bad_range(view_range, "It should be a list of two integers.")
-    first, last = view_range
-    if first < 1:
-        raise _bad_range(view_range, f"Its first element `{first}` should be a line number from 1.")
-    if last != -1 and last < first:
-        raise _bad_range(view_range, f"Its second element `{last}` should not be smaller than its first.")
-    try:
-        read = workspace.read(path, first, None if last == -1 else last - first + 1)
-    except PastEndError as error:
-        total = error.details.get("total_lines")
-        if total is None:
-            raise _invalid("view_range", _RANGE_OF_DIRECTORY) from None
-        inside = f"within the range of lines of the file: [1, {total}]"
-        raise _bad_range(view_range, f"Its first element `{first}` should be {inside}.") from None
-    if read.kind == "directory":
-        raise _invalid("view_range", _RANGE_OF_DIRECTORY)
-    return read
-
-
-def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:
-    return _invalid("view_range", f"Invalid `view_range`: {view_range}. {why}")
-
-
-def _invalid(parameter: str, message: str, **details: Any) -> InvalidArgumentError:
-    return InvalidArgumentError(message, details={"parameter": parameter, **details})
-
-
-def view_for(call: NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments of a view for a call of `read` or `ls`."""
-    arguments = call["arguments"]
-    if call["name"] == "ls" and arguments.keys() == {"path"}:
-        return {"command": "view", **arguments}
-    if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
-        return None
-    view: dict[str, Any] = {"command": "view", "path": arguments["path"]}
-    first, last = arguments.get("offset", 1), last_line(arguments)
-    if first != 1 or last is not None:
-        view["view_range"] = [first, -1 if last is None else last]
-    return view
 
 
 def _render(context: RenderContext, limits: Limits) -> ToolResult:
@@ -192,14 +136,6 @@ def _render(context: RenderContext, limits: Limits) -> ToolResult:
         case _:
             pass
     return replace(context.result, content=content)
-
-
-def numbered_lines(read: ReadResult, limits: Limits) -> list[str]:
-    """Return the lines of a page as `cat -n` does, with long lines cut and hidden characters visible."""
-    cut = [cut_line(line, limits.line_chars) for line in lines_of(read)]
-    shown = visible("\n".join(cut)).split("\n") if cut else []
-    lines = [f"{number:>6}\t{line}" for number, line in enumerate(shown, read.start_line)]
-    return [*lines, *([f"[{'; '.join(read.notes)}]"] if read.notes else [])]
 
 
 def _edited(edited: EditResult) -> str:
@@ -250,18 +186,6 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
             return context.result
     content = "\n".join(part for part in (message, *more) if part)
     return replace(context.result, content=content, error={"code": error.code, "message": message})
-
-
-def no_replacement(error: NoMatchError | AmbiguousError, old: str, path: str) -> str:
-    """Return the message that the models know for an old text that is not there, or at several places."""
-    old = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
-    if isinstance(error, NoMatchError):
-        return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
-    lines = ", ".join(map(str, error.details["lines"]))
-    return (
-        f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
-        "Please ensure it is unique"
-    )
 
 
 DIALECT = Dialect("text-editor", specs)

@@ -13,6 +13,7 @@ from agentfs.errors import (
     AgentFSError,
     AlreadyExistsError,
     ContentError,
+    DeniedError,
     InvalidArgumentError,
     NotAFileError,
     RefusedError,
@@ -24,6 +25,7 @@ from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, d
 from agentfs.fs.oserrors import write_protected
 from agentfs.history.report import changed_meanwhile
 from agentfs.history.storage.contents import Contents
+from agentfs.history.take_back import NodeReader
 from agentfs.limits import Limits
 from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
 from agentfs.shown.workspace_context import Context
@@ -36,7 +38,7 @@ _MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one cal
 _MOST_NAMED = 20  # entries that keep a directory from being changed
 _PART = 1000  # directory entries to list at once
 # Errors of one entry that concern the whole directory.
-_FAULTS = (AccessError, ContentError, SpecialFileError)
+_FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
 
 
 class DeleteOptions(NamedTuple):
@@ -61,7 +63,7 @@ def delete_path(context: Context, options: DeleteOptions) -> DeleteResult:
     conflict = partial(_conflict, root=root)
     with _about_directory(entry, "deleted"):
         if options.recursive:
-            nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
+            nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED, None, True)
         else:
             nodes = [("", _node(root, limits, entry, real_path))]
         _check_size(limits, entry, nodes)
@@ -97,7 +99,7 @@ def _check_deletable(root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]]
     for below, node in nodes:
         if isinstance(node, FileNode):
             path = entry.path + below
-            if not node.mode & 0o222:
+            if not node.mode & 0o222 and node.mode & 0o444:  # a mode without rights protects nothing
                 raise write_protected(path, node.mode)
             if root.policy.overwrite == "never":
                 raise _kept_by_policy(path)
@@ -238,14 +240,21 @@ def _about_directory(entry: Entry, done: str) -> Generator[None]:
 
 
 def _subtree(
-    root: Root, limits: Limits, entry: Entry, real_path: str, most: int, changed: str | None = None
+    root: Root,
+    limits: Limits,
+    entry: Entry,
+    real_path: str,
+    most: int,
+    changed: str | None = None,
+    any_kind: bool = False,
 ) -> list[tuple[str, Node]]:
     """Return the nodes at and below a path, each with its relative path, from the top down.
 
     `changed` is the path whose entries will change; by default they are the nodes themselves.
     """
     changed = real_path if changed is None else changed
-    node = _node(root, limits, entry, real_path)
+    node = _node(root, limits, entry, real_path, any_kind=any_kind)
+    read = partial(root.node, max_bytes=limits.file_bytes, any_kind=any_kind)
     found = [("", node)]
     if entry.type == "directory":
         contents = Contents()  # the contents need not fit in memory
@@ -253,7 +262,7 @@ def _subtree(
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
                 raise _conflict(Change(real_path, node, None), None, root)
-            for change in _below(root, limits, top, faults, (real_path, changed)):
+            for change in _below(root, read, top, faults, (real_path, changed)):
                 if len(found) == most:
                     raise TooLargeError(
                         f"It has more than {plural(most, 'entry', 'entries')}.",
@@ -268,16 +277,16 @@ def _subtree(
     return found
 
 
-def _node(root: Root, limits: Limits, entry: Entry, real_path: str) -> Node:
+def _node(root: Root, limits: Limits, entry: Entry, real_path: str, *, any_kind: bool = False) -> Node:
     """Return the node of an entry; raise the conflict if another program has replaced it since."""
-    node = root.node(real_path, max_bytes=limits.file_bytes)
+    node = root.node(real_path, max_bytes=limits.file_bytes, any_kind=any_kind)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)
     return node
 
 
 def _below(
-    root: Root, limits: Limits, directory: Directory, faults: list[AgentFSError], paths: tuple[str, str]
+    root: Root, read: NodeReader, directory: Directory, faults: list[AgentFSError], paths: tuple[str, str]
 ) -> Iterator[Change]:
     """Yield the removal of each entry below an open directory, from the top down; collect refusals.
 
@@ -289,7 +298,7 @@ def _below(
             call_context.check()
             path = f"{directory.real_path}/{listed.name}"
             try:
-                node = root.node(path, max_bytes=limits.file_bytes)
+                node = read(path)
                 root.check_may_change(changed + path[len(top) :])
             except _FAULTS as error:
                 faults.append(error)
@@ -297,7 +306,7 @@ def _below(
             yield Change(path, node, None)
             if isinstance(node, DirectoryNode):
                 with directory.open_directory(listed.name) as opened:
-                    yield from _below(root, limits, opened, faults, paths)
+                    yield from _below(root, read, opened, faults, paths)
 
 
 def _joined(faults: Sequence[AgentFSError]) -> AgentFSError:

@@ -19,6 +19,7 @@ from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import Change, Root, quote
+from agentfs.fs.mounts import Mount
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.permissions import CHANGING, Effect
@@ -94,8 +95,24 @@ def check_policy(policy: Policy, cls: type[Any], root: Root | None = None) -> Po
     """
     if not (policy.allow or policy.deny or policy.ask):
         return policy
-    names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
-    return enforcement.permission_check.check_rules(policy, names, root)
+    return enforcement.permission_check.check_rules(policy, _ruled_names(cls), root)
+
+
+def check_mounts(mounts: Mapping[str, Mount], cls: type[Any]) -> None:
+    """Raise `invalid_argument` for a mount with a wrong rule."""
+    for mount in mounts.values():
+        if mount.allow or mount.ask or mount.deny:
+            rules = Policy(allow=mount.allow, ask=mount.ask, deny=mount.deny)
+            enforcement.permission_check.check_rules(rules, _ruled_names(cls), None)
+
+
+def _ruled_names(cls: type[Any]) -> list[str]:
+    return [name for name, declared in declarations(cls).items() if declared.effect != "none"]
+
+
+def _is_guarded(workspace: Guarded) -> bool:
+    """Return True if a rule, the mode or a callback may refuse a call."""
+    return workspace.policy.guards or workspace._root.has_mount_rules
 
 
 def view_of(
@@ -137,7 +154,7 @@ def host_of(workspace: _G) -> _G:
 
 def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
     """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
-    if not workspace.policy.guards:
+    if not _is_guarded(workspace):
         return workspace._root.may_show_recorded
     return enforcement.permission_check.may_show_unasked(workspace)
 
@@ -169,7 +186,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
         timeout = None if effect == "execute" else named.get("timeout")  # a command's time is its own
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
-            if self.policy.guards and self._guarded_by != method.__name__:
+            if _is_guarded(self) and self._guarded_by != method.__name__:
                 bound = checker.signature.bind(self, *positional, **named)
                 return enforcement.permission_check.GuardedCall(self, method, effect, bound, checker).run()
             return perform(self, method, positional, named, effect)

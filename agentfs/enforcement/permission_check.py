@@ -194,8 +194,12 @@ class GuardedCall:
         self.finds_files = self.changes and "glob" in self.arguments
         self.paths: tuple[str, ...] = ()  # in the arguments, as `_decide` has resolved them
         self._checker = checker
-        self.deny_rules = _through_links(workspace.policy.deny_rules, workspace._root)
-        self.ask_rules = _through_links(workspace.policy.ask_rules, workspace._root)
+        policy, mounted = workspace.policy, workspace._root.rules_by_tree
+        denied = (rule for each in mounted.values() for rule in each.deny_rules)
+        asked = (rule for each in mounted.values() for rule in each.ask_rules)
+        self.deny_rules = _through_links((*policy.deny_rules, *denied), workspace._root)
+        self.ask_rules = _through_links((*policy.ask_rules, *asked), workspace._root)
+        self._own_rules = {tree: each for tree, each in mounted.items() if each.allow or each.ask}
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
@@ -285,22 +289,44 @@ class GuardedCall:
         return rule.names(self.name, self.effect) or rule.names(*self._judged_as())
 
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
-        """Return the access that the mode and the rules grant for an effect, or None to ask."""
+        """Return the access that the mode and the rules grant for an effect, or None to ask.
+
+        A mount with rules of its own is judged by them in place of those of the policy.
+        """
+        if not self._own_rules:
+            return self._granted_by(self.workspace.policy, effect, paths)
+        root, grants = self.workspace._root, dict[str, _Grant]()
+        below = effect in CHANGING and (self.finds_files or not paths)
+        inside: dict[str, list[str]] = {}
+        for path in paths or ["."]:
+            real_path = "" if path == "." else path
+            for tree in (root.mount_at(real_path), *(root.mounts_below(real_path) if below else ())):
+                inside.setdefault(tree, []).extend(paths and [path])
+        for tree, named in inside.items():
+            grant = self._granted_by(self._own_rules.get(tree, self.workspace.policy), effect, named)
+            if grant is None:
+                return None
+            grants[tree] = grant
+        return grant if len(grants) == 1 else _by_tree(root.mount_at, grants)
+
+    def _granted_by(self, rules: Policy, effect: Effect, paths: Sequence[str]) -> _Grant | None:
         policy, asking = self.workspace.policy, self.ask_rules
+        if rules is not policy:
+            asking = _through_links(rules.ask_rules, self.workspace._root)
         if any(self._is_asked_by(rule, effect, paths) for rule in asking):
             return None
         accepts = policy.mode == "accept_edits" and self.effect in ("edit", "write")
         if accepts or policy.mode == "bypass":
             return _Grant(unasked=asking)
         judged = self._judged_as()
-        for rule in policy.allow_rules:
+        for rule in rules.allow_rules:
             if rule.names(*judged) or rule.names(judged[0], effect):
                 if rule.glob is None:
                     return _Grant(unasked=asking)
                 if paths and all(matches_path(rule.glob, path) for path in paths):
                     test = functools.partial(matches_path, rule.glob)
                     return _Grant(test, test, asking)
-        if effect in CHANGING and (policy.allow or (policy.askers and not asking)):
+        if effect in CHANGING and (rules.allow or (policy.askers and not rules.ask)):
             return None
         return _Grant(unasked=asking)
 
@@ -535,6 +561,17 @@ def ask_about(workspace: Guarded, changes: Sequence[Change]) -> None:
 
 def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
     return {change.path: change for change in changes}
+
+
+def _by_tree(mount_at: Callable[[str], str], grants: Mapping[str, _Grant]) -> _Grant:
+    """Return the access that each tree grants in it; other trees grant none."""
+
+    def test(real_path: str, kind: str) -> bool:
+        grant = grants.get(mount_at("" if real_path == "." else real_path))
+        return grant is not None and ((own := getattr(grant, kind)) is None or own(real_path))
+
+    unasked = [rule for grant in grants.values() for rule in grant.unasked]
+    return _Grant(functools.partial(test, kind="read"), functools.partial(test, kind="change"), unasked)
 
 
 def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:

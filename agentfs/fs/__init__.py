@@ -11,6 +11,7 @@ from agentfs.fs.node import (
     FileNode,
     LinkNode,
     Node,
+    SpecialNode,
     entry_type,
     node_from_json,
     node_to_json,
@@ -18,9 +19,9 @@ from agentfs.fs.node import (
     revision_of_stat,
 )
 from agentfs.fs.oserrors import typed
-from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
+from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, is_temporary_name, quote
 from agentfs.fs.pieces import incremental_decoder, join_returns, text_pieces
-from agentfs.fs.plan import directories_above, is_temporary_name
+from agentfs.fs.plan import directories_above
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.read_buffer import BINARY, KeptText, ReadBuffer
 from agentfs.fs.root import Root

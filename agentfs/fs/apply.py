@@ -9,7 +9,7 @@ from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import node_at
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.node import Change, DirectoryNode, EntryNode, FileNode, Node, Recorder, StagedNodes
 from agentfs.fs.plan import directories_above, is_single, plan_changes, plan_single
 from agentfs.fs.recovery_log import recovery_log
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -22,12 +22,16 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
     # Resolve paths below a file as if the file were already removed.
     gone = StagedNodes()
     for change in changes:
-        if isinstance(change.before, FileNode | LinkNode) and isinstance(change.after, DirectoryNode):
+        if isinstance(change.before, EntryNode) and isinstance(change.after, DirectoryNode):
             gone.add(Change(change.path, change.before, None))
     cleared = replace(context, staged=gone) if gone.nodes else context
 
+    requested = {change.path for change in changes}
+
     def context_at(path: str) -> RootContext:
-        return context if path in gone.nodes else cleared
+        at = context if path in gone.nodes else cleared
+        # Who may create a node may create the directories above it.
+        return at if path in requested else replace(at, access=None)
 
     files = [change.path for change in changes if not change.of_directory]
     with lock_files(cleared, root_path, files), _excluding_others(terms.recorder):
@@ -36,7 +40,7 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         if is_single(changes):
             path = max((change.path for change in changes), key=len)
             with resolve_real(context, path, create_parents=True) as held:
-                return Batch(context, plan_single(changes), terms._replace(held=held)).apply(changes)
+                return Batch(context, plan_single(context, changes), terms._replace(held=held)).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
@@ -51,7 +55,7 @@ def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Chan
         made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
         changes = [*made, *changes]
     with _excluding_others(terms.recorder if creates else None):
-        return Batch(context, plan_single(changes), terms).apply(changes)
+        return Batch(context, plan_single(context, changes), terms).apply(changes)
 
 
 def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[object]:
@@ -126,8 +130,11 @@ def _checked(
             if made is None or path not in made:
                 raise terms.conflict(change, present)
             continue
-        with resolve_real(context_at(path), path, create_parents=True) as resolved:
+        context = context_at(path)
+        with resolve_real(context, path, create_parents=True) as resolved:
             resolved.check_may_change()
+            if after is None and context.mounts is not None:
+                context.mounts.check_removable(path, path)
             if isinstance(present, FileNode) and isinstance(after, FileNode):
                 resolved.check_hard_links()
         if isinstance(before, FileNode) and isinstance(present, FileNode):

@@ -34,21 +34,17 @@ from agentfs.fs.node import (
     Change,
     Conflict,
     DirectoryNode,
+    EntryNode,
     FileNode,
     LinkNode,
     LogStep,
     Metadata,
     Node,
     Recorder,
+    SpecialNode,
 )
-from agentfs.fs.path import quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    directories_with_changes,
-    is_temporary_name,
-    new_temporary,
-    steps_of,
-)
+from agentfs.fs.path import is_temporary_name, quote
+from agentfs.fs.plan import PlannedChange, directories_with_changes, new_temporary, steps_of
 from agentfs.fs.recovery_log import RecoveryLog
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
@@ -153,15 +149,14 @@ class UndoableBatch:
         return node_at(self._context, path, self._max_bytes)
 
     def _create(
-        self,
-        at: ResolvedPath,
-        node: FileNode | LinkNode,
-        replaced: os.stat_result | None,
-        metadata: Metadata | None,
+        self, at: ResolvedPath, node: EntryNode, replaced: os.stat_result | None, metadata: Metadata | None
     ) -> list[str]:
-        """Create a link or a file. Without `metadata`, a file gets that of its node."""
+        """Create a link, a FIFO, a socket or a file. Without `metadata`, a file gets that of its node."""
         if isinstance(node, LinkNode):
             os.symlink(node.target, at.name, dir_fd=at.parent)
+            return []
+        if isinstance(node, SpecialNode):
+            syscalls.make_special(at.parent, at.name, node.mode)
             return []
         return create_temporary(self._context, at.parent, at.name, node, replaced, metadata or node.metadata)
 
@@ -201,20 +196,20 @@ class UndoableBatch:
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         if plan.inode:
             return self._rename_back(plan)
-        if isinstance(before, FileNode | LinkNode):
+        if isinstance(before, EntryNode):
             return self._restore_from_backup(plan)
         if before is None and isinstance(after, DirectoryNode):
             return self._remove_made_directory(path)
         present = self._node_at(path)
         made = self._is_made(plan, present)
-        if isinstance(present, FileNode | LinkNode) and not (made and self._created(plan)):
+        if isinstance(present, EntryNode) and not (made and self._created(plan)):
             return False
         if isinstance(before, DirectoryNode):
             before = self._while_changing(path, before)
             if isinstance(present, DirectoryNode) and present.mode == before.mode:
                 return True  # changing the mode has failed
             if made or present is None:
-                if isinstance(present, FileNode | LinkNode):
+                if isinstance(present, EntryNode):
                     self._remove_at(path)
                 self._set_directory(path, present, before)
             return True
@@ -281,7 +276,7 @@ class UndoableBatch:
         if not plan.backup or self._node_at(path) == before:
             return True
         saved, present = self._node_at(plan.backup), self._node_at(path)
-        if not isinstance(saved, FileNode | LinkNode) or saved != before or present not in (after, None):
+        if not isinstance(saved, EntryNode) or saved != before or present not in (after, None):
             return False
         if isinstance(present, DirectoryNode):
             self._remove_at(path, directory=True)
@@ -435,13 +430,13 @@ class Batch(UndoableBatch):
         if isinstance(before, FileNode) and after is not None:
             with self._at(path) as target:
                 replaced = target.stat()  # before the backup adds a hard link
-        if plan.backup and isinstance(before, FileNode | LinkNode):
+        if plan.backup and isinstance(before, EntryNode):
             self._make_place(plan)
             with self._at(plan.backup) as backup, self._changing(path) as target:
                 self.staged.add(plan.backup)
                 if not syscalls.link_into(target.parent, target.name, backup.parent, backup.name):
                     self._create(backup, before, None, None)
-        if not isinstance(after, FileNode | LinkNode):
+        if not isinstance(after, EntryNode):
             return []
         if plan.backup:
             self._make_place(plan)
@@ -451,7 +446,8 @@ class Batch(UndoableBatch):
                 with self._at(plan.source) as source:
                     if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
                         return []
-                    replaced = source.stat()
+                    moved = source.stat()  # its backup is a hard link, and a move keeps its other names
+                    replaced = moved and os.stat_result((*moved[:3], 1, *moved[4:10]))
             if self._held is not None:
                 remove_stale_temporaries(self._context, temporary.parent)
             notes = self._create(temporary, after, replaced, metadata)
@@ -489,7 +485,7 @@ class Batch(UndoableBatch):
     def _put(self, plan: PlannedChange) -> list[str]:
         change = plan.change
         with self._at(plan.temporary) as temporary, self._changing(change.path) as target:
-            if isinstance(change.before, FileNode | LinkNode):
+            if isinstance(change.before, EntryNode):
                 self._check_unchanged(change, target)
                 self._begun.add(change.path)
                 syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)

@@ -4,12 +4,14 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agentfs.fs import oserrors, syscalls
+from agentfs.fs.handles import RootHandle, SharedHandle
+from agentfs.fs.mounts import Mounts
 from agentfs.fs.node import Change, StagedNodes
 from agentfs.fs.own_directories import OwnDirectories
 from agentfs.fs.path import display_name, is_in, path_from
@@ -30,31 +32,6 @@ def is_settled(changed: int, now: int) -> bool:
     """Return True if changes after `now` get a later time than `changed`, the latest time of a file."""
     fine = changed % 1_000_000  # the file system stores times finer than milliseconds
     return now - changed >= (min(_TICK, TIME_RESOLUTION) if fine else TIME_RESOLUTION)
-
-
-class RootHandle:
-    """The descriptor of the root; -1 if closed. It is closed with the last reference to this object.
-
-    If `close()` closed it at once, the number could name another directory during a call in another thread.
-    """
-
-    __slots__ = ("fd",)
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    def __del__(self) -> None:
-        if self.fd != -1:
-            syscalls.close(self.fd)
-
-
-class SharedHandle:
-    """Shares one root handle among copies of a context, so that they close together."""
-
-    __slots__ = ("handle",)
-
-    def __init__(self, handle: RootHandle) -> None:
-        self.handle = handle
 
 
 class FileAccess(Protocol):
@@ -79,7 +56,8 @@ class RootContext:
     """The open root with the settings that decide which paths may be read and changed."""
 
     shared_handle: SharedHandle
-    roots: tuple[tuple[str, ...], ...]  # the absolute spellings of the root, in parts
+    # The absolute spellings of the root and its mounts, in parts, each with the parts of its real path.
+    roots: Mapping[tuple[str, ...], tuple[str, ...]]
     unreadable: NameMatcher
     unwritable: NameMatcher
     follow: bool  # True if links are followed
@@ -89,11 +67,12 @@ class RootContext:
     workdir: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
+    mounts: Mounts | None = None  # None without any
     staged: StagedNodes | None = None  # the changes of the current transaction
     # Directories already searched for stale temporaries.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    _identities: dict[NameMatcher, tuple[tuple[int, int], _Identities]] = field(
-        default_factory=dict[NameMatcher, tuple[tuple[int, int], _Identities]]
+    _identities: dict[NameMatcher, tuple[tuple[int, ...], _Identities]] = field(
+        default_factory=dict[NameMatcher, tuple[tuple[int, ...], _Identities]]
     )
 
     def display_path(self, real_path: str) -> str:
@@ -101,6 +80,28 @@ class RootContext:
         if not self.workdir and real_path.isascii():
             return real_path
         return display_name(path_from(self.workdir, real_path))
+
+    def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
+        """Open a real path by `openat2`, in the tree that it lies in; return -1 if that fails."""
+        root = self.shared_handle.handle  # a reference keeps it open
+        if self.mounts is None:
+            return syscalls.open_beneath(root.fd, real_path or ".", directory=directory)
+        found = self.mounts.locate(real_path, root)
+        return (
+            -1 if found is None else syscalls.open_beneath(found[0].fd, found[1] or ".", directory=directory)
+        )
+
+    def open_in(self, open_name: Callable[[int, str], int], handle: int, directory: str, name: str) -> int:
+        """Open a name in an open directory with `open_name`; `directory` is its real path."""
+        if self.mounts is None or name not in self.mounts.names(directory):
+            return open_name(handle, name)
+        return self.mounts.open(open_name, handle, f"{directory}/{name}" if directory else name, name)
+
+    def lstat(self, real_path: str) -> os.stat_result:
+        """Return the status of a file. A link on the way may lead outside, so it is only for comparisons."""
+        root = self.shared_handle.handle
+        handle, path = (self.mounts and self.mounts.locate(real_path, root)) or (root, real_path)
+        return syscalls.lstat(handle.fd, path or ".")
 
     def is_usable(self, real_path: str) -> bool:
         """Return True if the call may use a path."""
@@ -130,13 +131,18 @@ class RootContext:
 
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Return True if a protected file in the root has a hard link."""
-        handle = self.shared_handle.handle
-        for name in self.protected_identities(matcher).values():
-            with suppress(OSError):
-                status = syscalls.lstat(handle.fd, name)
-                if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-                    return True
+        for (device, inode), name in self.protected_identities(matcher).items():
+            for handle in self._handles():
+                with suppress(OSError):
+                    status = syscalls.lstat(handle.fd, name)
+                    is_it = (status.st_dev, status.st_ino) == (device, inode)
+                    if is_it and status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                        return True
         return False
+
+    def _handles(self) -> list[RootHandle]:
+        mounted = () if self.mounts is None else self.mounts.trees.values()
+        return [self.shared_handle.handle, *(tree.handle for tree in mounted if not tree.file)]
 
     def protected_identities(self, matcher: NameMatcher) -> dict[tuple[int, int], str]:
         """Return the protected names that exist in the root, by device and inode.
@@ -144,20 +150,21 @@ class RootContext:
         They are cached until the times of the root change. Times are coarse, so the names of a root that
         changed in the last seconds are not cached.
         """
-        handle = self.shared_handle.handle  # a reference keeps it open
+        handles = self._handles()  # the references keep them open
         try:
-            root = syscalls.lstat(handle.fd, ".")
+            tops = [syscalls.lstat(handle.fd, ".") for handle in handles]
         except OSError:
             return {}
-        times = root.st_mtime_ns, root.st_ctime_ns
+        times = tuple(each for top in tops for each in (top.st_mtime_ns, top.st_ctime_ns))
         cached = self._identities.get(matcher)
         if cached is not None and cached[0] == times:
             return cached[1]
         found: _Identities = {}
-        for name in matcher.literals:
-            with suppress(OSError):
-                status = os.stat(name, dir_fd=handle.fd, follow_symlinks=False)
-                found[status.st_dev, status.st_ino] = name
+        for handle in handles:
+            for name in matcher.literals:
+                with suppress(OSError):
+                    status = os.stat(name, dir_fd=handle.fd, follow_symlinks=False)
+                    found[status.st_dev, status.st_ino] = name
         if time.time_ns() - max(times) > TIME_RESOLUTION:
             self._identities[matcher] = times, found
         return found

@@ -5,9 +5,9 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from agentfs.errors import AccessError, AgentFSError, LinkLoopError, NotFoundError
@@ -60,6 +60,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         protected = protected or context.unreadable.covers(leads_to)
     else:
         protected = protected or context.is_hard_link_to(status, context.unreadable)
+    tree = None if context.mounts is None else context.mounts.trees.get(real_path)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
     return Entry(
@@ -72,6 +73,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         ext=extension.lower() if dot else "",
         target=target,
         protected=protected,
+        mount=None if tree is None else "read-only" if tree.mount.read_only else "read-write",
     )
 
 
@@ -142,10 +144,17 @@ class Directory:
 
     def scan(self) -> list[DirEntry]:
         """Return the entries in the system's order."""
-        return next(self.scan_parts(sys.maxsize), list[DirEntry]())
+        return [entry for part in self.scan_parts(sys.maxsize) for entry in part]
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
         """Yield the entries in lists of up to `size`, so that a huge directory need not fit in memory."""
+        mounts = self._context.mounts
+        if mounts is None or not mounts.names(self.real_path):
+            return self._scan_disk(size)
+        entries = mounts.listed(self.real_path, chain.from_iterable(self._scan_disk(size)))
+        return iter(lambda: list(islice(entries, size)), list[DirEntry]())
+
+    def _scan_disk(self, size: int) -> Iterator[list[DirEntry]]:
         try:
             with os.scandir(self._handle) as entries:
                 while True:
@@ -157,8 +166,22 @@ class Directory:
         except OSError as error:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
+    @property
+    def mounted_names(self) -> Collection[str]:
+        """The names of mounts in the directory, and of directories in it that lead to mounts."""
+        mounts = self._context.mounts
+        return () if mounts is None else mounts.names(self.real_path)
+
+    @property
+    def is_mount(self) -> bool:
+        """True for a mounted directory, which has its own ignore rules."""
+        mounts = self._context.mounts
+        return mounts is not None and self.real_path in mounts.trees
+
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
+        if name in self.mounted_names:
+            return True
         try:
             syscalls.lstat(self.handle, name)
         except OSError:
@@ -220,7 +243,7 @@ class Directory:
             msg = f"{name!r} is not a single name"
             raise ValueError(msg)
         try:
-            return open_name(self.handle, name)
+            return self._context.open_in(open_name, self.handle, self.real_path, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
@@ -265,6 +288,10 @@ class Directory:
                 yield entry, outcome
 
     def _opener(self) -> Callable[[str], int]:
+        mounts = self._context.mounts
+        if mounts is not None and mounts.names(self.real_path):
+            context, here = self._context, self.real_path
+            return lambda name: context.open_in(syscalls.open_file, self.handle, here, name)
         return partial(syscalls.open_file, self.handle)
 
     def _check_readable(self, fd: int, name: str) -> os.stat_result:

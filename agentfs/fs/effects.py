@@ -26,20 +26,29 @@ class Effects:
     refused: list[str] = field(default_factory=list[str])  # changed paths that may not even be read
     dropped: Counter[str] = field(default_factory=Counter[str])  # what cannot be applied, by reason
 
+    def add(self, other: "Effects") -> None:
+        """Add the changes of another overlay."""
+        self.changes |= other.changes
+        self.refused += other.refused
+        self.dropped += other.dropped
+
 
 class Upper:
     """The upper directory of an overlay whose processes have ended."""
 
-    def __init__(self, path: str, root: Root, most_bytes: int) -> None:
-        """Read the changes of `root` in the directory `path`, up to a number of bytes."""
-        self._path, self._root = path, root
+    def __init__(self, path: str, root: Root, most_bytes: int, top: str = "") -> None:
+        """Read the changes of `root` in the directory `path`, up to a number of bytes.
+
+        With `top`, the real path of a mount, they are changes of that mount.
+        """
+        self._path, self._root, self._top = path, root, top
         self._most_bytes, self._bytes = most_bytes, 0
         self._links: set[tuple[int, int]] = set()
 
     def effects(self) -> Effects:
         """Return the changes."""
         found = Effects()
-        stack = [""]
+        stack = [self._top]
         while stack:
             directory = stack.pop()
             stack += self._directory(directory, found)
@@ -52,6 +61,8 @@ class Upper:
             for entry in entries:
                 call_context.check()
                 path = f"{directory}/{entry.name}" if directory else entry.name
+                if self._root.mount_at(path) != self._top:
+                    continue  # the place where a mount is shown
                 status = entry.stat(follow_symlinks=False)
                 if not stat.S_ISDIR(status.st_mode) and not _can_be_applied(status):
                     found.dropped["special file"] += 1
@@ -149,7 +160,8 @@ class Upper:
         return full
 
     def _full(self, path: str) -> str:
-        return os.path.join(self._path, path) if path else self._path
+        below = path[len(self._top) :].lstrip("/")
+        return os.path.join(self._path, below) if below else self._path
 
 
 def _is_removal(status: os.stat_result) -> bool:
@@ -177,7 +189,7 @@ def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
 def is_changed_since(root: Root, path: str, time: int) -> bool:
     """Return True if the file at a real path may have changed after a time of the file clock."""
     with suppress(OSError):
-        status = os.lstat(os.path.join(root.path, path))
+        status = os.lstat(root.path_on_disk(path))
         return max(status.st_mtime_ns, status.st_ctime_ns) > time
     return True
 
@@ -185,5 +197,5 @@ def is_changed_since(root: Root, path: str, time: int) -> bool:
 def size_of(root: Root, path: str) -> int:
     """Return the size of the node at a real path, or 0 if it is gone."""
     with suppress(OSError):
-        return os.lstat(os.path.join(root.path, path)).st_size
+        return os.lstat(root.path_on_disk(path)).st_size
     return 0

@@ -14,7 +14,7 @@ from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.lock import STALE
-from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node, SpecialNode
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
@@ -123,27 +123,34 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
+def node_at(context: RootContext, real_path: str, max_bytes: int, *, any_kind: bool = True) -> Node | None:
     """Return the node at a real path, or None if it does not exist. A link at the end is not followed."""
     try:
         with resolve_real(context, real_path) as resolved:
-            return node_in(context, resolved, max_bytes)
+            return node_in(context, resolved, max_bytes, any_kind=any_kind)
     except (NotFoundError, NotDirectoryError):
         return None
 
 
-def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-    """Return the node at a resolved path. Raises TooLargeError if a file has more than `max_bytes`."""
+def node_in(
+    context: RootContext, resolved: ResolvedPath, max_bytes: int, *, any_kind: bool = True
+) -> Node | None:
+    """Return the node at a resolved path. Raises TooLargeError if a file has more than `max_bytes`.
+
+    With `any_kind`, it may be a FIFO, a socket, or a file whose mode keeps even its owner from reading it.
+    """
     staged, real_path = context.staged, resolved.real_path
     if staged is not None and real_path in staged.nodes:
         return staged.nodes[real_path]
-    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes)
+    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes, any_kind)
     if found is None and staged is not None and staged.is_directory(real_path):
         return DirectoryNode()
     return found
 
 
-def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+def _node_on_disk(
+    context: RootContext, resolved: ResolvedPath, max_bytes: int, any_kind: bool
+) -> Node | None:
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
     for _ in range(_MAX_ATTEMPTS):
         try:
@@ -152,9 +159,16 @@ def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) 
                 return LinkNode(syscalls.readlink(parent, name))
             if stat.S_ISDIR(status.st_mode):
                 return _directory_node(parent, name)
+            if any_kind and (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
+                return SpecialNode(status.st_mode)
             if not stat.S_ISREG(status.st_mode):
                 raise oserrors.not_regular(resolved.display_path, status.st_mode)
-            fd = syscalls.open_file(parent, name)
+            try:
+                fd = syscalls.open_file(parent, name)
+            except PermissionError:
+                if not any_kind or status.st_uid != os.geteuid():
+                    raise
+                fd = syscalls.open_as_owner(parent, name)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -5,6 +5,7 @@ again. The whole tree is, after a directory was moved or removed, or if the syst
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from threading import Lock
@@ -79,12 +80,13 @@ class HiddenFiles:
             path = stack.pop()
             names: list[tuple[str, str]] = []
             with suppress(OSError):  # the command cannot open it either, or it has just vanished
-                handle = os.open(os.path.join(root.path, path), _DIRECTORY)
+                handle = os.open(root.path_on_disk(path), _DIRECTORY)
                 try:
                     self._watch(handle, path)
                     names = [*syscalls.typed_names(handle)]
                 finally:
                     syscalls.close(handle)
+            names = root.with_mounts(path, names)
             hidden = root.unreadable_names(path, [name for name, _ in names])
             base = f"{path}/" if path else ""
             self._hidden[path] = [base + name for name in hidden]
@@ -111,14 +113,16 @@ def _other_names(root: Root, hidden: Iterable[str]) -> set[str]:
     inodes: set[tuple[int, int]] = set()
     for path in hidden:
         with suppress(OSError):
-            status = os.lstat(os.path.join(root.path, path))
-            if status.st_nlink > 1 and not os.path.isdir(os.path.join(root.path, path)):
+            status = os.lstat(root.path_on_disk(path))
+            if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                 inodes.add((status.st_dev, status.st_ino))
     found: set[str] = set()
-    for top, _, names in os.walk(root.path) if inodes else ():
-        for path in (os.path.join(top, name) for name in names):
-            with suppress(OSError):
-                status = os.lstat(path)
-                if (status.st_dev, status.st_ino) in inodes:
-                    found.add(os.path.relpath(path, root.path))
+    for tree in ("", *root.mounts) if inodes else ():
+        start = root.path_on_disk(tree)
+        for top, _, names in os.walk(start):
+            for path in (os.path.join(top, name) for name in names):
+                with suppress(OSError):
+                    status = os.lstat(path)
+                    if (status.st_dev, status.st_ino) in inodes:
+                        found.add(os.path.join(tree, os.path.relpath(path, start)))
     return found

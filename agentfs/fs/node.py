@@ -55,6 +55,13 @@ class LinkNode:
 
 
 @frozen
+class SpecialNode:
+    """A FIFO or a socket, with its type and permissions. It has no content; a new socket has no listener."""
+
+    mode: int
+
+
+@frozen
 class DirectoryNode:
     """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
@@ -62,7 +69,8 @@ class DirectoryNode:
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
 
-Node = FileNode | LinkNode | DirectoryNode
+EntryNode = FileNode | LinkNode | SpecialNode  # one name, without entries below it
+Node = EntryNode | DirectoryNode
 
 
 @frozen
@@ -202,6 +210,8 @@ class StagedNodes:
                 return _status(stat.S_IFREG | mode, size, self.began)
             case LinkNode(target=target):
                 return _status(stat.S_IFLNK | _PERMISSIONS, len(os.fsencode(target)), self.began)
+            case SpecialNode(mode=mode):
+                return _status(mode, 0, self.began)
             case _:
                 return _status(stat.S_IFDIR | _DIRECTORY, 0, self.began) if self.is_directory(path) else None
 
@@ -233,9 +243,15 @@ def revision_of_stat(status: os.stat_result) -> str:
 
 def entry_type(node: Node | None) -> EntryType:
     """Return the type of a node in results; "file" for None."""
-    if isinstance(node, LinkNode):
-        return "symlink"
-    return "directory" if isinstance(node, DirectoryNode) else "file"
+    match node:
+        case LinkNode():
+            return "symlink"
+        case DirectoryNode():
+            return "directory"
+        case SpecialNode():
+            return "other"
+        case _:
+            return "file"
 
 
 def node_to_json(node: Node | None) -> list[Any] | None:
@@ -247,6 +263,8 @@ def node_to_json(node: Node | None) -> list[Any] | None:
             return ["file", node.mode, node.digest, node.size, *_metadata_to_json(node.metadata)]
         case LinkNode():
             return ["link", node.target]
+        case SpecialNode():
+            return ["special", node.mode]
         case DirectoryNode():
             return ["directory", node.mode, *_metadata_to_json(node.metadata)]
 
@@ -258,6 +276,8 @@ def node_from_json(plain: list[Any] | None) -> Node | None:
             return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
         case ["link", target]:
             return LinkNode(target)
+        case ["special", mode]:
+            return SpecialNode(mode)
         case ["directory", mode, *metadata]:
             return DirectoryNode(mode, _metadata_from_json(mode, metadata))
         case _:

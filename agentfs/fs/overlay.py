@@ -148,6 +148,7 @@ class OverlayRoot(Root):
         self._context = replace(context, staged=self._staged)
         self.path = root.path
         self.policy = root.policy
+        self._asks = root._asks  # noqa: SLF001 - a root itself
         self.recovery_notes = root.recovery_notes
         self.recorder: Recorder | None = None
 
@@ -205,7 +206,7 @@ class OverlayRoot(Root):
                 if terms.held is None:
                     with resolve_real(self._context, change.path, create_parents=True) as resolved:
                         resolved.check_may_change()
-                present = self.node(change.path, max_bytes=terms.max_bytes)
+                present = self.node(change.path, max_bytes=terms.max_bytes, any_kind=True)
                 if change.of_directory and present == change.after:
                     continue  # made or removed already
                 if present != change.before:

@@ -22,9 +22,10 @@ _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 class OwnDirectories:
     """Finds the directories of agentfs that belong to this user, for the checks of one root."""
 
-    def __init__(self, root_path: str) -> None:
+    def __init__(self, *tops: str) -> None:
+        """Take the directories that calls may change."""
         self._paths = list(_paths())
-        inside = root_path.rstrip("/") + "/"
+        inside = tuple(top.rstrip("/") + "/" for top in tops)
         self._made_if_missing = {path for path in self._paths if os.path.realpath(path).startswith(inside)}
 
     def identities(self) -> set[tuple[int, int]]:
@@ -75,10 +76,21 @@ class OwnDirectory:
 
     def write(self, name: str, text: str) -> None:
         """Replace a file atomically."""
-        temporary = self.path_of(f"{name}-{os.getpid()}")
-        with open(temporary, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(temporary, self.path_of(name))
+        self.put(name, text.encode("ascii"))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Replace a file atomically, in directories that are created if missing."""
+        path = self.path_of(name)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        temporary = f"{path}-{os.getpid()}"
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+
+    def drop(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path_of(name))
 
     def is_unused_for(self, seconds: float) -> bool:
         """Return True if nothing in the directory has changed for some seconds."""

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agentfs.base.advice import plural
@@ -13,6 +13,7 @@ MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
+_TEMPORARY_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
@@ -30,7 +31,7 @@ def is_plain(text: str) -> bool:
     return text.isascii() and "~" not in text
 
 
-def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
+def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> ParsedPath:
     """Parse a requested path. Raise an error if it is invalid, or is absolute and outside the root."""
     if not path:
         raise _invalid(path, "The path is empty.")
@@ -67,7 +68,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
     )
 
 
-def split_link(target: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath | None:
+def split_link(target: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> ParsedPath | None:
     """Parse the target of a link; return None for an absolute one outside the root."""
     pieces = target.split("/")
     parts = absolute_parts(target)
@@ -84,9 +85,11 @@ def absolute_parts(path: str) -> tuple[str, ...]:
     return tuple(piece for piece in path.split("/") if piece not in {"", "."})
 
 
-def parts_below(parts: tuple[str, ...], roots: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the parts of an absolute path below the first root that contains it, or None."""
-    return next((parts[len(root) :] for root in roots if parts[: len(root)] == root), None)
+def parts_below(
+    parts: tuple[str, ...], roots: Mapping[tuple[str, ...], tuple[str, ...]]
+) -> tuple[str, ...] | None:
+    """Return the parts of the real path for an absolute path in the first root that contains it, or None."""
+    return next((shown + parts[len(at) :] for at, shown in roots.items() if parts[: len(at)] == at), None)
 
 
 def display_name(name: str) -> str:
@@ -114,6 +117,11 @@ def path_from(start: str, path: str) -> str:
 def is_in(path: str, directory: str) -> bool:
     """Return True if a real path is a directory, or lies below it; "" is the root."""
     return not directory or path == directory or path.startswith(f"{directory}/")
+
+
+def is_temporary_name(path: str) -> bool:
+    """Return True for the path of a temporary, a backup, or a private directory for them."""
+    return _TEMPORARY_NAME.fullmatch(path) is not None
 
 
 def parse_display_name(name: str) -> str:

@@ -1,7 +1,6 @@
 """Plan a batch of changes: temporaries and backups, the directories to rename, the order of the steps."""
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from agentfs.fs.context import RootContext
 from agentfs.fs.node import Change, DirectoryNode, FileNode, Node
 from agentfs.fs.path import is_in
 from agentfs.fs.resolve import resolve_real
-
-_TEMPORARY_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 
 StepKind = Literal[
     "open", "make", "rename", "put", "remove", "unmake", "close"
@@ -37,11 +34,6 @@ def new_temporary(suffix: str = "tmp") -> str:
     return f".agentfs-{os.urandom(8).hex()}.{suffix}"
 
 
-def is_temporary_name(path: str) -> bool:
-    """Return True for the path of a temporary, a backup, or a private directory for them."""
-    return _TEMPORARY_NAME.fullmatch(path) is not None
-
-
 def is_single(changes: Sequence[Change]) -> bool:
     """Return True for one change, or for a new file with the new directories above it.
 
@@ -54,12 +46,18 @@ def is_single(changes: Sequence[Change]) -> bool:
     return len(files) == 1 and all(each in files or is_in(files[0].path, each.path) for each in changes)
 
 
-def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
+def plan_single(context: RootContext, changes: Sequence[Change]) -> list[PlannedChange]:
     """Return the plan of changes for which `is_single` is true."""
     return [
-        PlannedChange(change, os.path.join(os.path.dirname(change.path), new_temporary()))
+        PlannedChange(change, os.path.join(_directory_of(context, change.path), new_temporary()))
         for change in changes
     ]
+
+
+def _directory_of(context: RootContext, path: str) -> str:
+    """Return the directory for the temporaries of a file; a mounted file has its own."""
+    is_mounted = context.mounts is not None and path in context.mounts.trees
+    return path if is_mounted else os.path.dirname(path)
 
 
 def _is_made_on_the_way(change: Change) -> bool:
@@ -91,7 +89,7 @@ def plan_changes(
         # Temporary and backup lie in a directory that exists before and after the batch. Outside the file's
         # directory, a private directory protects them from other users.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
-        directory = os.path.dirname(outermost)
+        directory = _directory_of(context, outermost)
         if outermost != change.path:
             place = os.path.join(directory, new_temporary("part"))
             directory = places.setdefault(directory, place)

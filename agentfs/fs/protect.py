@@ -125,13 +125,21 @@ class ExemptingMatcher(NameMatcher):
 
     def __init__(self, matcher: NameMatcher, exempt: Collection[str]) -> None:
         self.__dict__.update(vars(matcher))
-        self._exempt = exempt
+        self._matcher, self._exempt = matcher, exempt
         tops = {path.partition("/")[0] for path in exempt}
         self.literals = tuple(name for name in matcher.literals if name not in tops)
 
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""
-        return real_path not in self._exempt and super().covers(real_path)
+        return real_path not in self._exempt and self._matcher.covers(real_path)
+
+    def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
+        """Return which names in a directory are protected. The directory is a real path."""
+        return [
+            name
+            for name in self._matcher.covered(directory, names)
+            if self.covers(f"{directory}/{name}".lstrip("/"))
+        ]
 
 
 def fold(name: str) -> str:

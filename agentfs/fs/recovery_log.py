@@ -20,7 +20,8 @@ from agentfs.fs.context import RootContext
 from agentfs.fs.file import write_all
 from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, remove_stale_locks
 from agentfs.fs.node import Change, node_from_json, node_to_json
-from agentfs.fs.plan import PlannedChange, is_temporary_name
+from agentfs.fs.path import is_temporary_name
+from agentfs.fs.plan import PlannedChange
 
 _VERSION = 3  # the format of the recovery log
 _LEFT = b"left "
@@ -62,8 +63,16 @@ def recovery_log(
         yield None
         return
     rows = [_row(plan) for plan in plans]
+    paths = [path for plan in plans for path in (plan.change.path, plan.source) if path]
     born = syscalls.birth_time(context.shared_handle.handle.fd)
-    content = json.dumps({"version": _VERSION, "root": root_path, "born": born, "rows": rows}).encode()
+    facts = {
+        "version": _VERSION,
+        "root": root_path,
+        "born": born,
+        "mounts": _mounts_of(context, paths),
+        "rows": rows,
+    }
+    content = json.dumps(facts).encode()
     with ExitStack() as stack:
         try:
             log = stack.enter_context(closing(_new_log(os.path.join(directory, _prefix(context)))))
@@ -109,8 +118,8 @@ def unfinished_batches(
                 continue
             with closing(RecoveryLog(fd, path, keep=True)) as log, open(fd, "rb", closefd=False) as file:
                 found = _parse(file.read())
-                if found is None:
-                    continue
+                if found is None or found.mounts != _mounts_of(context, found.mounts):
+                    continue  # of another version, or for a root with these mounts
                 born = syscalls.birth_time(context.shared_handle.handle.fd)
                 same_birth = None if found.born is None or born is None else found.born == born
                 if found.plans and (found.root == root_path if same_birth is None else same_birth):
@@ -124,6 +133,7 @@ class _Parsed(NamedTuple):
     born: int | None
     plans: list[PlannedChange]
     left: set[str]  # the paths that must still be undone
+    mounts: dict[str, list[int]]  # the device and inode of each mount with changes, by path
 
 
 def _parse(log: bytes) -> _Parsed | None:
@@ -134,13 +144,27 @@ def _parse(log: bytes) -> _Parsed | None:
         if content["version"] != _VERSION:
             return None
         root, born, plans = content["root"], content["born"], [_plan(row) for row in content["rows"]]
+        mounts = content.get("mounts", {})
     except (ValueError, KeyError, TypeError):
-        return _Parsed("", None, [], set())  # an incomplete log: the batch had not begun
+        return _Parsed("", None, [], set(), {})  # an incomplete log: the batch had not begun
     left = {plan.change.path for plan in plans}
     for note in notes:
         if note.startswith(_LEFT) and note.endswith(b"]"):  # ignore an incomplete note
             left = set(json.loads(note.removeprefix(_LEFT)))
-    return _Parsed(root, born, plans, left)
+    return _Parsed(root, born, plans, left, mounts)
+
+
+def _mounts_of(context: RootContext, paths: Iterable[str]) -> dict[str, list[int]]:
+    """Return the device and inode of each mount that one of the paths lies in, by its path."""
+    found: dict[str, list[int]] = {}
+    mounts = context.mounts
+    if mounts is None:
+        return found
+    for path in paths:
+        if tree := mounts.tree_of(path):
+            status = syscalls.lstat(tree.handle.fd, tree.file or ".")
+            found[tree.path] = [status.st_dev, status.st_ino if not tree.file else 0]
+    return found
 
 
 def _prefix(context: RootContext) -> str:

@@ -7,8 +7,8 @@ from agentfs.errors import AgentFSError, NotDirectoryError, ProtectedError
 from agentfs.fs.apply import lock_files, lock_key
 from agentfs.fs.batch import UndoableBatch
 from agentfs.fs.context import RootContext
-from agentfs.fs.path import quote
-from agentfs.fs.plan import PlannedChange, is_temporary_name
+from agentfs.fs.path import is_temporary_name, quote
+from agentfs.fs.plan import PlannedChange
 from agentfs.fs.recovery_log import RecoveryLog, unfinished_batches
 from agentfs.fs.resolve import resolve_real
 

@@ -15,18 +15,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Self
+from typing import Literal, Self
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.context import RootContext, RootHandle
+from agentfs.fs.context import RootContext
+from agentfs.fs.handles import RootHandle
+from agentfs.fs.mounts import MountedTree
 from agentfs.fs.node import FileNode, LinkNode
 from agentfs.fs.path import (
     MAX_PARTS,
     ParsedPath,
     display_name,
     is_plain,
+    is_temporary_name,
     parse_display_name,
     quote,
     split_link,
@@ -77,6 +80,9 @@ class ResolvedPath:
         self._directory_meant = parsed.directory
         self._follow_last = follow_last
         self._create_parents = create_parents
+        self._mounts = context.mounts
+        self._file_mount: MountedTree | None = None  # if the path is that of a mounted file
+        self._empty = set[int]()  # descriptors that stand for directories that are not on disk
         self._directories: list[int] = []
         self._real: list[str] = []
         self._link_count = 0
@@ -195,6 +201,8 @@ class ResolvedPath:
         context, real_path = self._context, self.real_path
         if context.unreadable.covers(real_path):
             raise oserrors.protected(self._path, context.display_path(real_path))
+        if self._mounts is not None:
+            self._mounts.check_may_change(self._path, real_path)
         status = self.stat()
         if self._is_write_protected(status):
             raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
@@ -243,6 +251,8 @@ class ResolvedPath:
 
     def check_removable(self, status: os.stat_result | None) -> None:
         """Raise the error that removing the name would raise; `status` is that of the name."""
+        if self._mounts is not None:
+            self._mounts.check_removable(self._path, self.real_path)
         staged = self._context.staged
         if staged is None or not staged.contains(self.real_path):
             self._check_directory(status)
@@ -274,10 +284,11 @@ class ResolvedPath:
             return True
         if own_directories.is_own(os.fstat(self._root.fd), own, self._root.fd):
             return True
-        if not self._directories:
+        handles = [*self._directories, *([] if self._file_mount is None else [self.parent])]
+        if not handles:
             return False
         protected = own | self._context.protected_identities(self._context.unwritable).keys()
-        return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
+        return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in handles)
 
     def error_of(self, number: int, name: str | None = None) -> AgentFSError:
         """Return the typed error for an errno. It is about a name in the parent, by default the last name."""
@@ -288,7 +299,8 @@ class ResolvedPath:
         if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
             return error
         name = self.name if name is None else name
-        failed_at = self._context.display_path(self._real_path(None if name == "." else name)) or "."
+        at = self._real_path(None if name == "." else name) if self._file_mount is None else self.real_path
+        failed_at = self._context.display_path(at) or "."
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, failed_at, self._similar(name))
         if error.errno == errno.ENOTDIR and name != ".":
@@ -298,6 +310,9 @@ class ResolvedPath:
     def _walk(self) -> None:
         """Enter one directory after the other, until only the last name is left."""
         pending = self._pending
+        if self._file_mount is not None:  # a link in its place leads on from where it is shown
+            self._file_mount = None
+            self.parent = self._directory_at(len(self._directories))
         while pending:
             name = pending.pop()
             if name == "..":
@@ -308,7 +323,12 @@ class ResolvedPath:
             last = not pending and not self._directory_meant
             if self._context.only is not None:
                 self._check_usable(name, on_the_way=not last)
+            if self._mounts is not None and (entered := self._enter_mount(name, last=last)):
+                if entered == "file":
+                    return
+                continue
             if last:
+                self._leave_empty()
                 self.name = name
                 self.real_path = self._real_path(name)
                 return
@@ -317,6 +337,50 @@ class ResolvedPath:
             self._check_usable()
         self.name = "."
         self.real_path = self._real_path()
+
+    def _enter_mount(self, name: str, *, last: bool) -> Literal["", "directory", "file"]:
+        """Enter a mount, or a directory that leads to one; return "" for any other name."""
+        mounts, path = self._mounts, self._real_path(name)
+        if mounts is None or self.missing:
+            return ""
+        tree = mounts.trees.get(path)
+        if tree is not None and tree.file:
+            # The temporaries of a mounted file are named below it.
+            internal = (
+                self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
+            )
+            if not (last or internal):
+                raise self.error_of(errno.ENOTDIR, name)
+            self._file_mount, self._root_of_file = tree, tree.handle
+            self.parent = tree.handle.fd
+            self.name = self._pending.pop() if internal else tree.file
+            self.real_path = f"{path}/{self.name}" if internal else path
+            return "file"
+        if tree is None and (path not in mounts.above or (last and self._is_directory(name))):
+            return ""
+        try:
+            directory = mounts.open(syscalls.enter, self.parent, path, name)
+        except OSError as error:
+            raise self.error(error, name) from None
+        if tree is None and mounts.is_empty(directory):
+            self._empty.add(directory)
+        self._push(directory, name)
+        return "directory"
+
+    def _is_directory(self, name: str) -> bool:
+        try:
+            return stat.S_ISDIR(syscalls.lstat(self.parent, name).st_mode)
+        except OSError:
+            return False
+
+    def _leave_empty(self) -> None:
+        """Take directories that are not on disk as missing ones, which may be created."""
+        while self._empty and self._directories and self._directories[-1] in self._empty:
+            self._empty.discard(self._directories[-1])
+            syscalls.close(self._directories.pop())
+            self.missing.insert(0, self._real.pop())
+        if self.missing:
+            self.parent = self._directory_at(len(self._directories))
 
     def _enter(self, name: str) -> None:
         staged = self._context.staged
@@ -329,6 +393,7 @@ class ResolvedPath:
             else:
                 self._enter_missing(name)
             return
+        self._leave_empty()
         if self.missing:
             self._enter_missing(name)
             return
@@ -366,6 +431,7 @@ class ResolvedPath:
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
+        self._empty.discard(self._directories[-1])
         syscalls.close(self._directories.pop())
         self._real.pop()
         self.parent = self._directory_at(len(self._directories))
@@ -382,6 +448,10 @@ class ResolvedPath:
         return True
 
     def _expand_link(self, name: str, target: str) -> None:
+        if self._file_mount is not None:  # a link in its place leads on from where it is shown
+            name = posixpath.basename(self.real_path)
+            self._file_mount = None
+            self.parent = self._directory_at(len(self._directories))
         link = self._context.display_path(self._real_path(name)) or "."
         if self._follow is False:
             raise RefusedError(
@@ -409,6 +479,7 @@ class ResolvedPath:
             raise oserrors.outside(self._path, link)
         if target.startswith("/"):
             self._close_directories()
+            self._empty.clear()
             self._real.clear()
             self.missing.clear()
             self.parent = self._root.fd
@@ -434,7 +505,7 @@ class ResolvedPath:
         self._retries += 1
         if self._retries > _MAX_RETRIES:
             return False
-        self._pending.append(name)
+        self._pending.append(name if self._file_mount is None else posixpath.basename(self.real_path))
         return True
 
     def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
@@ -486,7 +557,7 @@ class ResolvedPath:
 
     def _similar(self, name: str) -> tuple[str, ...]:
         """Return the paths in the parent whose names are similar to a missing name."""
-        if self.missing:
+        if self.missing or self._file_mount is not None:
             return ()
         try:
             names = list(islice(syscalls.names_in_time(self.parent), _SIMILAR_NAMES))

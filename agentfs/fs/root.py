@@ -2,8 +2,9 @@
 
 import errno
 import os
+import stat
 import sys
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import fields, replace
@@ -24,10 +25,13 @@ from agentfs.errors import (
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.apply import apply_changes
 from agentfs.fs.batch import Applied, Terms
-from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
+from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
+from agentfs.fs.handles import RootHandle, SharedHandle
+from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
+from agentfs.fs.mounts import Mount, absolute_places, open_mounts, place_of_mounts
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -42,7 +46,7 @@ from agentfs.fs.node import (
     Recorder,
     begin_again,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_in, is_plain, quote, split_path
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -108,16 +112,21 @@ class Root:
     `resolve.py` explains how it confines them. Methods may be called from several threads.
     """
 
+    _asks = True  # False for the program itself, whose calls no rule judges
     watch: KeptTree | None = None  # set by `keep_tree`
     tree: KeptTree | None = None  # during a search: `watch`, brought up to date
 
-    def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None, policy: Policy, mounts: Mapping[str, Mount] | None = None
+    ) -> None:
+        """Open a root with its mounts; without a path, nothing outside the mounts may be changed."""
         if sys.platform == "win32":
             raise UnsupportedSystemError(
                 "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
                 hint="Run it on Linux, for example in WSL or a container.",
             )
-        given = os.path.abspath(path)
+        only_mounts = path is None
+        given = os.path.abspath(place_of_mounts(mounts or {}) if path is None else path)
         if "\0" in given:
             raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")
         self.path = os.path.realpath(given)
@@ -136,7 +145,10 @@ class Root:
         except OSError as error:
             raise oserrors.from_oserror(error, given) from None
         # The model may use either spelling of the root.
-        roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
+        roots: dict[tuple[str, ...], tuple[str, ...]] = {
+            absolute_parts(self.path): (),
+            absolute_parts(given): (),
+        }
         self._context = RootContext(
             SharedHandle(RootHandle(handle)),
             roots,
@@ -149,8 +161,14 @@ class Root:
         )
         # Notes on unfinished changes of dead processes that were undone.
         self.recovery_notes: tuple[str, ...] = ()
+        try:
+            if mounts:
+                self._mount(mounts, only=only_mounts)
+        except BaseException:
+            self.close()
+            raise
         if not policy.read_only:  # in a read-only root, nothing is undone either
-            if own_directories.contains(self.path):
+            if not only_mounts and own_directories.contains(self.path):
                 self.close()
                 raise RefusedError(
                     f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
@@ -162,6 +180,77 @@ class Root:
             except BaseException:
                 self.close()
                 raise
+
+    def _mount(self, given: Mapping[str, Mount], *, only: bool) -> None:
+        context = self._context
+
+        def kind_of(real_path: str) -> str:
+            with resolve_real(context, real_path, create_parents=True) as resolved:
+                status = resolved.stat()
+            return "" if status is None else "directory" if stat.S_ISDIR(status.st_mode) else "file"
+
+        mounts = open_mounts(given, self.path, kind_of, read_only=self.policy.read_only, only=only)
+        sources = [tree.source for tree in mounts.trees.values()]
+        self._context = replace(
+            context,
+            mounts=mounts,
+            roots={**context.roots, **absolute_places(mounts, given)},
+            unreadable=mounts.matcher(context.unreadable, "read"),
+            unwritable=mounts.matcher(context.unwritable, "write"),
+            own=own_directories.OwnDirectories(self.path, *sources),
+        )
+
+    @property
+    def mounts(self) -> Mapping[str, Mount]:
+        """The mounts by real path."""
+        mounts = self._context.mounts
+        return {} if mounts is None else {path: tree.mount for path, tree in mounts.trees.items()}
+
+    @property
+    def has_only_mounts(self) -> bool:
+        """True if nothing outside the mounts may be changed."""
+        return self._context.mounts is not None and self._context.mounts.only
+
+    @property
+    def has_mount_rules(self) -> bool:
+        """True if a mount has permission rules."""
+        mounts = self._context.mounts
+        return mounts is not None and mounts.has_rules and self._asks
+
+    @property
+    def rules_by_tree(self) -> dict[str, Policy]:
+        """The rules of each mount that has some, with paths from the root."""
+        mounts = self._context.mounts
+        return {} if mounts is None else mounts.rules
+
+    def with_mounts(self, directory: str, names: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the names in a directory on disk, with their types, as the mounts shadow them."""
+        mounts = self._context.mounts
+        return names if mounts is None else [*mounts.typed_names(directory, iter(names))]
+
+    def mount_at(self, real_path: str) -> str:
+        """Return the mount that a real path lies in; "" for the root."""
+        tree = None if self._context.mounts is None else self._context.mounts.tree_of(real_path)
+        return "" if tree is None else tree.path
+
+    def mounts_below(self, real_path: str) -> list[str]:
+        """Return the mounts below a directory."""
+        return [path for path in self.mounts if is_in(path, real_path)]
+
+    def tree_at(self, real_path: str) -> tuple[str, str]:
+        """Return the absolute path of the tree that a real path lies in, and the real path of its top."""
+        mounts = self._context.mounts
+        tree = None if mounts is None else mounts.tree_of(real_path)
+        return (self.path, "") if tree is None or tree.file else (tree.source, tree.path)
+
+    def path_on_disk(self, real_path: str) -> str:
+        """Return the absolute path of a file, for programs; another program may replace it by a link."""
+        mounts = self._context.mounts
+        tree = None if mounts is None else mounts.tree_of(real_path)
+        if tree is None:
+            return os.path.join(self.path, real_path)
+        below = real_path[len(tree.path) + 1 :]
+        return os.path.join(tree.source, below) if below else tree.source
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return a view of this root with another policy. Closing one closes both."""
@@ -180,7 +269,7 @@ class Root:
     def for_host(self, policy: Policy) -> Self:
         """Return a view without permission rules, with a policy that confines and protects alike."""
         other = self._with(access=None)
-        other.policy = policy
+        other.policy, other._asks = policy, False  # noqa: SLF001 - its own
         return other
 
     def starting_in(self, workdir: str) -> Self:
@@ -317,6 +406,8 @@ class Root:
     def close(self) -> None:
         """Close the root. Running calls finish; later calls fail. It may be closed twice."""
         self._context.shared_handle.handle = RootHandle(-1)
+        if self._context.mounts is not None:
+            self._context.mounts.close()
         if self.watch is not None:
             self.watch.close()
 
@@ -325,7 +416,7 @@ class Root:
         handle = self._context.shared_handle.handle  # a reference keeps it open
         if handle.fd == -1:
             raise closed()
-        if os.fstat(handle.fd).st_nlink == 0:
+        if syscalls.was_removed(handle.fd):
             raise oserrors.root_gone(self.path)
 
     def __enter__(self) -> Self:
@@ -337,7 +428,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        fd = self._open_beneath(".", directory=True)
+        fd = self._open_beneath("", directory=True)
         if fd >= 0:
             syscalls.close(fd)
         return {
@@ -366,7 +457,7 @@ class Root:
         context, parsed = self._context, self._split(path or ".")
         direct = self._direct_path(parsed)
         if direct is not None:
-            handle = self._open_beneath(direct or ".", directory=True)
+            handle = self._open_beneath(direct, directory=True)
             if handle >= 0:
                 return Directory(context, handle, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
@@ -397,8 +488,7 @@ class Root:
         return path if is_exact and self._context.is_usable(path) else None
 
     def _open_beneath(self, real_path: str, *, directory: bool = False) -> int:
-        root = self._context.shared_handle.handle  # a reference keeps it open
-        return syscalls.open_beneath(root.fd, real_path, directory=directory)
+        return self._context.open_beneath(real_path, directory=directory)
 
     @property
     def derived(self) -> dict[Any, Any] | None:
@@ -483,7 +573,7 @@ class Root:
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         status = resolved.check_may_change()
-        before = node_in(self._context, resolved, max_bytes)
+        before = node_in(self._context, resolved, max_bytes, any_kind=False)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
@@ -558,6 +648,17 @@ class Root:
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         return apply_changes(self._context, self.path, changes, terms)
 
+    def exchange(self, real_path: str, source: str, mode: int, expected: str) -> None:
+        """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
+
+        Args:
+            real_path: The path. Its directory must exist.
+            source: The absolute path of the file, which is moved; "" removes the file at the path.
+            mode: The mode of the file.
+            expected: The `status_key` of the present file; "" if there must be none.
+        """
+        exchange(self._context, self.path, real_path, source, mode, expected)
+
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
         parsed = self._split(path)
@@ -599,9 +700,12 @@ class Root:
         """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
-    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return the node at a real path, or None. A link at the end is not followed."""
-        return node_at(self._context, real_path, max_bytes)
+    def node(self, real_path: str, *, max_bytes: int, any_kind: bool = False) -> Node | None:
+        """Return the node at a real path, or None. A link at the end is not followed.
+
+        Only with `any_kind` it may be a FIFO, a socket, or a file that its owner may not read.
+        """
+        return node_at(self._context, real_path, max_bytes, any_kind=any_kind)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""

@@ -36,9 +36,9 @@ class Overlay(NamedTuple):
     work: str
 
     @classmethod
-    def below(cls, stage: str, root: str) -> "Overlay":
-        """Return the overlay on `root` whose directories are in `stage`."""
-        return cls(root, os.path.join(stage, "upper"), os.path.join(stage, "work"))
+    def below(cls, stage: str, root: str, number: int = 0) -> "Overlay":
+        """Return an overlay on `root` whose directories are in `stage`."""
+        return cls(root, *(os.path.join(stage, f"{name}{number or ''}") for name in ("upper", "work")))
 
 
 class Stage:
@@ -48,15 +48,21 @@ class Stage:
         """Create the directories in `place`, for an overlay on `root`."""
         _remove_stale(place)
         self.path, self._lock = _make(place)
-        status = os.stat(root)
-        self.overlay = Overlay.below(self.path, root)
-        os.mkdir(self.overlay.work, 0o700)
-        os.mkdir(self.overlay.upper)
-        with suppress(PermissionError):
-            os.chown(self.overlay.upper, status.st_uid, status.st_gid)
-        os.chmod(self.overlay.upper, status.st_mode & 0o7777)
-        self._files = 0
+        self._files, self._overlays = 0, 0
+        self.overlay = self.add_overlay(root)
         self.empty = self.add_file(b"")
+
+    def add_overlay(self, root: str) -> Overlay:
+        """Create the directories of an overlay on `root`."""
+        overlay = Overlay.below(self.path, root, self._overlays)
+        self._overlays += 1
+        status = os.stat(root)
+        os.mkdir(overlay.work, 0o700)
+        os.mkdir(overlay.upper)
+        with suppress(PermissionError):
+            os.chown(overlay.upper, status.st_uid, status.st_gid)
+        os.chmod(overlay.upper, status.st_mode & 0o7777)
+        return overlay
 
     def add_file(self, content: bytes) -> str:
         """Create a file that nobody changes, and return its path."""
@@ -77,8 +83,9 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # the system leaves it without permissions
-            os.chmod(os.path.join(self.overlay.work, "work"), 0o700)
+        for number in range(self._overlays):
+            with suppress(OSError):  # the system leaves it without permissions
+                os.chmod(os.path.join(self.path, f"work{number or ''}", "work"), 0o700)
         remove_tree(self.path)
         let_go(self._lock)
 

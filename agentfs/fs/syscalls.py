@@ -27,6 +27,7 @@ if sys.platform != "win32":  # on Windows, agentfs can be imported but no worksp
 # Errors of a hard link that is impossible, in general or between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _LIST_SECONDS = 0.1
+_fstat = os.fstat  # for a look before each call, which may fail without harm; tests make the others fail
 _OPENAT2 = 437  # on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH, _STATX_BTIME = 0x100, 0x1000, 0x800
@@ -60,6 +61,14 @@ def open_root(path: str) -> int:
     return os.open(path, _ROOT)
 
 
+def was_removed(handle: int) -> bool:
+    """Return True if an open directory has no name any more; False if the system does not tell."""
+    try:
+        return _fstat(handle).st_nlink == 0
+    except OSError:
+        return False
+
+
 def enter(handle: int, name: str) -> int:
     """Open a directory to walk through it. It need not be readable."""
     return os.open(name, _ENTER, dir_fd=handle)
@@ -72,11 +81,33 @@ def open_directory(handle: int, name: str) -> int:
 
 def open_to_owner(handle: int, name: str) -> None:
     """Let the owner of a directory list, change and enter it, if its mode forbids that."""
-    mode = stat.S_IMODE(lstat(handle, name).st_mode) | stat.S_IRWXU
+    _set_mode(handle, name, stat.S_IMODE(lstat(handle, name).st_mode) | stat.S_IRWXU)
+
+
+def _set_mode(handle: int, name: str, mode: int) -> None:
     try:
         os.chmod(name, mode, dir_fd=handle, follow_symlinks=False)
     except ValueError:  # it has just become a link, or the system can change modes only through links
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name) from None
+
+
+def open_as_owner(handle: int, name: str) -> int:
+    """Open a file for reading that its mode closes to its owner. The mode is another one for a moment."""
+    mode = stat.S_IMODE(lstat(handle, name).st_mode)
+    _set_mode(handle, name, mode | stat.S_IRUSR)
+    try:
+        return open_file(handle, name)
+    finally:
+        _set_mode(handle, name, mode)
+
+
+def make_special(handle: int, name: str, mode: int) -> None:
+    """Make a FIFO or a socket; the mode has its type and permissions."""
+    if stat.S_ISFIFO(mode):
+        os.mkfifo(name, dir_fd=handle)
+    else:
+        os.mknod(name, mode, dir_fd=handle)
+    _set_mode(handle, name, stat.S_IMODE(mode))  # without the umask
 
 
 def open_file(handle: int, name: str) -> int:
@@ -350,7 +381,7 @@ def _how(flags: int) -> tuple[Any, Any, Any]:
     return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))
 
 
-class Mount(NamedTuple):
+class MountLine(NamedTuple):
     """A line of the mount table."""
 
     number: str
@@ -360,7 +391,7 @@ class Mount(NamedTuple):
     point: str  # the path where it is mounted
 
 
-def mount_table() -> list[Mount]:
+def mount_table() -> list[MountLine]:
     """Return the mounts that this process sees. Raises OSError if there is no mount table."""
     fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -369,7 +400,7 @@ def mount_table() -> list[Mount]:
         close(fd)
 
 
-class Mounts:
+class MountTable:
     """The mounts in an open directory. Raises OSError if there is no mount table."""
 
     def __init__(self, directory: int) -> None:
@@ -395,7 +426,7 @@ class Mounts:
         """Return True if a path below the directory is a mount point."""
         return any(mount.point == real_path for mount in self._mounts)
 
-    def _below(self) -> list[Mount]:
+    def _below(self) -> list[MountLine]:
         """Return the mounts in the directory, with points relative to it, even if it was moved."""
         top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
         found = [mount for mount in _read(self._fd) if f"{mount.point}/".startswith(top)]
@@ -417,11 +448,11 @@ def without_events(handle: int) -> str:
     return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
 
 
-def _read(fd: int) -> list[Mount]:
+def _read(fd: int) -> list[MountLine]:
     os.lseek(fd, 0, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
         lines = file.read().split(b"\n")  # file names may contain other line ends
-    return [Mount(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
+    return [MountLine(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
 
 
 def _decoded(field: bytes) -> str:

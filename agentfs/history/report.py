@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
+from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.renames import renames
 from agentfs.history.take_back import Clash, Lines
 from agentfs.history.timeline import Step
@@ -225,7 +225,7 @@ def proposed_changes(
 def _text_of(node: Node | None) -> str | None:
     """Return the text of a file or link, or None if there is none."""
     try:
-        return None if node is None or isinstance(node, DirectoryNode) else decode(_blob(node).content).text
+        return decode(_blob(node).content).text if isinstance(node, FileNode | LinkNode) else None
     except BinaryError:
         return None
 

@@ -85,7 +85,7 @@ def _rewind(
             numbers = chosen(journal.timeline, scope)
             plan = UndoPlan(journal.timeline, numbers, scope, undoing=undoing)
         _check_usable(root, plan.paths)
-        read = partial(read_node, root, max_bytes=max_bytes)
+        read = partial(read_node, root, max_bytes=max_bytes, any_kind=True)
         outcome = take_steps(plan.changes, read, journal.contents.keep_node)
         try:
             if outcome.clashes:

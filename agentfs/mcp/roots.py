@@ -56,7 +56,7 @@ class ClientRoots:
 
     async def _narrow(self, roots: Sequence[str]) -> None:
         workspace = self._whole.workspace
-        only = await asyncio.to_thread(_inside, workspace.root, roots)
+        only = await asyncio.to_thread(_inside, workspace, roots)
         if only != self._only:
             view, directory = await asyncio.to_thread(_view_of, workspace, only)
             self._view = ClientView(view, directory, self._make_tools(view))
@@ -74,12 +74,34 @@ def path_of(uri: str) -> str | None:
     return path if is_local and os.path.isabs(path) and "\0" not in path else None
 
 
-def _inside(root: str, uris: Sequence[str]) -> list[str] | None:
-    """Return the part of the root in a client's roots, as relative directories; None for all of it."""
+def _inside(workspace: Workspace, uris: Sequence[str]) -> list[str] | None:
+    """Return the part of the workspace in a client's roots, as relative directories; None for all of it.
+
+    A mount that no root of the client names stays, because it was given to all clients. Of a workspace
+    without a root, a client gets the mounts that it names.
+    """
     paths = [os.path.realpath(path) for path in map(path_of, uris) if path is not None]
-    if any(os.path.commonpath([root, path]) == path for path in paths):
+    mounts = workspace.mounts
+    parts: dict[str, list[str] | None] = {
+        at: _part_of(os.path.realpath(mount.source), paths) for at, mount in mounts.items()
+    }
+    own = _part_of(workspace.root, paths)
+    if own is None:  # all of the root, and so all of its mounts
         return None
-    return [os.path.relpath(path, root) for path in paths if os.path.commonpath([root, path]) == root]
+    found = own
+    for at, part in parts.items():
+        if part is None or (not part and not workspace.has_only_mounts):
+            found.append(at)
+        else:
+            found += [os.path.join(at, each) for each in part or ()]
+    return found
+
+
+def _part_of(top: str, paths: Sequence[str]) -> list[str] | None:
+    """Return the paths in a directory, relative to it; None if one of them contains the directory."""
+    if any(os.path.commonpath([top, path]) == path for path in paths):
+        return None
+    return [os.path.relpath(path, top) for path in paths if os.path.commonpath([top, path]) == top]
 
 
 def _view_of(workspace: Workspace, only: list[str] | None) -> tuple[Workspace, str]:

@@ -1,7 +1,7 @@
 """The MCP server of one workspace's tools and files, narrowed by the client's roots."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 import agentfs
 from agentfs.async_workspace import AsyncWorkspace
 from agentfs.errors import AgentFSError
+from agentfs.fs.mounts import Mount
 from agentfs.limits import MIB, Limits
 from agentfs.mcp import resources
 from agentfs.mcp.progress import progress_reporter
@@ -45,8 +46,9 @@ class WorkspaceServer:
 
     def __init__(
         self,
-        root: str,
+        root: str | None,
         *,
+        mounts: Mapping[str, Mount] | None = None,
         names: Sequence[str] | None = None,
         prefix: str = "",
         dialect: str = "agentfs",
@@ -60,7 +62,8 @@ class WorkspaceServer:
         """Open the workspace.
 
         Args:
-            root: The directory to serve.
+            root: The directory to serve; None for mounts alone.
+            mounts: Other directories and files, by the path where each appears.
             names: The methods to offer. By default the default tools, delete, move, undo and replace, or only
                 those that read if the policy forbids changes.
             prefix: A prefix for the name of each tool.
@@ -86,10 +89,18 @@ class WorkspaceServer:
         self._is_remote = command is not None
         self._workspace: Workspace
         if command is None:
-            self._workspace = Workspace(root, policy=self._policy, limits=limits, state=state, watch=watch)
+            self._workspace = Workspace(
+                root, mounts=mounts, policy=self._policy, limits=limits, state=state, watch=watch
+            )
         else:
             self._workspace = agentfs.connect(
-                command, root, policy=self._policy, limits=limits, state=state, watch=watch
+                command,
+                root or ".",
+                mounts=mounts,
+                policy=self._policy,
+                limits=limits,
+                state=state,
+                watch=watch,
             )
         try:
             self._whole = ClientView(self._workspace, self._workspace.root, self._toolset(self._workspace))

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentfs.base.lazy import load_installed
 from agentfs.errors import InvalidArgumentError
-from agentfs.providers.anthropic import Anthropic
+from agentfs.providers.anthropic_format import Anthropic
 from agentfs.providers.gemini import Gemini
 from agentfs.providers.mcp_format import MCP
 from agentfs.providers.openai import OpenAI

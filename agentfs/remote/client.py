@@ -24,6 +24,7 @@ from agentfs.commands.request import DEFAULT_SECONDS
 from agentfs.enforcement.guard import check_arguments, host_policy
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnsupportedSystemError, closed
 from agentfs.events import OnEvent, reports_calls
+from agentfs.fs.mounts import Mount
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
@@ -362,6 +363,7 @@ def connect(
     command_or_opener: Sequence[str] | Opener,
     root: str | PathLike[str],
     *,
+    mounts: Mapping[str, Mount] | None = None,
     policy: Policy | None = None,
     limits: Limits | None = None,
     state: str | PathLike[str] | None = None,
@@ -379,6 +381,7 @@ def connect(
             or `["docker", "exec", "-i", "box"]`. Or a function that takes the command to run there and
             returns its standard input and output: an object with `write`, `readline` and `close`.
         root: The directory at the remote side.
+        mounts: As for `Workspace`: directories and files at the remote side.
         policy: As for `Workspace`; its `on_ask` is called here.
         limits: As for `Workspace`.
         state: As for `Workspace`: a directory at the remote side.
@@ -412,6 +415,9 @@ def connect(
         "limits": protocol.to_wire(limits, functions),
         "watch": watch,
     }
+    if mounts:
+        named = {path: replace(mount, source=fspath(mount.source)) for path, mount in mounts.items()}
+        hello["mounts"] = protocol.to_wire(named)
     command = bootstrap_near.command(python) if push else []
     options = {"root": fspath(root), "any_policy": True}
 

@@ -48,6 +48,7 @@ from agentfs.base.advice import (
 )
 from agentfs.base.visible import escape_controls, visible
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
+from agentfs.fs.mounts import Mount
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest, ProposedChange
 from agentfs.policy import Policy, Protect
@@ -83,11 +84,11 @@ CLASSES: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
-        *(PermissionRequest, ProposedChange, Allow, Deny, Policy, Protect, Limits),
+        *(PermissionRequest, ProposedChange, Allow, Deny, Policy, Protect, Limits, Mount),
         *(ToolName, ParameterName, Retry, Advice, Joined, FirstOf, Note, Footer),
     )
 }
-_SETTINGS = {Policy, Protect, Limits, Allow, Deny}
+_SETTINGS = {Policy, Protect, Limits, Allow, Deny, Mount}
 _ANSWERS = {name: each for name, each in CLASSES.items() if each not in _SETTINGS}
 # Classes whose fields, except the exact ones, are shown to people and models.
 _SHOWN: set[type[Any]] = {
@@ -164,6 +165,7 @@ class Hello(TypedDict):
     policy: dict[str, Any]
     limits: dict[str, Any]
     watch: bool
+    mounts: dict[str, Any] | None
     again: bool | None
     kept: bool | None
     forget: bool | None
@@ -531,4 +533,4 @@ def decode_error(value: Any) -> Exception:
 @functools.cache
 def _leaves() -> dict[str, type[AgentFSError]]:
     classes: list[Any] = [each for each in vars(errors).values() if isinstance(each, type)]
-    return {each.code: each for each in classes if issubclass(each, AgentFSError) and "code" in vars(each)}
+    return {each.code: each for each in classes if issubclass(each, AgentFSError) and vars(each).get("code")}

@@ -18,8 +18,8 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, cast
 
 import agentfs
 from agentfs.base import call_context
@@ -34,6 +34,8 @@ from agentfs.errors import (
     RefusedError,
     TooLargeError,
 )
+from agentfs.fs import quote
+from agentfs.fs.mounts import Mount
 from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
@@ -57,6 +59,7 @@ class Options:
     session: str | None = None
     read_only: bool = False
     any_policy: bool = False
+    mounts: Mapping[str, Mount] = field(default_factory=dict[str, Mount])
 
 
 class _EndedError(Exception):
@@ -240,6 +243,7 @@ class Server:
         if not isinstance(policy, Policy) or not isinstance(limits, Limits):
             raise InvalidArgumentError("The first message has no policy or no limits.")
         policy = self._allowed(policy, limits)
+        mounts = self._mounts(_decode(hello.get("mounts") or {}))
         if state is not None and not self._options.any_policy:
             raise _not_allowed("let the client choose a state directory")
         if "\0" in self._options.root + root:
@@ -252,7 +256,7 @@ class Server:
         state = state or self._options.state
 
         def opened(kind: type[Workspace], state: str | None) -> Workspace:
-            return kind(path, policy=policy, limits=limits, state=state, watch=watch)
+            return kind(path, mounts=mounts, policy=policy, limits=limits, state=state, watch=watch)
 
         if policy.read_only or not os.path.isdir(real) or hello.get("kept") is False:
             workspace = opened(_ServedWorkspace, state)
@@ -268,6 +272,17 @@ class Server:
             workspace.close()
             raise RefusedError("The root was moved while the workspace opened it.")
         return workspace
+
+    def _mounts(self, wanted: Any) -> dict[str, Mount]:
+        """Return the mounts of the command line, with those of the client if it may choose any."""
+        if not isinstance(wanted, dict) or not all(isinstance(each, Mount) for each in wanted.values()):
+            raise InvalidArgumentError("The first message has something else than mounts.")
+        if wanted and not self._options.any_policy:
+            raise _not_allowed("let the client mount directories")
+        own = self._options.mounts
+        if same := sorted(wanted.keys() & own.keys()):
+            raise _not_allowed(f"let the client replace the mount {quote(same[0])}")
+        return {**own, **cast("dict[str, Mount]", wanted)}
 
     def _open_in_session(
         self,

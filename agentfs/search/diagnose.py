@@ -469,7 +469,7 @@ def why_skipped(root: Root, path: str) -> str:
     expected = ""
     parts = posixpath.normpath(view.path_from_top(path)).split("/")
     try:
-        rules = reader.outside_root()
+        rules = reader.outside(*root.tree_at(""))
         for count, name in enumerate(parts, 1):
             is_dir = count < len(parts)
             shown = one_line(view.display_path("/".join(parts[:count]))) + ("/" if is_dir else "")
@@ -479,7 +479,7 @@ def why_skipped(root: Root, path: str) -> str:
                 return f"{shown} (hidden)"
             with root.open_directory("/".join(parts[: count - 1])) as directory:
                 base = with_slash(directory.real_path)
-                if directory.real_path == expected:
+                if directory.real_path == expected and not directory.is_mount:
                     rules = reader.inside(directory, rules)
                 else:  # reached through a link
                     rules = reader.above(directory.real_path, through=True)

@@ -76,7 +76,7 @@ def _entry_tail(entry: Entry, least_size: int, unlisted: Mapping[str, int]) -> s
     if entry.type == "symlink":
         return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
     if entry.is_dir:
-        return f"{tail}/"
+        return f"{tail}/" if entry.mount is None else f"{tail}/  ({entry.mount} mount)"
     if entry.type == "other":
         return f"{tail}  (special file)"
     size = entry.size or 0

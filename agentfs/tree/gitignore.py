@@ -317,9 +317,13 @@ class IgnoreRules:
         self._extensions = frozenset[str]().union(*(each.extensions for each in files))
 
     @classmethod
-    def from_global_excludes(cls, rules: list[IgnoreRule], deadline: float = math.inf) -> "IgnoreRules":
-        """Return the rules from global excludes alone."""
-        return cls(git=(RuleFile(rules, "", deadline=deadline),) if rules else (), global_excludes=rules)
+    def from_global_excludes(
+        cls, rules: list[IgnoreRule], directory: str = "", deadline: float = math.inf
+    ) -> "IgnoreRules":
+        """Return the rules from global excludes alone, for the tree in a directory, with a trailing `/`."""
+        return cls(
+            git=(RuleFile(rules, directory, deadline=deadline),) if rules else (), global_excludes=rules
+        )
 
     def enter(
         self,

@@ -45,31 +45,36 @@ class RuleReader:
         self.unreadable += len(new)
         self.unread += new[: _MAX_UNREAD - len(self.unread)]
 
-    def outside_root(self) -> IgnoreRules:
-        """Return the rules from outside the root: global excludes and rule files of directories above."""
-        found = read_outer_rules(self._root.path)
+    def outside(self, tree: str, top: str) -> IgnoreRules:
+        """Return the rules from outside a tree: global excludes and rule files of directories above.
+
+        Args:
+            tree: The absolute path of the tree: the root or a mount.
+            top: The real path of the tree.
+        """
+        found = read_outer_rules(tree)
         self._refuse(*[""] * found.unreadable)
         derived = self._root.derived
         if derived is None:
-            return self._outer_rules(found)
-        before: tuple[OuterRules, IgnoreRules] | None = derived.get("outer rules")
+            return self._outer_rules(found, top)
+        before: tuple[OuterRules, IgnoreRules] | None = derived.get(("outer rules", top))
         if before is not None and before[0] == found:
             return before[1]
-        unreadable, rules = self.unreadable, self._outer_rules(found)
+        unreadable, rules = self.unreadable, self._outer_rules(found, top)
         if unreadable == self.unreadable:
-            derived["outer rules"] = found, rules
+            derived["outer rules", top] = found, rules
         return rules
 
-    def _outer_rules(self, found: OuterRules) -> IgnoreRules:
+    def _outer_rules(self, found: OuterRules, top: str) -> IgnoreRules:
         global_excludes: list[IgnoreRule] = []
         try:
             global_excludes = read_rules(found.excludes or b"", "", self._deadline)
         except TooManyRulesError:
             self._refuse("")
-        rules = IgnoreRules.from_global_excludes(global_excludes, self._deadline)
+        rules = IgnoreRules.from_global_excludes(global_excludes, with_slash(top), self._deadline)
         for number, each in enumerate(found.directories):
             rules = rules.enter(
-                "",
+                with_slash(top),
                 gitignore=each.gitignore,
                 ignore=each.ignore,
                 repository=number == 0,
@@ -82,10 +87,12 @@ class RuleReader:
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
         """Return the rules of the directories above a directory, and with `through` also its own."""
+        tree, top = self._root.tree_at(real_path)
         parts = real_path.split("/") if real_path else []
-        above = ["/".join(parts[:count]) for count in range(len(parts) + through)]
+        first = len(top.split("/")) if top else 0
+        above = ["/".join(parts[:count]) for count in range(first, len(parts) + through)]
         known = next((count for count in range(len(above), 0, -1) if above[count - 1] in self._inside), 0)
-        rules = self._inside[above[known - 1]] if known else self.outside_root()
+        rules = self._inside[above[known - 1]] if known else self.outside(tree, top)
         try:
             for each in above[known:]:
                 with self._root.open_directory(display_name(each)) as directory:

@@ -62,6 +62,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
+        self._mounted = bool(self.root.mounts)
         self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
         self._own: LeftOut | None = None  # the last item, while names are added to it
@@ -232,8 +233,19 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        rules = self._rules_above(opened.real_path) if is_link and not self.ignored else visit.rules
+        rules = visit.rules
+        if not self.ignored and (is_link or (self._mounted and opened.is_mount)):
+            rules = self._rules_above(opened.real_path)
+        elif self._mounted and not self.ignored and name in directory.mounted_names:
+            rules = self._rules_on_the_way(visit, name, opened)
         return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
+
+    def _rules_on_the_way(self, visit: Visit, name: str, opened: Directory) -> IgnoreRules:
+        """Return the rules of a directory that leads to a mount: all else in an ignored one is ignored."""
+        rule = visit.rules.match(with_slash(visit.directory.real_path), name, is_dir=True)
+        if rule is None or rule.negated:
+            return visit.rules
+        return visit.rules.enter(with_slash(opened.real_path), ignore=b"*", above="/")
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules above a directory that is not entered from its parent."""
@@ -345,6 +357,12 @@ class Walk:
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
+        mounted = (
+            visit.directory.mounted_names if self._mounted else ()
+        )  # these are visited, whatever the rules of the root say
+        pinned = [entry for entry in entries if entry.name in mounted] if mounted else []
+        if pinned:
+            entries = [entry for entry in entries if entry.name not in mounted]
         kept, rules, decided = visit.rules.partition(base, entries, self.deadline)
         if decided < len(entries):
             self._reached = "timeout"
@@ -356,7 +374,7 @@ class Walk:
             self._skip("ignored", len(rules))
             if self._counting:
                 self._part().rules.update(rules)
-        return kept
+        return [*kept, *pinned] if pinned else kept
 
     def _exclude(self, visit: Visit, entries: list[tuple[DirEntry, IgnoreRule | None]]) -> None:
         """Record hidden or ignored names, so that a later search can include them."""

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from agentfs.fs import BINARY, syscalls
+from agentfs.fs import BINARY
 from agentfs.watch.text_blocks import Block
 
 
@@ -14,6 +14,10 @@ class Tree(Protocol):
 
     def handle(self, directory: "KeptDirectory") -> int:
         """Return a descriptor of a directory, valid until the end of the call. Raises OSError."""
+        ...
+
+    def status(self, directory: "KeptDirectory", name: str) -> os.stat_result:
+        """Return the status of a name in a directory. Raises OSError."""
         ...
 
     def enter(self, directory: "KeptDirectory") -> bool:
@@ -49,7 +53,7 @@ class KeptEntry:
 
     def stat(self, **_: bool) -> os.stat_result:
         """Return its status as it is now."""
-        return syscalls.lstat(self.directory.tree.handle(self.directory), self.name)
+        return self.directory.tree.status(self.directory, self.name)
 
 
 class KeptFile(KeptEntry):

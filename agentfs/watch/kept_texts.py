@@ -10,10 +10,10 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
-from agentfs.fs import inotify, syscalls
+from agentfs.fs import inotify
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
 from agentfs.fs.read_buffer import read_start
-from agentfs.fs.syscalls import Mounts
+from agentfs.fs.syscalls import MountTable
 from agentfs.watch.kept_entries import KeptDirectory, KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
@@ -32,7 +32,7 @@ class KeptTexts:
         max_bytes: int,
         max_file: int,
         queue: inotify.Inotify | None,
-        mounts: Mounts | None,
+        mounts: MountTable | None,
     ) -> None:
         self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
@@ -101,7 +101,10 @@ class KeptTexts:
         """Keep the text of an open file; return False if it cannot be kept now."""
         size, linked = status.st_size, status.st_nlink > 1
         # Events of a mounted file have its name outside the mount.
-        if size > self.max_file or (self._mounts is not None and self._mounts.covers(file.real_path)):
+        mounts, real_path = self._context.mounts, file.real_path
+        if size > self.max_file or (self._mounts is not None and self._mounts.covers(real_path)):
+            return False
+        if mounts is not None and real_path in mounts.trees:
             return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         # It may be a hard link to another kept file, made while the tree was watched.
@@ -144,7 +147,7 @@ class KeptTexts:
     def is_current(self, file: KeptFile) -> bool:
         """Return True if a file still has the status that it had when it was read."""
         try:  # a link on the way may lead outside, but the status is only compared
-            status = syscalls.lstat(self._context.shared_handle.handle.fd, file.real_path)
+            status = self._context.lstat(file.real_path)
         except OSError:
             return False
         return signature_of(status) == file.signature

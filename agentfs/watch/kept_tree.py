@@ -23,7 +23,7 @@ from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.syscalls import Mounts, without_events
+from agentfs.fs.syscalls import MountTable, without_events
 from agentfs.results import WatchReport
 from agentfs.watch.keeper import Keeper
 from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
@@ -54,7 +54,7 @@ class WatchedTree:
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self._inotify: inotify.Inotify | None = None
-        self._mounts: Mounts | None = None
+        self._mounts: MountTable | None = None
         self._handles: dict[KeptDirectory, int] = {}
         self._reset()
         watch_forks(self)
@@ -142,7 +142,7 @@ class WatchedTree:
         self._user = _user()
         self._cause = ""
         try:
-            self._mounts = Mounts(self._context.shared_handle.handle.fd)
+            self._mounts = MountTable(self._context.shared_handle.handle.fd)
             self._inotify = inotify.Inotify()
         except OSError as error:
             on_linux = sys.platform == "linux"
@@ -374,7 +374,10 @@ class WatchedTree:
         """List a directory; reuse entries with the same name and type. Return False for too many."""
         before = directory.entries or []
         room = self._max_names + len(before) - self._names
-        listed = list(islice(syscalls.typed_names(handle), max(room, 0) + 1))
+        names, mounts = syscalls.typed_names(handle), self._context.mounts
+        if mounts is not None:
+            names = mounts.typed_names(directory.real_path, names)
+        listed = list(islice(names, max(room, 0) + 1))
         if len(listed) > room:
             self._drop(directory)
             directory.reason = _TOO_MANY
@@ -401,7 +404,8 @@ class WatchedTree:
             parent = handles.pop(directory.directory, -1)
             if parent >= 0:
                 handles[directory.directory] = parent  # now the last in the order of closing
-                handle = syscalls.open_directory(parent, directory.name)
+                above = directory.directory.real_path
+                handle = self._context.open_in(syscalls.open_directory, parent, above, directory.name)
             else:
                 handle = self._open(directory.real_path)
             if len(handles) >= _MAX_HANDLES:
@@ -409,9 +413,17 @@ class WatchedTree:
             handles[directory] = handle
         return handle
 
+    def status(self, directory: KeptDirectory, name: str) -> os.stat_result:
+        """Return the status of a name in a directory. Raises OSError."""
+        handle, mounts = self.handle(directory), self._context.mounts
+        return (
+            syscalls.lstat(handle, name)
+            if mounts is None
+            else mounts.lstat(handle, directory.real_path, name)
+        )
+
     def _open(self, real_path: str) -> int:
-        root = self._context.shared_handle.handle
-        handle = syscalls.open_beneath(root.fd, real_path or ".", directory=True)
+        handle = self._context.open_beneath(real_path, directory=True)
         if handle >= 0:
             return handle
         parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())

@@ -177,6 +177,10 @@ class _RecordedWalk(SearchWalk):
         derived = visit.directory.derived
         if self._key is None or derived is None or self._reached is not None:
             return None
+        if (
+            self._mounted and visit.directory.mounted_names
+        ):  # the rules above a mount are not among those that are compared
+            return None
         kept: KeptWalk | None = derived.get(self._key)
         if kept is None or kept.outer_rules is not visit.rules or kept.looked_at > self._entries_left:
             return None

@@ -90,7 +90,8 @@ class WatchedDirectory(Directory):
                         yield file, outcome
 
     def _opener(self) -> Callable[[str], int]:
-        return lambda name: syscalls.open_file(self.handle, name)  # the tree may close and reopen the handle
+        # The tree may close and reopen the handle.
+        return lambda name: self._context.open_in(syscalls.open_file, self.handle, self.real_path, name)
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
         """Read a file; a match in a kept text counts only if the status of the file is still the same."""
@@ -106,7 +107,7 @@ class WatchedDirectory(Directory):
             raise self._protected(file.name)
         if access is not None:
             access.check_read(file.real_path)
-        fd = syscalls.open_file(self.handle, file.name)
+        fd = self._opener()(file.name)
         try:
             status = self._check_readable(fd, file.name)
             outcome = read(file if texts.load(file, fd, status) else fd)

@@ -46,6 +46,7 @@ NO_EXAMPLE = {
     "FileIOError": "a disk that fails",
     "UnsupportedSystemError": "another operating system",
     "DisconnectedError": "a connection that is lost",
+    "DeniedError": "a file of another user",
 }
 
 

@@ -112,7 +112,7 @@ def test_a_failing_call_leaves_the_old_file_and_no_temporary(tmp_path, call, num
     tree = fresh(tmp_path, "tree")
     # The first `write` and `fsync` are those of the temporary. Only the rename follows.
     said = change_under(tree, "f", tmp_path / "log", f"{call}:error={number}:when=1")
-    assert said in {"FileIOError", "RefusedError"}
+    assert said in {"FileIOError", "DeniedError", "RefusedError"}
     assert state_of(tree, "f") == "old"
     assert sorted(os.listdir(tree)) == ["f", "warm"]
 
@@ -148,7 +148,9 @@ def fail_at_each(tmp_path, path, numbers, *, step):
         fault = f"{name}:error={numbers[number % len(numbers)]}:when={at}"
         said = change_under(tree, path, tmp_path / "log", fault)
         assert state_of(tree, path) == (after if said == "done" else before), (fault, said)
-        assert said in {"done", "FileIOError", "RefusedError", "NotFoundError", "BusyError"}, fault
+        assert said in {"done", "FileIOError", "DeniedError", "RefusedError", "NotFoundError", "BusyError"}, (
+            fault
+        )
         if name not in {"unlink", "unlinkat"}:
             assert not [name for name in os.listdir(tree) if ".agentfs-" in name], fault
 

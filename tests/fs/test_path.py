@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentfs.errors import AgentFSError, InvalidPathError, NameTooLongError, OutsideWorkspaceError
 from agentfs.fs.path import display_name, parse_display_name, quote, split_link, split_path
 
-ROOTS = (("base", "root"), ("alias",))
+ROOTS = {("base", "root"): (), ("alias",): ()}
 
 
 def code_of(path: str, *, roots=ROOTS) -> str:

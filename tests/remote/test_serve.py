@@ -82,7 +82,7 @@ def test_a_removed_root_fails_as_in_a_local_workspace(tmp_path):
         for call in (lambda ws: ws.read("a.txt"), lambda ws: ws.write("a.txt", "x")):
             errors = []
             for each in (ws, local):
-                with pytest.raises(OSError, match=r"a\.txt") as caught:
+                with pytest.raises(OSError, match="was removed") as caught:
                     call(each)
                 errors.append(caught.value)
             assert errors[0].to_dict() == errors[1].to_dict()

@@ -1157,7 +1157,7 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(syscalls, "_MOUNTS", str(table))
     table.write_text("1 1 0:1 / / rw - ext4 none rw\n")
     directory = os.open(root, os.O_RDONLY)
-    watched = syscalls.Mounts(directory)
+    watched = syscalls.MountTable(directory)
     table.write_text(f"1 1 0:1 / / rw - ext4 none rw\n2 1 0:2 / {root}/a rw - tmpfs none rw\n")
     monkeypatch.setattr(watched, "_poll", SimpleNamespace(poll=lambda _: True))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

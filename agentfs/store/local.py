@@ -1,0 +1,155 @@
+"""The present state of a cache, and the names that both a store and a cache can have."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from agentfs import fs
+from agentfs.base import call_context
+from agentfs.errors import AgentFSError
+from agentfs.fs import DirectoryNode, FileNode, LinkNode, Node, Root, directories_above, syscalls
+from agentfs.fs.context import file_clock, is_settled
+from agentfs.fs.large_files import digest_of, status_key
+from agentfs.fs.node import ConcurrentChange
+from agentfs.fs.own_directories import STATE_MARK
+from agentfs.fs.plan import new_temporary
+from agentfs.fs.protect import fold_letters
+from agentfs.store.remote import META
+from agentfs.store.state import LARGE, Known
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+UNSETTLED = "?"  # ends the status of a file that may change again without another status
+LeftOut = dict[str, str]  # the reason for each path
+
+
+class LocalTree(NamedTuple):
+    """The nodes of a cache."""
+
+    nodes: dict[str, Node]  # without directories that have entries
+    directories: dict[str, DirectoryNode]
+    statuses: dict[str, str]  # `status_key` of each file
+    left_out: LeftOut  # paths whose state is not known
+    default_mode: int  # of a new file
+
+
+def scan(root: Root, known: Mapping[str, Known]) -> LocalTree:
+    """Read the tree. Files with the status that a known content had are not read again."""
+    with root.open_directory(META) as own:
+        default_mode = syscalls.new_directory_mode(own.handle, new_temporary()) & 0o666
+    tree = LocalTree({}, {}, {}, {}, default_mode)
+    stack = [""]
+    while stack:
+        path = stack.pop()
+        try:
+            with root.open_directory(fs.display_name(path) or ".") as directory:
+                entries = [each for each in directory.scan() if path or each.name != META[:-1]]
+                for entry in entries:
+                    call_context.check()
+                    child = os.path.join(path, entry.name)
+                    _take(root, directory, entry, known, child, tree)
+                    stack += [child] if child in tree.directories else []
+                if not entries and path:
+                    tree.nodes[path] = tree.directories[path]
+        except AgentFSError:
+            if not path:
+                raise
+            tree.left_out[path] = "unreadable"
+    return tree
+
+
+def _take(
+    root: Root,
+    directory: fs.Directory,
+    entry: fs.DirEntry,
+    known: Mapping[str, Known],
+    path: str,
+    tree: LocalTree,
+) -> None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if root.is_protected(path):
+            tree.left_out[path] = "protected"
+        elif stat.S_ISDIR(status.st_mode):
+            tree.directories[path] = DirectoryNode(stat.S_IMODE(status.st_mode))
+        elif stat.S_ISLNK(status.st_mode):
+            tree.nodes[path] = LinkNode(syscalls.readlink(directory.handle, entry.name))
+        elif not stat.S_ISREG(status.st_mode):
+            tree.left_out[path] = "special file"
+        else:
+            seen, key = known.get(path, Known()), status_key(status)
+            digest = seen.digest if seen.status == key else ""
+            if not digest:
+                now = file_clock()
+                with directory.open_file(entry.name) as file:
+                    digest, status, changed = digest_of(file), file.stat, file.changed()
+                settled = is_settled(max(status.st_mtime_ns, status.st_ctime_ns), now) and not changed
+                key = status_key(status) + ("" if settled else UNSETTLED)
+            large = status.st_size > LARGE
+            load = not_loaded if large else partial(_load, root, path, digest)
+            tree.nodes[path] = FileNode(status.st_mode & 0o777, digest, status.st_size, load)
+            tree.statuses[path] = key
+    except (AgentFSError, OSError):
+        tree.left_out[path] = "unreadable"
+
+
+def _load(root: Root, path: str, digest: str) -> bytes:
+    node = root.node(path, max_bytes=LARGE)
+    if not isinstance(node, FileNode) or node.digest != digest:
+        raise ConcurrentChange
+    return node.load()
+
+
+def not_loaded() -> bytes:
+    """Stand for a content that is never merged."""
+    return b"\0"
+
+
+def refused(nodes: Mapping[str, Node | None], known: Mapping[str, Known], root: Root) -> LeftOut:
+    """Return the paths that one of the sides cannot have. A node is None if it is some file.
+
+    Of paths that exclude each other, a known one is not refused.
+    """
+    found: LeftOut = {}
+    holders: dict[str, list[str]] = {}
+    for path, node in nodes.items():
+        call_context.check()
+        if reason := _objection(path, node, root):
+            found[path] = reason
+        elif not isinstance(node, DirectoryNode):
+            holders.setdefault(fold_letters(path), []).append(path)
+    for paths in holders.values():
+        twins = paths if len(paths) > 1 else []
+        found.update((path, "names that fold to one") for path in twins if path not in known)
+    for directory in {above for path in nodes.keys() - found.keys() for above in directories_above(path)}:
+        for file in holders.get(fold_letters(directory), ()):
+            is_below = (path for path in nodes if path.startswith(f"{directory}/"))
+            for path in is_below if file in known else [file]:
+                found.setdefault(path, "a file and a directory of one name")
+    return found
+
+
+def _objection(path: str, node: Node | None, root: Root) -> str:
+    """Return the reason why a path cannot be on both sides, or ""."""
+    parts = path.split("/")
+    try:
+        sizes = [len(part.encode()) for part in parts]
+    except UnicodeEncodeError:
+        return "not UTF-8"
+    if not {"", ".", ".."}.isdisjoint(parts) or _CONTROL.search(path):
+        return "not a path in a store"
+    if max(sizes) > fs.MAX_NAME_BYTES or len(path.encode()) > fs.MAX_PATH_BYTES or len(parts) > fs.MAX_PARTS:
+        return "too long"
+    if (
+        fold_letters(parts[0]) == META[:-1]
+        or STATE_MARK in map(fold_letters, parts)
+        or fs.is_temporary_name(path)
+    ):
+        return "reserved"
+    if isinstance(node, LinkNode):
+        to = os.path.normpath(os.path.join(os.path.dirname(path), node.target))
+        if os.path.isabs(to) or to.split("/")[0] == "..":
+            return "link out of the tree"
+    return "protected" if root.is_protected(path) else ""

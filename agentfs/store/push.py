@@ -1,0 +1,175 @@
+"""A push: each change is sent on the condition that nobody else has changed the object."""
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from agentfs.errors import PathError, TooLargeError
+from agentfs.fs import FileNode, directories_above, display_name, revision_of
+from agentfs.fs.path import is_in
+from agentfs.store.local import refused
+from agentfs.store.remote import IN_ONE_REQUEST, TREE, Changed, Tag
+from agentfs.store.state import Known, entry_of, node_of
+from agentfs.store.sync import Manifest, Sync
+
+_KEPT_DIGESTS = 16  # of earlier contents, in the metadata of an object
+_ROUNDS = 20  # of merging with what others have pushed meanwhile
+_PAUSE = 0.02  # seconds, on average, after the second round; so that workers do not meet again
+_SAVE_EVERY = 500  # objects
+_DELETED, _CHANGED, _MOVING = "deleted", "changed by others", "changing while it is pushed"
+
+
+class Push:
+    """What has changed in the cache since it was last pulled or pushed, and how it is sent."""
+
+    def __init__(self, sync: Sync, scope: Sequence[str] | None) -> None:
+        self._sync, self._scope = sync, scope
+        self._moving = set[str]()  # files that change while they are pushed
+        self._entries: dict[str, tuple[str, str]] = {}  # in `TREE`: the known one and the new one
+        self.pushed, self.deleted = set[str](), set[str]()
+        self._compare()
+
+    @property
+    def paths(self) -> set[str]:
+        """All paths with a change."""
+        return {*self._put, *self._delete, *self._entries}
+
+    def _compare(self) -> None:
+        sync, self._put, self._delete = self._sync, dict[str, FileNode](), dict[str, Tag]()
+        nodes, known = sync.local.nodes, sync.known
+        left_out = refused(nodes, known, sync.root)
+        sync.left_out |= sync.local.left_out | left_out
+        for path in (nodes.keys() | known.keys()) - left_out.keys() - sync.conflicts - self._moving:
+            inside = self._scope is None or any(is_in(path, each) for each in self._scope)
+            if sync.is_unread(path) or not inside:
+                continue
+            was, node = known.get(path, Known()), nodes.get(path)
+            is_file = isinstance(node, FileNode)
+            if isinstance(node, FileNode) and not (was.tag and was.digest == node.digest):
+                self._put[path] = node
+            elif was.tag and not is_file:
+                self._delete[path] = was.tag
+            same_mode = isinstance(node, FileNode) and was.tag and was.mode == node.mode
+            entry = was.entry if same_mode else entry_of(node, sync.local.default_mode)
+            if entry != was.entry:
+                self._entries[path] = was.entry, entry
+
+    def run(self) -> None:
+        """Push until nothing is left except conflicts."""
+        sync, changed = self._sync, list[str]()
+        if self.paths and not sync.state.value("checked"):
+            sync.remote.check_conditions()
+            sync.state.save({}, set(), checked=True)
+        for round_ in range(_ROUNDS):
+            changed = self._send() if self.paths else []
+            if not changed:
+                break
+            sync.settle(dict(sync.remote.each(sync.fetch, changed)))
+            sync.rescan()
+            time.sleep(random.uniform(0, 2 * _PAUSE * round_))  # noqa: S311
+            self._compare()
+        self._moving.update(changed)
+        if self._entries or (self.pushed and not sync.tree.tag):
+            self._send_entries()
+        sync.left_out |= dict.fromkeys(self._moving, _MOVING)
+        sync.save()
+
+    def _send(self) -> list[str]:
+        """Send the changes of objects; return those that others have changed."""
+        sync, changed = self._sync, list[str]()
+        sync.state.keep(self._put, pushing=True)
+        # What is moved is created before it is deleted, except what is in its way in a directory.
+        above = {each for path in self._put for each in directories_above(path)}
+        first = [
+            path
+            for path in self._delete
+            if path in above or not self._put.keys().isdisjoint(directories_above(path))
+        ]
+        last = [*(self._delete.keys() - {*first})]
+        work = ((self._delete_object, first), (self._put_object, [*self._put]), (self._delete_object, last))
+        sent = chain.from_iterable(sync.remote.each(send, paths) for send, paths in work)
+        try:
+            for done, (path, outcome) in enumerate(sent, 1):
+                if isinstance(outcome, Known):
+                    sync.note(path, outcome)
+                    self.pushed.add(path)
+                elif outcome == _DELETED:
+                    sync.note(path, None)
+                    self.deleted.add(path)
+                elif outcome == _MOVING:
+                    self._moving.add(path)
+                else:
+                    changed.append(path)
+                sync.progress(done, len(self._put) + len(self._delete))
+                if done % _SAVE_EVERY == 0:
+                    sync.save()
+        finally:
+            sync.save()
+        return changed
+
+    def _put_object(self, path: str) -> Known | str:
+        sync, node, was = self._sync, self._put[path], self._sync.known.get(path, Known())
+        known = Known({}, node.size, (node.digest, *was.digests)[:_KEPT_DIGESTS], was.entry, was.mode)
+        if not was.tag:
+            known = known._replace(entry="", mode=sync.local.default_mode)
+        try:
+            with sync.root.open_file(display_name(path)) as file:
+                if node.size <= IN_ONE_REQUEST:
+                    body: Any = file.read_whole(node.size)
+                    if revision_of(body) != node.digest:
+                        return _MOVING
+                    return known._replace(tag=sync.remote.put(path, body, node.size, was.tag, known.digests))
+                with os.fdopen(os.dup(file.fd), "rb") as body:
+                    tag = sync.remote.put(path, body, node.size, was.tag, known.digests)
+                # If the file has changed, the object has neither the old content nor the new one.
+                return known._replace(tag=tag, digests=() if file.changed() else known.digests)
+        except Changed:
+            return _CHANGED
+        except (PathError, TooLargeError):
+            return _MOVING
+
+    def _delete_object(self, path: str) -> str:
+        try:
+            self._sync.remote.delete(path, self._delete[path])
+        except Changed:
+            return _CHANGED
+        return _DELETED
+
+    def _send_entries(self) -> None:
+        """Send the modes, links and empty directories that have changed."""
+        sync, skipped = self._sync, self._sync.conflicts | self._moving
+        todo = {path: entry for path, entry in self._entries.items() if path not in skipped}
+        for _ in range(_ROUNDS):
+            tree = sync.tree
+            clashing = {path for path, pair in todo.items() if tree.entries.get(path, "") not in pair}
+            entries = {
+                **tree.entries,
+                **{path: pair[1] for path, pair in todo.items() if path not in clashing},
+            }
+            entries = {path: entry for path, entry in entries.items() if entry}
+            made = Manifest(tree.tag, tree.id or secrets.token_hex(16), entries)
+            try:
+                if made != tree:
+                    body = made.to_json()
+                    sync.tree = made._replace(tag=sync.remote.put(TREE, body, len(body), tree.tag))
+                break
+            except Changed:
+                sync.read_tree("")
+        else:
+            self._moving.update(todo)
+            return
+        sync.conflicts.update(clashing)
+        for path in todo.keys() - clashing:
+            new, node = todo[path][1], sync.local.nodes.get(path)
+            mode = node.mode if isinstance(node, FileNode) else 0
+            known = sync.known.get(path, Known())._replace(entry=new, mode=mode)
+            is_there = bool(known.tag) or node_of(new) is not None
+            sync.note(path, known if is_there else None)
+            if is_there:
+                self.pushed.add(path)
+            elif path not in sync.local.directories:
+                self.deleted.add(path)

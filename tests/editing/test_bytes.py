@@ -1,0 +1,346 @@
+"""Bytes and directories for programs, and the deletion of trees that hold more than files."""
+
+import os
+import shutil
+import socket
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, AsyncWorkspace, Limits, Policy, Workspace, connect
+from agentfs.errors import RefusedError
+from tests.conftest import public_directory
+
+SOMEBODY = 65_534
+AS_ROOT = os.geteuid() == 0
+
+DATA = bytes(range(256)) + b"\r\n\0"
+
+
+def tree(top: Path) -> dict[str, tuple[int, bytes]]:
+    """Return type, mode and content of everything below a directory, as root or its owner sees it."""
+    found = {}
+    for path in sorted(top.rglob("*")):
+        mode = path.lstat().st_mode
+        content = path.read_bytes() if stat.S_ISREG(mode) and mode & 0o400 else b""
+        found[str(path.relative_to(top))] = (
+            mode,
+            os.readlink(path).encode() if path.is_symlink() else content,
+        )
+    return found
+
+
+@pytest.fixture
+def ways(tmp_path):
+    """Returns a function that opens a directory in each way."""
+
+    def opened(way: str) -> Workspace:
+        if way == "connect":
+            return connect(["env"], str(tmp_path), python=sys.executable)
+        ws = Workspace(tmp_path, watch=way == "watched")
+        return ws.host if way == "host" else ws
+
+    return opened
+
+
+@pytest.mark.parametrize("way", ["plain", "host", "watched", "connect"])
+def test_bytes_come_back_as_they_were_written_and_undo_takes_each_write_back(tmp_path, ways, way):
+    (tmp_path / "old").write_bytes(b"old\0")
+    (tmp_path / "old").chmod(0o751)
+    (tmp_path / "link").symlink_to("old")
+    (tmp_path / "b").symlink_to("a/b")
+    before = tree(tmp_path)
+    with ways(way) as ws:
+        assert ws.write_bytes("new/data", DATA).created
+        written = ws.write_bytes("link", DATA)
+        assert (written.created, written.bytes_written, written.diff) == (False, len(DATA), "")
+        assert ws.read_bytes("old") == ws.read_bytes("link") == (tmp_path / "old").read_bytes() == DATA
+        assert (tmp_path / "link").is_symlink()
+        assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o751
+        assert ws.mkdir("a/b").created
+        assert not ws.mkdir("a/b").created
+        assert [ws.realpath(path) for path in ("link", "b/../x", "a/b/..", "none/x", ".")] == [
+            *("old", "a/x", "a", "none/x", ".")
+        ]
+        assert ws.undo(3).steps == 3
+    assert tree(tmp_path) == before
+
+
+async def test_the_same_can_be_awaited(tmp_path):
+    async with AsyncWorkspace(tmp_path) as ws:
+        await ws.write_bytes("data", DATA)
+        assert await ws.read_bytes("data") == DATA
+        assert (await ws.mkdir("d")).created
+        assert await ws.realpath("d/../data") == "data"
+
+
+def test_a_model_gets_none_of_them(tmp_path):
+    with Workspace(tmp_path) as ws:
+        offered = {each["name"] for each in ws.tools("all").schemas("mcp")}
+        for name in ("read_bytes", "write_bytes", "mkdir", "realpath", "exists", "stat"):
+            assert name not in offered
+            with pytest.raises(AgentFSError):
+                ws.tools([name])
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "python"),
+    [
+        (lambda ws: ws.read_bytes("none"), "not_found", FileNotFoundError),
+        (lambda ws: ws.read_bytes("d"), "not_a_file", IsADirectoryError),
+        (lambda ws: ws.read_bytes("fifo"), "not_regular", OSError),
+        (lambda ws: ws.read_bytes(".env"), "protected", PermissionError),
+        (lambda ws: ws.read_bytes("second"), "protected", PermissionError),
+        (lambda ws: ws.read_bytes("out/passwd"), "outside_workspace", PermissionError),
+        (lambda ws: ws.write_bytes("d", b""), "not_a_file", IsADirectoryError),
+        (lambda ws: ws.write_bytes("f/below", b""), "not_a_directory", NotADirectoryError),
+        (lambda ws: ws.write_bytes(".env", b""), "protected", PermissionError),
+        (lambda ws: ws.write_bytes("new/.mcp.json", b""), "protected", PermissionError),
+        (lambda ws: ws.write_bytes("out/x", b""), "outside_workspace", PermissionError),
+        (lambda ws: ws.write_bytes("fifo", b""), "not_regular", OSError),
+        (lambda ws: ws.write_bytes("big", b"x" * 2001), "too_large", AgentFSError),
+        (lambda ws: ws.read_bytes("large"), "too_large", AgentFSError),
+        (lambda ws: ws.mkdir("f"), "already_exists", FileExistsError),
+        (lambda ws: ws.mkdir("f/below"), "not_a_directory", NotADirectoryError),
+        (lambda ws: ws.mkdir("out/x"), "outside_workspace", PermissionError),
+        (lambda ws: ws.mkdir("dangling"), "already_exists", FileExistsError),
+        (lambda ws: ws.mkdir(""), "invalid_path", ValueError),
+        (lambda ws: ws.realpath("out/x"), "outside_workspace", PermissionError),
+        (lambda ws: ws.realpath("loop/x"), "link_loop", OSError),
+    ],
+)
+def test_a_refused_call_is_the_error_of_python_too_and_changes_nothing(tmp_path, act, code, python):
+    top = tmp_path / "root"
+    (top / "d").mkdir(parents=True)
+    (top / "f").write_text("f\n")
+    (top / "large").write_text("x" * 2001)
+    (top / ".env").write_text("KEY=1\n")
+    os.link(top / ".env", top / "second")
+    os.mkfifo(top / "fifo")
+    (top / "out").symlink_to("/etc")
+    (top / "dangling").symlink_to("nothing")
+    (top / "loop").symlink_to("loop")
+    before = tree(tmp_path)
+    with Workspace(top, limits=Limits(file_bytes=2000)) as ws:
+        with pytest.raises(python) as caught:
+            act(ws)
+        assert caught.value.code == code
+        assert not ws.changes().files
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(deny=["write"]),
+        Policy(deny=["write_bytes", "mkdir"]),
+        Policy(deny=["*(src/**)", "*(src)"]),
+        Policy(mode="plan"),
+        Policy(read_only=True),
+        Policy(on_ask=lambda _: False),
+    ],
+    ids=str,
+)
+def test_rules_and_modes_hold_but_not_for_the_program_itself(tmp_path, policy):
+    with Workspace(tmp_path, policy=policy) as ws:
+        for act in (lambda ws: ws.write_bytes("src/a", b"\0"), lambda ws: ws.mkdir("src/b")):
+            with pytest.raises(PermissionError):
+                act(ws)
+            if not policy.read_only:
+                act(ws.host)
+    assert [*tmp_path.rglob("*")] == (
+        [] if policy.read_only else [tmp_path / "src", *(tmp_path / "src").iterdir()]
+    )
+
+
+def test_the_question_about_bytes_names_the_file(tmp_path):
+    asked = []
+
+    def on_ask(request):
+        asked.append((request.method, request.paths, request.diff))
+        return True
+
+    with Workspace(tmp_path, policy=Policy(on_ask=on_ask)) as ws:
+        ws.write_bytes("a", b"one\n")
+        ws.write_bytes("a", b"\0")
+        ws.mkdir("b/c")
+    assert [each[:2] for each in asked] == [
+        ("write_bytes", ("a",)),
+        ("write_bytes", ("a",)),
+        ("mkdir", ("b/c",)),
+    ]
+    assert "+one" in asked[0][2]
+
+
+def test_a_file_that_policy_keeps_is_not_replaced(tmp_path):
+    (tmp_path / "a").write_bytes(b"1")
+    with Workspace(tmp_path, policy=Policy(overwrite="never")) as ws:
+        assert not ws.write_bytes("a", b"1").created
+        with pytest.raises(FileExistsError):
+            ws.write_bytes("a", b"2")
+        assert ws.write_bytes("b", b"2").created
+
+
+def test_a_transaction_holds_back_bytes_and_directories(tmp_path):
+    with Workspace(tmp_path) as ws:
+        with ws.transaction() as tx:
+            tx.write_bytes("d/a", DATA)
+            tx.mkdir("e")
+            assert tx.read_bytes("d/a") == DATA
+            assert not [*tmp_path.iterdir()]
+        assert (tmp_path / "e").is_dir()
+        assert ws.undo().steps == 1
+        assert not [*tmp_path.iterdir()]
+
+
+def test_written_text_counts_as_seen(tmp_path):
+    with Workspace(tmp_path) as ws:
+        ws.write_bytes("a", b"one\n")
+        assert not ws.write("a", "two\n").created
+
+
+def fill(top: Path) -> None:
+    """Make a tree with a FIFO, a socket, a link and a file that its mode closes to its owner."""
+    (top / "d/e").mkdir(parents=True)
+    (top / "d/e/f").write_text("f\n")
+    (top / "d/closed").write_text("closed\n")
+    (top / "d/closed").chmod(0)
+    (top / "d/write-only").write_text("only\n")
+    (top / "d/write-only").chmod(0o200)
+    (top / "d/link").symlink_to("closed")
+    os.mkfifo(top / "d/fifo", 0o640)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(top / "d/e/socket"))
+
+
+@pytest.mark.parametrize("way", ["plain", "transaction", "connect"])
+def test_a_tree_with_special_and_unreadable_files_is_deleted_and_comes_back(tmp_path, monkeypatch, ways, way):
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    fill(tmp_path)
+    before = tree(tmp_path)
+    with ways(way) as ws:
+        if way == "transaction":
+            with ws.transaction() as tx:
+                tx.delete("d", recursive=True)
+        else:
+            assert ws.delete("d", recursive=True).files == 6
+        assert not (tmp_path / "d").exists()
+        ws.undo()
+        assert tree(tmp_path) == before
+        assert (tmp_path / "d/fifo").is_fifo()
+        assert (tmp_path / "d/e/socket").is_socket()
+        ws.redo()
+        assert not (tmp_path / "d").exists()
+        ws.undo()
+        assert ws.delete("d/fifo", recursive=True).type == "other"
+        ws.undo()
+        assert "d/fifo" not in ws.changes().text
+    assert tree(tmp_path) == before
+
+
+@pytest.fixture
+def theirs(monkeypatch):
+    """A directory of a user whom modes hold back, as whom the test runs; root gives it away."""
+    with public_directory() as top:
+        monkeypatch.chdir(top)
+        if AS_ROOT:
+            with Workspace(top) as ws:  # maybe only root can read the modules
+                ws.write("warm", "")
+                ws.delete("warm", recursive=True)
+                ws.undo(2)
+            os.chown(top, SOMEBODY, SOMEBODY)
+            os.seteuid(SOMEBODY)
+        yield top
+        if AS_ROOT:
+            os.seteuid(0)
+
+
+def test_an_ordinary_user_deletes_what_the_mode_keeps_even_from_its_owner(theirs):
+    """As root, every mode lets everything be read: this is the test for other users."""
+    fill(theirs)
+    before = tree(theirs)
+    with Workspace(theirs) as ws:
+        for act in (
+            lambda: ws.read_bytes("d/closed"), lambda: ws.read_bytes("d/write-only"),
+            lambda: ws.read("d/closed"), lambda: ws.write_bytes("d/closed", b"x"),
+            lambda: ws.write_bytes("d/write-only", b"x"),
+        ):  # fmt: skip
+            with pytest.raises(PermissionError):
+                act()
+            assert tree(theirs) == before
+        ws.delete("d", recursive=True)
+        assert not [*theirs.iterdir()]
+        ws.undo()
+    assert tree(theirs) == before
+    for name, content in (("closed", "closed\n"), ("write-only", "only\n")):
+        (theirs / "d" / name).chmod(0o600)
+        assert (theirs / "d" / name).read_text() == content
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root makes files of others")
+def test_what_only_another_user_may_read_keeps_its_directory(theirs):
+    """It could not come back."""
+    (theirs / "d").mkdir()
+    os.seteuid(0)
+    (theirs / "d/theirs").write_text("theirs\n")
+    (theirs / "d/theirs").chmod(0o600)
+    os.seteuid(SOMEBODY)
+    with Workspace(theirs) as ws, pytest.raises(PermissionError, match="was not deleted"):
+        ws.delete("d", recursive=True)
+    assert (theirs / "d/theirs").exists()
+
+
+def test_a_readable_file_that_nobody_may_write_is_still_kept(tmp_path):
+    fill(tmp_path)
+    (tmp_path / "d/e/f").chmod(0o444)
+    before = tree(tmp_path)
+    with Workspace(tmp_path) as ws, pytest.raises(RefusedError, match="write-protected"):
+        ws.delete("d", recursive=True)
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("way", ["plain", "watched", "connect"])
+def test_a_root_that_was_removed_is_gone_for_every_call(tmp_path, way):
+    top = tmp_path / "root"
+    top.mkdir()
+    (top / "a").write_text("1\n")
+    opened = connect(["env"], str(top), python=sys.executable) if way == "connect" else None
+    with opened or Workspace(top, watch=way == "watched") as ws:
+        ws.read("a")
+        tools = ws.tools()
+        shutil.rmtree(top)
+        for _ in range(2):
+            for act in (
+                lambda: ws.read("a"), ws.ls, lambda: ws.exists("a"), lambda: ws.grep("1"),
+                lambda: ws.write("a", ""), lambda: ws.host.mkdir("b"), ws.undo,
+            ):  # fmt: skip
+                with pytest.raises(AgentFSError) as caught:
+                    act()
+                assert caught.value.code == "root_gone"
+            assert tools.call("ls").error["code"] == "root_gone"
+            top.mkdir(exist_ok=True)  # another directory of the same name is not the root
+        assert not [*top.iterdir()]
+
+
+@pytest.mark.parametrize("way", ["plain", "watched", "connect"])
+def test_unlimited_limits_cut_nothing(tmp_path, way):
+    (tmp_path / "a").write_text("x\n" * 6_000)
+    for number in range(600):
+        (tmp_path / f"{number}.txt").write_text("y\n")
+    limits = Limits.unlimited()
+    given = {"limits": limits}
+    with (
+        connect(["env"], str(tmp_path), python=sys.executable, **given)
+        if way == "connect"
+        else Workspace(tmp_path, watch=way == "watched", **given)
+    ) as ws:
+        assert ws.limits == limits
+        assert ws.read("a").content == "x\n" * 6_000
+        assert len(ws.grep("x", context=2).matches) == 6_000
+        assert len(ws.ls().entries) == len(ws.glob("*").files) == len(ws.find(types="f").files) == 601
+        ws.edit("a", "x", "z", replace_all=True)
+        assert ws.undo().steps == 1
+    with pytest.raises(AgentFSError):
+        Limits(file_bytes=limits.file_bytes + 1)

@@ -1,0 +1,185 @@
+"""Mounts on the command line, in policy files, over `connect` and MCP, and in commands."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentfs
+from agentfs import AgentFSError, Mount, Policy, PolicyFile, Workspace
+from agentfs.cli import main
+from tests.conftest import needs
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    for name in ("root/a.py", "lib/b.py", "notes/n.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("needle\n")
+    (tmp_path / "one.txt").write_text("one\n")
+    return tmp_path
+
+
+def agent(capsys, *words: str) -> tuple[int, str]:
+    try:
+        status = main([*words])
+    except SystemExit as end:
+        status = int(end.code)
+    captured = capsys.readouterr()
+    return status, captured.out + captured.err
+
+
+def test_the_option_mount(places, capsys):
+    root, lib = str(places / "root"), f"deps/lib={places / 'lib'}:ro"
+    assert agent(capsys, "grep", "needle", "--root", root, "--mount", lib)[1].count("needle") == 2
+    status, said = agent(capsys, "write", "deps/lib/x", "y", "--root", root, "--mount", lib)
+    assert (status, "read-only" in said) == (2, True)
+    assert "is not PATH=SOURCE" in agent(capsys, "ls", "--root", root, "--mount", "x")[1]
+    assert "appears twice" in agent(capsys, "ls", "--root", root, "--mount", lib, "--mount", lib)[1]
+
+
+def test_several_roots_stand_side_by_side(places, capsys):
+    roots = ("--root", str(places / "lib"), "--root", str(places / "notes"))
+    assert agent(capsys, "ls", "--depth", "0", *roots) == (0, "lib\nlib/b.py\nnotes\nnotes/n.md\n")
+    assert agent(capsys, "write", "notes/x", "y", *roots)[0] == 0
+    assert (places / "notes" / "x").exists()
+    status, said = agent(capsys, "write", "x", "y", *roots)
+    assert (status, "lies in no mount" in said) == (2, True)
+    same = ("--root", str(places / "lib"), "--root", str(places / "lib"))
+    assert "two roots have the name 'lib'" in agent(capsys, "ls", *same)[1]
+
+
+def test_several_roots_keep_their_history(places, capsys):
+    roots = ("--root", str(places / "lib"), "--root", str(places / "notes"), "--state", str(places / "state"))
+    assert agent(capsys, "edit", "lib/b.py", "needle", "pin", *roots)[0] == 0
+    assert agent(capsys, "undo", *roots)[0] == 0
+    assert (places / "lib" / "b.py").read_text() == "needle\n"
+
+
+def test_connect_mounts_directories_of_the_remote_side(places):
+    mounts = {
+        "lib": Mount(places / "lib", read_only=True, deny=["read(b.py)"]),
+        "notes": Mount(places / "notes"),
+    }
+    with agentfs.connect(["env"], places / "root", mounts=mounts) as workspace:
+        assert "lib/  (read-only mount)" in workspace.ls().text
+        assert [each.path for each in workspace.grep("needle").matches] == ["a.py", "notes/n.md"]
+        workspace.edit("notes/n.md", "needle", "pin")
+        with pytest.raises(AgentFSError, match="denies"):
+            workspace.read("lib/b.py")
+    assert (places / "notes" / "n.md").read_text() == "pin\n"
+
+
+def test_a_client_cannot_widen_the_mounts_of_serve(places):
+    serve = [sys.executable, "-m", "agentfs", "serve", "--root", str(places / "root")]
+    serve += ["--mount", f"lib={places / 'lib'}:ro"]
+    with agentfs.connect(serve, "", push=False) as workspace:
+        assert workspace.read("lib/b.py").path == "lib/b.py"
+        with pytest.raises(AgentFSError, match="read-only"):
+            workspace.write("lib/x", "y")
+    for command, mounts in (
+        (serve, {"notes": Mount(places / "notes")}),
+        ([*serve, "--any-policy"], {"lib": Mount(places / "lib")}),
+    ):
+        with pytest.raises(AgentFSError, match="does not let the client"):
+            agentfs.connect(command, "", push=False, mounts=mounts)
+    with agentfs.connect(
+        [*serve, "--any-policy"], "", push=False, mounts={"n": Mount(places / "notes")}
+    ) as workspace:
+        assert workspace.grep("needle").total_files == 3
+
+
+def test_the_mounts_of_a_policy_file(places):
+    file = places / "policy.toml"
+    file.write_text('[mounts]\nnotes = "notes"\n[mounts."deps/lib"]\nsource = "lib"\nread_only = true\n')
+    mounts = PolicyFile.read(file).mounts
+    assert {path: (each.source, each.read_only) for path, each in mounts.items()} == {
+        "notes": (str(places / "notes"), False),
+        "deps/lib": (str(places / "lib"), True),
+    }
+    file.write_text(f'[mounts]\nabove = "{places}"\n')
+    with pytest.raises(AgentFSError, match="could change it"):
+        PolicyFile.read(file).check_outside(places / "root")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("mounts = 3", "must be a table"),
+        ("[mounts]\nx = 3", "must be a string"),
+        ("[mounts.x]\nread_only = true", "is missing"),
+        ('[mounts.x]\nsource = "a"\nreadonly = true', "is not a setting"),
+        ('[mounts.x]\nsource = "a"\nread_only = 1', "is wrong"),
+        ('[mounts.x]\nsource = "a"\ndeny = ["read(!x)"]', "is wrong"),
+    ],
+)
+def test_wrong_mounts_in_a_policy_file(places, text, problem):
+    (places / "policy.toml").write_text(text)
+    with pytest.raises(AgentFSError, match=problem):
+        PolicyFile.read(places / "policy.toml")
+
+
+def test_parts_of_the_mounts_by_the_roots_of_a_client(places):
+    pytest.importorskip("mcp")
+    from agentfs.mcp.roots import _inside
+
+    def inside(workspace, *paths):
+        return _inside(workspace, [f"file://{places / path}" for path in paths])
+
+    (places / "lib" / "sub").mkdir()
+    mounts = {"lib": Mount(places / "lib"), "notes": Mount(places / "notes")}
+    with Workspace(places / "root", mounts=mounts) as workspace:
+        assert inside(workspace, "root") is None
+        assert inside(workspace, "lib/sub") == ["lib/sub", "notes"]
+        assert inside(workspace, "elsewhere") == ["lib", "notes"]
+    with Workspace(None, mounts=mounts) as workspace:
+        assert inside(workspace, "lib") == ["lib"]
+        assert inside(workspace, "lib", "notes") == ["lib", "notes"]
+        assert inside(workspace, "elsewhere") == []
+
+
+@needs("bwrap")
+def test_a_staged_command_sees_the_mounts(places):
+    mounts = {
+        "deps/lib": Mount(places / "lib", read_only=True),
+        "notes": Mount(places / "notes", deny=["change(kept.md)"]),
+        "one.txt": Mount(places / "one.txt"),
+    }
+    with Workspace(places / "root", mounts=mounts, policy=Policy(run="staged")) as workspace:
+        ran = workspace.run(
+            "cat deps/lib/b.py notes/n.md one.txt; touch deps/lib/x; rm a.py; echo new > notes/x.md"
+        )
+        assert ran.stdout == b"needle\nneedle\none\n"
+        assert b"Read-only" in ran.stderr
+        assert os.listdir(places / "lib") == ["b.py"]
+        assert sorted(os.listdir(places / "notes")) == ["n.md", "x.md"]
+        assert (places / "one.txt").read_text() == "one\n"
+        workspace.undo()
+        assert os.listdir(places / "notes") == ["n.md"]
+        assert (places / "root" / "a.py").exists()
+        with pytest.raises(AgentFSError):
+            workspace.run("touch notes/other.md notes/kept.md")
+        assert os.listdir(places / "notes") == ["n.md"]
+
+
+@needs("bwrap")
+def test_a_staged_command_sees_no_protected_file_of_a_mount(places):
+    (places / "notes" / ".env").write_text("KEY=1\n")
+    with Workspace(
+        places / "root", mounts={"notes": Mount(places / "notes")}, policy=Policy(run="staged")
+    ) as workspace:
+        assert workspace.run("cat notes/.env").stdout == b""
+        assert workspace.run("cat notes/n.md", cwd="notes").exit_status == 1
+        assert workspace.run("cat n.md", cwd="notes").stdout == b"needle\n"
+
+
+def test_a_recorded_command_is_recorded_in_mounts(places):
+    with Workspace(
+        places / "root", mounts={"notes": Mount(places / "notes")}, policy=Policy(run="recorded")
+    ) as workspace:
+        workspace.run(f"echo x > {places / 'notes' / 'x.md'}")
+        assert "notes/x.md" in workspace.changes().text
+        workspace.run("echo y > y.md", cwd="notes")
+        workspace.undo(2)
+    assert os.listdir(places / "notes") == ["n.md"]

@@ -1,0 +1,104 @@
+"""Swaps at mount points: another program exchanges what lies at a mount for a link out, during calls."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Mount, Policy, Workspace
+from tests.conftest import part_or_all
+
+pytestmark = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "renameat2"), reason="it needs renameat2")
+ATTACK = """
+import ctypes, sys
+exchange = ctypes.CDLL(None).renameat2
+pairs = [(one.encode(), two.encode()) for one, two in zip(sys.argv[1::2], sys.argv[2::2])]
+print("begun", flush=True)
+while True:
+    for one, two in pairs:
+        exchange(-100, one, -100, two, 2)
+"""
+CALLS = 100_000
+
+
+@pytest.fixture
+def arena(tmp_path: Path):
+    root, library, outside = tmp_path / "root", tmp_path / "library", tmp_path / "outside"
+    for directory in (
+        root / "deps" / "lib" / "sub",
+        library / "sub",
+        outside / "lib" / "sub",
+        outside / "sub",
+    ):
+        directory.mkdir(parents=True)
+        said = "outside" if directory.is_relative_to(outside) else "inside"
+        for each in (directory, directory.parent):
+            (each / "f").write_text(said)
+    (tmp_path / "to-outside").symlink_to(outside)
+    (root / "to-outside").symlink_to(outside)
+    (root / "deps" / "to-outside").symlink_to(outside / "lib")
+    (library / "to-outside").symlink_to(outside / "sub")
+    pairs = (
+        (root / "deps", root / "to-outside"),  # the directory that leads to the mount
+        (root / "deps" / "lib", root / "deps" / "to-outside"),  # what the mount shadows
+        (library / "sub", library / "to-outside"),  # a directory in the mount
+        (library, tmp_path / "to-outside"),  # the source of the mount itself
+    )
+    command = [sys.executable, "-c", ATTACK, *(str(path) for pair in pairs for path in pair)]
+    with Workspace(root, mounts={"deps/lib": Mount(library)}, policy=Policy(overwrite="always")) as workspace:
+        attacker = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            attacker.stdout.readline()
+            yield workspace, library, outside
+        finally:
+            attacker.kill()
+            attacker.communicate()
+
+
+@part_or_all(200)
+def test_no_call_escapes_through_a_mount_point(arena, every):
+    workspace, library, outside = arena
+    calls = [
+        lambda: workspace.read("deps/lib/f").text,
+        lambda: workspace.read("deps/lib/sub/f").text,
+        lambda: workspace.read(library / "sub" / "f").text,
+        lambda: workspace.grep("outside", "deps").text.replace("outside the workspace", ""),
+        lambda: workspace.write("deps/lib/sub/g", "written").text,
+        lambda: workspace.glob("**").text,
+    ]
+    shown = 0
+    for number in range(CALLS // every):
+        try:
+            text = calls[number % len(calls)]()
+        except AgentFSError:
+            continue
+        shown += 1
+        assert "1|outside" not in text
+    assert shown > CALLS // every // 10
+    assert not list(outside.rglob("g"))
+
+
+def test_the_naive_way_escapes(arena):
+    _, library, _ = arena
+    mounts = {"deps/lib": str(library)}
+
+    def read(path: str) -> str:
+        place = next(each for each in mounts if path.startswith(each))
+        real = os.path.realpath(mounts[place] + path[len(place) :])
+        if not real.startswith(mounts[place]):
+            raise PermissionError(path)
+        with open(mounts[place] + path[len(place) :]) as file:
+            return file.read()
+
+    found = 0
+    for _ in range(200_000):
+        try:
+            found += read("deps/lib/sub/f") == "outside"
+        except OSError:
+            continue
+        if found:
+            break
+    assert found

@@ -1,0 +1,131 @@
+"""A proxy between workers and an S3 server, which cuts, delays, repeats and fakes answers."""
+
+import http.client
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+# What happens to a request, and how often of a thousand.
+FAULTS = {
+    "cut": 20,  # the connection ends before the request reaches the server
+    "lost": 20,  # the server does what is requested, and its answer is lost
+    "truncate": 15,  # the body of the answer ends early
+    "delay": 30,
+    "repeat": 20,  # the server gets the request again, later
+    "unavailable": 20,  # an answer with the status 503
+}
+_LATE = 0.3  # seconds, at most
+
+
+class FaultyProxy:
+    """Forwards requests; `faults` may be changed at any time."""
+
+    def __init__(self, endpoint: str, seed: int = 0) -> None:
+        self.target = urlsplit(endpoint).netloc
+        self.faults: dict[str, int] = {}
+        self.seen = Counter[str]()
+        self.requests: list[tuple[str, str]] = []
+        self._random, self._lock = random.Random(seed), threading.Lock()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_one_request(self) -> None:
+                try:
+                    super().handle_one_request()
+                except OSError:
+                    self.close_connection = True
+
+            def do(self) -> None:
+                proxy.handle(self)
+
+            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Listener(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, *_: object) -> None:
+                pass
+
+        self._server = Listener(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _fault(self) -> str:
+        with self._lock:
+            at = self._random.randrange(1000)
+            for fault, share in self.faults.items():
+                at -= share
+                if at < 0:
+                    self.seen[fault] += 1
+                    return fault
+            self.seen["none"] += 1
+            return ""
+
+    def forward(self, method: str, path: str, headers: dict, body: bytes) -> tuple[int, list, bytes]:
+        connection = http.client.HTTPConnection(self.target, timeout=60)
+        try:
+            connection.request(method, path, body or None, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.getheaders(), answer.read()
+        finally:
+            connection.close()
+
+    def handle(self, request: BaseHTTPRequestHandler) -> None:
+        length = int(request.headers.get("Content-Length") or 0)
+        body = request.rfile.read(length)
+        headers = {name: value for name, value in request.headers.items() if name.lower() != "connection"}
+        with self._lock:
+            self.requests.append((request.command, request.path))
+        fault = self._fault()
+        if fault == "cut":
+            self._cut(request)
+            return
+        if fault == "delay":
+            time.sleep(self._random.uniform(0, _LATE))
+        if fault == "unavailable":
+            request.send_response(503)
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
+        call = (request.command, request.path, headers, body)
+        status, answer, data = self.forward(*call)
+        if fault == "repeat":
+            threading.Timer(self._random.uniform(0, _LATE), self.forward, call).start()
+        if fault == "lost":
+            self._cut(request)
+            return
+        request.send_response_only(status)
+        for name, value in answer:
+            if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
+                request.send_header(name, value)
+        head = request.command == "HEAD"
+        size = next((value for name, value in answer if name.lower() == "content-length"), None)
+        request.send_header("Content-Length", size if head and size else str(len(data)))
+        request.end_headers()
+        if fault == "truncate" and data:
+            request.wfile.write(data[: len(data) // 2])
+            self._cut(request)
+        elif not head:
+            request.wfile.write(data)
+
+    def _cut(self, request: BaseHTTPRequestHandler) -> None:
+        request.close_connection = True
+        try:
+            request.wfile.flush()
+            request.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
