@@ -92,7 +92,10 @@ SPOKEN = {
     "memory": {
         "look": lambda path: ("memory", {"command": "view", "path": in_memory(path)}),
         "read": lambda path: ("memory", {"command": "view", "path": in_memory(path)}),
-        "write": lambda path, text: ("memory", {"command": "create", "path": in_memory(path), "file_text": text}),
+        "write": lambda path, text: (
+            "memory",
+            {"command": "create", "path": in_memory(path), "file_text": text},
+        ),
         "edit": lambda path, old, new: (
             "memory",
             {"command": "str_replace", "path": in_memory(path), "old_str": old, "new_str": new},
