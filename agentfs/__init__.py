@@ -18,7 +18,7 @@ from agentfs.errors import (
 )
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.policy import Policy, Protect
+from agentfs.policy import AfterChange, Policy, Protect
 
 if TYPE_CHECKING:
     from agentfs.async_workspace import AsyncWorkspace
@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AccessError",
+    "AfterChange",
     "AgentFSError",
     "Allow",
     "ArgumentError",

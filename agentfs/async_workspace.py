@@ -131,6 +131,8 @@ class AsyncWorkspace:
     checkpoint = _awaitable(Workspace.checkpoint)
     rollback = _awaitable(Workspace.rollback)
     changes = _awaitable(Workspace.changes)
+    review = _awaitable(Workspace.review)
+    apply_review = _awaitable(Workspace.apply_review)
     run = _awaitable(Workspace.run)
     start = _awaitable(Workspace.start)
     output = _awaitable(Workspace.output)

@@ -1,9 +1,9 @@
 """`Policy`: the permissions and preferences of a workspace; `Protect`: the protected names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cached_property
-from typing import ClassVar, Literal, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
@@ -104,6 +104,44 @@ def _names_something(pattern: object) -> bool:
 
 
 @frozen
+class AfterChange:
+    """A formatter or a check for the files that a call changes.
+
+    Attributes:
+        glob: The files, by name or by path, as `*.py` or `src/**`.
+        command: The program and its arguments, in which `{path}` is the path of the file, relative to the
+            root. Or a function that gets the path and the text.
+        kind: A "filter" gets the new text as its standard input, and prints the text that is written. A
+            "check" runs in the tree before and after the change, with all paths at once; lines that it prints
+            only afterwards are added to the notes. A function returns the text, or a list of lines.
+        lines: The most lines of a check that are shown.
+    """
+
+    glob: str
+    command: Sequence[str] | Callable[[str, str], Any]
+    kind: Literal["filter", "check"]
+    lines: int = 20
+
+    def __post_init__(self) -> None:
+        if not callable(self.command):
+            words = _listed(self.command)
+            if not words or not all(isinstance(each, str) and "\0" not in each for each in words):
+                raise _wrong("AfterChange.command", "a list of texts, or a function", self.command)
+            object.__setattr__(self, "command", words)
+        if type(self.glob) is not str or not self.glob:
+            raise _wrong("AfterChange.glob", "a glob", self.glob)
+        if self.kind not in ("filter", "check"):
+            raise _wrong("AfterChange.kind", "'filter' or 'check'", self.kind)
+        if type(self.lines) is not int or self.lines < 1:
+            raise _wrong("AfterChange.lines", "a number above 0", self.lines)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The program and its arguments; () for a function."""
+        return () if callable(self.command) else tuple(self.command)
+
+
+@frozen
 class Policy:
     """The permissions and preferences of a workspace; the first value of each field is the default.
 
@@ -125,6 +163,9 @@ class Policy:
             "fast" nothing for certain.
         run: How commands run, if they may: "staged" on an overlay in namespaces of their own, with their
             changes judged before they are applied, or "recorded" in the root itself.
+        after_change: Formatters, whose output is written in place of an edited text, and checks, whose new
+            findings are noted, for each edit, write and replacement. They run as `run` does, staged if the
+            system can.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
             "bypass" allows what no rule of `deny` or `ask` covers.
@@ -149,6 +190,7 @@ class Policy:
     hardlinks: Hardlinks = "break"
     durability: Durability = "data"
     run: Run | None = None
+    after_change: Sequence[AfterChange] = ()
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
     on_ask: OnAsk | Sequence[OnAsk] | None = None
@@ -173,6 +215,11 @@ class Policy:
             raise _wrong("Policy.on_ask", "a callable, a list of callables, or None", self.on_ask)
         if callbacks:
             object.__setattr__(self, "on_ask", callbacks)
+        after = _listed(self.after_change)
+        if after is None or not all(isinstance(each, AfterChange | Mapping) for each in after):
+            raise _wrong("Policy.after_change", "a list of AfterChange", self.after_change)
+        made = tuple(each if isinstance(each, AfterChange) else _after_change(each) for each in after)
+        object.__setattr__(self, "after_change", made)
         for name in ("allow", "deny", "ask"):
             rules = _listed(getattr(self, name))
             if rules is None:
@@ -207,3 +254,11 @@ class Policy:
         """True if a rule, the mode or a callback may refuse a call."""
         asks = self.mode != "bypass" and bool(self.askers or self.allow)
         return self.mode == "plan" or bool(self.deny or self.ask) or asks
+
+
+def _after_change(table: object) -> AfterChange:
+    """Return the object for a table of a policy file."""
+    try:
+        return AfterChange(**cast("dict[str, Any]", table))
+    except TypeError:
+        raise _wrong("Policy.after_change", "a list with the keys glob, command and kind", table) from None

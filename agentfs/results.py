@@ -4,14 +4,16 @@ Every result has typed fields for the program, `.text` (also `str(result)`) for 
 call that continues it. The classes have no `slots`, because the MCP SDK then loses the output schema.
 """
 
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, field, fields, is_dataclass
-from typing import Any, Literal, Self, TypedDict, cast
+from dataclasses import KW_ONLY, field, fields, is_dataclass, replace
+from typing import Any, Literal, Protocol, Self, TypedDict, cast
 
 from agentfs.base.advice import Advice, Names, NextCall, Styled, plural, say
 from agentfs.base.frozen_data import frozen
-from agentfs.base.html_output import html_block
-from agentfs.base.visible import one_line
+from agentfs.base.html_output import html_block, review_page
+from agentfs.base.visible import one_line, quoted, to_json
+from agentfs.errors import InvalidArgumentError
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
@@ -641,6 +643,284 @@ class UndoResult(Result):
     files: tuple[FileChange, ...]
     undoable: int
     redoable: int
+
+
+@frozen
+class Origin:
+    """The author of a line.
+
+    Attributes:
+        kind: "tool", "command" (recorded or run), "formatter" (of `Policy.after_change`), "program" (by
+            `Workspace.host` or a review), or "other" for another program.
+        name: The name of the tool or of the program's method, the label of the command, the formatter's
+            command, or "".
+    """
+
+    kind: Literal["tool", "command", "formatter", "program", "other"]
+    name: str = ""
+
+    def __str__(self) -> str:
+        """Return the kind and the name, such as "tool edit"."""
+        return "another program" if self.kind == "other" else f"{self.kind} {self.name}".rstrip()
+
+
+@frozen
+class Hunk:
+    """Lines that changed together. A change that is not of lines, such as of the mode, has none.
+
+    Attributes:
+        id: A short name, the same in every review while the hunk is.
+        path: The path of its file, relative to the root.
+        old_start: The number of the first old line, from 1; if there is none, of the line before.
+        old_lines: The old lines with their ends, without unchanged lines.
+        new_start: The number of the first new line, likewise.
+        new_lines: The new lines.
+        origins: The author of each new line; of a deletion, or if there are no lines, one author.
+        note: What changed, if it is not lines, such as "mode 644 to 755"; else "".
+    """
+
+    id: str
+    path: str
+    old_start: int
+    old_lines: tuple[str, ...]
+    new_start: int
+    new_lines: tuple[str, ...]
+    origins: tuple[Origin, ...]
+    note: str = ""
+
+    @property
+    def where(self) -> str:
+        """The new lines as a text, or the place of a deletion, or the note."""
+        if self.note:
+            return self.note
+        if not self.new_lines:
+            return f"after line {self.new_start}"
+        last = self.new_start + len(self.new_lines) - 1
+        return f"line {last}" if last == self.new_start else f"lines {self.new_start}-{last}"
+
+    @property
+    def by(self) -> str:
+        """Its authors as a text, each once."""
+        return ", ".join(dict.fromkeys(map(str, self.origins)))
+
+
+@frozen
+class FileReview:
+    """The changes of one file.
+
+    Attributes:
+        path: The path relative to the root.
+        kind: The kind of change; "mode" if nothing else changed, "binary" for a change of binary content.
+        hunks: Its hunks, in order; none if the content may not be shown.
+        old_path: The old path of a renamed file.
+    """
+
+    path: str
+    kind: Literal["created", "changed", "deleted", "renamed", "mode", "binary"]
+    hunks: tuple[Hunk, ...]
+    old_path: str | None = None
+
+
+@frozen
+class ReviewedPlace:
+    """A place where a review has changed a file.
+
+    Attributes:
+        path: The path of the file.
+        line: The number of its first line now, from 1; 0 if it is not about lines.
+        lines: How many lines are there now.
+        before: How many lines were there before.
+        action: What was done with the hunk.
+        note: What was done, if it is not about lines; else "".
+    """
+
+    path: str
+    line: int
+    lines: int
+    before: int
+    action: Literal["taken back", "edited"]
+    note: str = ""
+
+    @property
+    def where(self) -> str:
+        """The place as a text."""
+        last = self.line + self.lines - 1
+        lines = f"line {last}" if self.lines == 1 else f"lines {self.line}-{last}"
+        place = self.note or (lines if self.lines else f"lines removed after line {self.line - 1}")
+        return f'"{quoted(self.path)}" ({place})'
+
+
+@frozen
+class ReviewedResult(Result):
+    """The result of `apply_review` and of the methods of a `Review`.
+
+    Attributes:
+        accepted: The number of hunks that were accepted.
+        places: The places of the hunks that were taken back or edited.
+    """
+
+    accepted: int
+    places: tuple[ReviewedPlace, ...]
+
+
+class Reviewing(Protocol):
+    """A workspace on which the methods of a review act."""
+
+    def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
+        """Carry out the decisions of a review; see `Workspace.apply_review`."""
+        ...
+
+
+@frozen
+class Review(Result):
+    """The result of `review`: what has changed, in hunks that can be accepted or taken back.
+
+    Attributes:
+        files: The changed files, in order of path.
+        since: The checkpoint that the files are compared with; None for the opening.
+        paths: The paths to which the review was narrowed; None for all.
+        name: A name for these changes, which JSON of decisions refers to.
+    """
+
+    files: tuple[FileReview, ...]
+    since: str | None = None
+    paths: tuple[str, ...] | None = None
+    name: str = ""
+
+    @property
+    def hunks(self) -> tuple[Hunk, ...]:
+        """All hunks, in order."""
+        return tuple(hunk for file in self.files for hunk in file.hunks)
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return f"{plural(len(self.files), 'file')}, {plural(len(self.hunks), 'hunk')}"
+
+    def accept(self, ids: str | Sequence[str] | None = None) -> ReviewedResult:
+        """Accept hunks: they leave the next review.
+
+        Args:
+            ids: The ids of the hunks; None for all hunks of this review.
+
+        Returns:
+            What was accepted.
+
+        Raises:
+            AgentFSError: `invalid_argument` for an unknown id, one that is given twice, or a part of a
+                rename; `conflict` if a hunk has changed since this review. Nothing is done then.
+        """
+        return self._decide({"accept": self._chosen(ids)})
+
+    def reject(self, ids: str | Sequence[str] | None = None) -> ReviewedResult:
+        """Take hunks back on disk, as one step that `undo` takes back; what others changed stays.
+
+        Args:
+            ids: The ids of the hunks; None for all hunks of this review.
+
+        Returns:
+            What was taken back.
+
+        Raises:
+            AgentFSError: As `accept`; `conflict` also if other programs have changed the same lines;
+                `read_only`, `protected`. Nothing is done then.
+        """
+        return self._decide({"reject": self._chosen(ids)})
+
+    def edit(self, id: str, text: str) -> ReviewedResult:  # noqa: A002 - the contract's name
+        """Replace the new lines of a hunk on disk, as one step that `undo` takes back.
+
+        Args:
+            id: The id of the hunk.
+            text: The text in place of its new lines.
+
+        Returns:
+            What was edited.
+
+        Raises:
+            AgentFSError: As `reject`; `invalid_argument` for a hunk without lines; `encoding` if the file
+                cannot hold the text.
+        """
+        return self._decide({"edit": {self._chosen(id)[0]: text}})
+
+    def message(self) -> str:
+        """Return a short text that tells the model what was taken back or edited through this review."""
+        return reviewed_text(self.places)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the typed fields, ready for JSON."""
+        return {name: value for name, value in super().to_dict().items() if name != "_bound"}
+
+    @property
+    def places(self) -> tuple[ReviewedPlace, ...]:
+        """The places that were taken back or edited through this review, the latest last."""
+        return tuple(self._binding()[1])
+
+    def to_json(self) -> str:
+        """Return the review as JSON text."""
+        return to_json(self.to_dict())
+
+    def to_html(self) -> str:
+        """Return the review as one HTML page for a browser, which needs no network.
+
+        Its marks are downloaded as JSON, which `apply_review` and `agentfs review --apply` take.
+        """
+        return review_page(to_json(self.to_dict()))
+
+    def bound_to(self, workspace: Reviewing) -> Self:
+        """Return the review with the workspace on which its methods act.
+
+        Args:
+            workspace: The workspace.
+        """
+        made = copy(self)
+        object.__setattr__(made, "_bound", (workspace, list[ReviewedPlace]()))
+        return made
+
+    def _binding(self) -> tuple[Reviewing, list[ReviewedPlace]]:
+        found: tuple[Reviewing, list[ReviewedPlace]] | None = getattr(self, "_bound", None)
+        if found is None:
+            raise InvalidArgumentError("This review belongs to no workspace.", hint="Call `review` on one.")
+        return found
+
+    def _chosen(self, ids: str | Sequence[str] | None) -> list[str]:
+        known = dict.fromkeys(hunk.id for hunk in self.hunks)
+        chosen = [*known] if ids is None else [ids] if isinstance(ids, str) else [*ids]
+        for each in chosen:
+            if each not in known:
+                raise InvalidArgumentError(
+                    f"This review has no hunk {each!r}.",
+                    hint="Call `review` again, and pass ids of its hunks.",
+                    details={"parameter": "ids", "id": each},
+                )
+        return chosen
+
+    def _decide(self, marks: Mapping[str, Any]) -> ReviewedResult:
+        workspace, done = self._binding()
+        result = workspace.apply_review({"since": self.since, "paths": self.paths and [*self.paths], **marks})
+        done[:] = [*(_moved(each, result.places) for each in done), *result.places]
+        return result
+
+
+def _moved(place: ReviewedPlace, later: Sequence[ReviewedPlace]) -> ReviewedPlace:
+    """Return a place with its line number after later decisions."""
+    for each in later:
+        if each.path == place.path and each.line and place.line > each.line:
+            place = replace(place, line=max(place.line + each.lines - each.before, each.line))
+    return place
+
+
+def reviewed_text(places: Sequence[ReviewedPlace]) -> str:
+    """Return a text that tells a model what a review took back or edited."""
+    if not places:
+        return "The user reviewed your changes and took none of them back."
+    parts = [
+        f"{action.capitalize()}: {', '.join(each.where for each in places if each.action == action)}."
+        for action in dict.fromkeys(each.action for each in places)
+    ]
+    return " ".join(
+        ["The user reviewed your changes.", *parts, "Do not make these changes again unless asked."]
+    )
 
 
 @frozen

@@ -1,6 +1,7 @@
 """The workspace: one directory tree that a language model may read and change."""
 
 import os
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
@@ -51,6 +52,8 @@ from agentfs.results import (
     ReadResult,
     ReplaceResult,
     Result,
+    Review,
+    ReviewedResult,
     RunResult,
     UndoResult,
     WatchReport,
@@ -61,6 +64,7 @@ from agentfs.shown.workspace_context import Context
 from agentfs.tools.declaration import offered_tools, tool
 
 if TYPE_CHECKING:
+    from agentfs.commands.after_change import AfterChangeRunner
     from agentfs.commands.background import Command
     from agentfs.commands.run import Surroundings
     from agentfs.history.storage.state import MakeLedger
@@ -121,6 +125,7 @@ class Workspace:
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
 
+    _is_host = False
     _guarded_by = ""  # the method whose permission check this copy has passed
     # In a transaction: the methods of changes that its end must ask about.
     _staged_calls: list[str] | None = None
@@ -182,6 +187,9 @@ class Workspace:
         except BaseException:
             self._root.close()
             raise
+        if self.policy.after_change:
+            for missing in commands.after_change.missing_programs(self.policy):
+                warnings.warn(missing, stacklevel=2)
         self._outputs = OutputStore()
         self._hidden_files = HiddenFiles()
         self._background = commands.background.BackgroundCommands()
@@ -654,12 +662,13 @@ class Workspace:
         options = editing.replace.ReplaceOptions(
             old_string, new_string, search.options.texts(path), glob, expect, word, regex, preview, raw
         )
-        return editing.replace.replace_in_files(self._context, options)
+        return editing.replace.replace_in_files(self._context, options, self._finisher)
 
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
     ) -> "editing.change_file.EditTarget":
-        return editing.change_file.EditTarget(self._context, fspath(path), encoding, revision, preview, raw)
+        given = self._context, fspath(path), encoding, revision, preview, raw
+        return editing.change_file.EditTarget(*given, finisher=self._finisher)
 
     @property
     def _context(self) -> Context:
@@ -1288,6 +1297,42 @@ class Workspace:
         """
         return history.operations.changes(self._journal, self._context, since, paths)
 
+    @tool(effect="read", for_models=False)
+    def review(self, since: str | None = None, paths: Files | None = None) -> Review:
+        """Show what has changed, hunk by hunk, with the author of each line, to accept it or take it back.
+
+        Args:
+            since: A checkpoint; by default the opening, or with `state` the first step that is kept.
+            paths: Only what changed at or below these paths.
+
+        Returns:
+            The files and hunks that are not accepted yet. Its methods `accept`, `reject` and `edit` decide
+            about them; `message` tells the model. It can be rendered as text, JSON and HTML.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `timeout`.
+        """
+        return history.review.review(self._journal, self._context, since, paths).bound_to(self)
+
+    @tool(effect="manage", for_models=False)
+    def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
+        """Carry out the decisions of a review, all of them or none.
+
+        Args:
+            marks: The decisions, as the page of `Review.to_html` saves them: `accept` and `reject` are lists
+                of ids, `edit` has new texts by id. `since` and `paths` are those of the review. With
+                `review`, the name of a review, nothing may have changed since it was made.
+
+        Returns:
+            What was done. Its text is for the model.
+
+        Raises:
+            AgentFSError: `invalid_argument` for anything else, an id that is given twice, or a part of a
+                rename; `conflict` if a hunk has changed since; `read_only`, `protected`. Nothing is done
+                then.
+        """
+        return history.review_decisions.apply_review(self._journal, self._context, marks)
+
     @tool(
         effect="execute",
         rule="command",
@@ -1393,6 +1438,12 @@ class Workspace:
             AgentFSError: `not_found` for an unknown id, with the known ones.
         """
         return self._background.find(id).stop()
+
+    @property
+    def _finisher(self) -> "AfterChangeRunner | None":
+        if not self.policy.after_change:
+            return None
+        return commands.after_change.AfterChangeRunner(self._surroundings)
 
     @property
     def _surroundings(self) -> "Surroundings":

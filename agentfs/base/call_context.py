@@ -153,6 +153,8 @@ class _Deadline:
 
 
 current: ContextVar[Execution | None] = ContextVar("agentfs_call", default=None)
+# The kind and the name of the author of the changes that are made now; see `results.Origin`.
+author: ContextVar[tuple[str, str]] = ContextVar("agentfs_author", default=("program", ""))
 _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default=None)
 # The deadline of the program's own tool that runs. Methods that it calls get deadlines of their own.
 _tool_deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_tool_deadline", default=None)

@@ -1,7 +1,11 @@
-"""HTML for notebooks. Every text is escaped, because file names and contents come from anyone."""
+"""HTML for notebooks, and the page of a review.
+
+Every text is escaped, because file names and contents come from anyone.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 
 _CELL = "text-align: left; vertical-align: top"
 
@@ -23,3 +27,10 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]
     )
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     return f"<div><strong>{escape(title)}</strong><table>{body}</table></div>"
+
+
+def review_page(data: str) -> str:
+    """Return the page of a review, given as JSON, which its script shows as text and never as HTML."""
+    page = files(__package__).joinpath("review.html").read_text("utf-8")
+    safe = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return page.replace('"REVIEW"', safe, 1)

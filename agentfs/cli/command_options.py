@@ -34,6 +34,8 @@ class CommandOptions:
         limit: Most steps to show (default: all).
         since: Only changes after this checkpoint (default: all).
         paths: Only what changed at or below this path; may be repeated.
+        html: Write the review as a page for a browser to this file.
+        apply: Carry out the decisions in this file, which the page saves.
         words: The command, after `--` if it has options; one word is a text for the shell.
         mode: How it runs (default: staged).
         preview: Show what it would change, and apply nothing.
@@ -77,6 +79,8 @@ class CommandOptions:
     limit: int | None = None
     since: str | None = None
     paths: Sequence[str] | None = None
+    html: str | None = None
+    apply: str | None = None
     words: Sequence[str] = ()
     mode: Literal["staged", "recorded"] = "staged"
     preview: bool = False

@@ -25,6 +25,7 @@ from agentfs.arguments.kinds import (
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error, print_text
+from agentfs.cli.review_command import show_review
 from agentfs.cli.run_command import run_command
 from agentfs.cli.servers import serve_mcp, serve_stdio
 from agentfs.cli.tool_commands import (
@@ -67,12 +68,17 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
         "WORDS mode preview timeout root mount state",
     ),
     "log": (show_log, "list the steps, the latest first", "limit json state root"),
+    "review": (
+        show_review,
+        "decide about changes hunk by hunk; without a terminal, print them",
+        "since paths html apply json color state root",
+    ),
     "diff": (show_diff, "print all changes as one patch for git apply", "since paths json color state root"),
 }
 # Commands that are useless without an option.
 _NEEDS = {
     "serve": "root",
-    **dict.fromkeys(("log", "diff", "undo", "redo", "checkpoint", "rollback"), "state"),
+    **dict.fromkeys(("log", "diff", "review", "undo", "redo", "checkpoint", "rollback"), "state"),
 }
 # Environment variables with defaults of options; an empty one counts as unset.
 _VARIABLES = {"root": "AGENTFS_ROOT", "state": "AGENTFS_STATE"}

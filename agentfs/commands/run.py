@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -21,11 +22,12 @@ from agentfs.commands.staged_process import StagedProcess
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
-from agentfs.fs.effects import Upper
+from agentfs.fs.effects import Effects, Upper
 from agentfs.fs.hidden_files import HiddenFiles
 from agentfs.fs.lock import lock_directories
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
+from agentfs.fs.path import is_in
 from agentfs.fs.stage import Overlay, Stage, stage_places
 from agentfs.fs.system import contents, listening_sockets, present
 from agentfs.history import Journal
@@ -172,24 +174,9 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
     size = limits.snapshot_bytes
-    sandbox = find_sandbox(stage_places(root.path))
     captured = CapturedOutput(limits.file_bytes)
     base = Base(time.time_ns(), journal.timeline.position)
-    hidden = around.hidden_files.find(root)
-    with Stage(sandbox.place, root.path) as stage:
-        outside = _hidden_outside(around)
-        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
-        mounted, overlays = _mounts_inside(stage, root)
-        arguments += [*mounted, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
-        process = StagedProcess([sandbox.program, *arguments], request, captured)
-        try:
-            process.limit(size)
-            while file_clock() <= base.time:  # then every later change has a later time
-                time.sleep(_CLOCK_STEP)
-            process.begin()
-        except BaseException:
-            process.end()
-            raise
+    with staged_process(around, request, captured, cwd, began=base.time) as (process, overlays, hidden):
         in_time = _wait(process, request)
         if in_time and not process.was_started:
             reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
@@ -206,7 +193,7 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
             changes = result_of(around.target, label)
         else:
             try:
-                effects = Upper(stage.overlay.upper, root, size).effects()
+                effects = Effects()
                 for top, overlay in overlays.items():
                     effects.add(Upper(overlay.upper, root, size, top).effects())
                 given = effects, base, around.target, label, hidden
@@ -215,6 +202,62 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
                 after_command(error, captured, process.exit_status)
                 raise
     return _result(around, request, captured, process, changes, in_time=in_time)
+
+
+class Staged(NamedTuple):
+    """A staged command that has begun.
+
+    Attributes:
+        process: The command.
+        overlays: The overlays of the root ("") and of its mounts, by real path.
+        hidden: The protected files that it does not see.
+    """
+
+    process: StagedProcess
+    overlays: dict[str, Overlay]
+    hidden: set[str]
+
+
+@contextmanager
+def staged_process(
+    around: Surroundings,
+    request: CommandRequest,
+    captured: CapturedOutput,
+    cwd: str,
+    *,
+    began: int = 0,
+    files: Mapping[str, bytes] = {},
+) -> Generator[Staged]:
+    """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
+
+    Args:
+        around: The workspace.
+        request: The command.
+        captured: Keeps its output.
+        cwd: The directory in which it starts.
+        began: A time of the file clock; the command starts later.
+        files: Contents by real path that it sees in place of those of the tree.
+    """
+    root, size = around.root.top, around.limits.snapshot_bytes
+    sandbox = find_sandbox(stage_places(root.path))
+    hidden = around.hidden_files.find(root)
+    with Stage(sandbox.place, root.path) as stage:
+        outside = _hidden_outside(around)
+        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
+        mounted, overlays = _mounts_inside(stage, root)
+        for path, content in files.items():
+            top = max((each for each in overlays if is_in(path, each)), key=len)
+            overlays[top].put(path[len(top) :].lstrip("/"), content)
+        arguments += [*mounted, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
+        process = StagedProcess([sandbox.program, *arguments], request, captured)
+        try:
+            process.limit(size)
+            while file_clock() <= began:  # then every later change has a later time
+                time.sleep(_CLOCK_STEP)
+            process.begin()
+            yield Staged(process, overlays, hidden)
+        finally:
+            process.end()
 
 
 def _hidden_outside(around: Surroundings) -> list[str]:
@@ -228,12 +271,12 @@ def _hidden_outside(around: Surroundings) -> list[str]:
 
 
 def _mounts_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
-    """Return the arguments that show the mounts at their paths, and the overlays of those that may change.
+    """Return the arguments that show the mounts at their paths, and the overlays of what may change.
 
     A mounted file is shown read-only, because no overlay holds a single file.
     """
     found: list[str] = []
-    overlays: dict[str, Overlay] = {}
+    overlays = {"": stage.overlay}
     for path, mount in root.mounts.items():
         source, shown = root.path_on_disk(path), os.path.join(root.path, path)
         if mount.read_only or not os.path.isdir(source):

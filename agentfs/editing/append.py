@@ -57,7 +57,7 @@ def _append(target: EditTarget, content: str) -> WriteResult:
         )
         done = "Preview, nothing was written: would append" if target.preview else "Appended"
         # The model has just sent the lines.
-        after = made.external.diff if made.external else ()
+        after = [*made.formatted, *(made.external.diff if made.external else ())]
         return with_diff(result, target.context.limits, f"{done} {made.shown.where}.", "", after)
 
     return make_change(target, compute, render)

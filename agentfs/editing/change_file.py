@@ -8,9 +8,11 @@ from typing import NamedTuple, TypeVar
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
+    AgentFSError,
     BinaryError,
     EncodingError,
     InvalidArgumentError,
@@ -19,7 +21,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.fs import Changed, Current, quote
+from agentfs.fs import Changed, Current, LinesBy, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.reading.media import check_content
 from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
@@ -30,8 +32,8 @@ from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
     EditView,
-    Hunk,
     LfView,
+    ReplacedLines,
     Replacement,
     count_lines,
     declared_encoding,
@@ -79,6 +81,7 @@ class EditTarget(NamedTuple):
         raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
         by_cell: Edit a notebook by its cells.
         creates: Begin a missing file.
+        finisher: Runs formatters and checks, or None.
     """
 
     context: Context
@@ -89,6 +92,7 @@ class EditTarget(NamedTuple):
     raw: bool = False
     by_cell: bool = False
     creates: bool = False
+    finisher: Finisher | None = None
 
 
 class Edited(NamedTuple):
@@ -98,7 +102,7 @@ class Edited(NamedTuple):
     text: str
     replacements: int
     applied_via: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[ReplacedLines, ...]
     changed: tuple[tuple[int, int], ...]  # first and last line of each change, in the new text
     lines: int | None = None
     notes: tuple[str, ...] = ()
@@ -278,6 +282,20 @@ class Draft:
         changed = changed_ranges(hunks, count_lines(text))
         return Edited(data, text, self._replacements, applied_via, hunks, changed, lines)
 
+    def with_text(self, edited: Edited, text: str) -> Edited:
+        """Return an edit with another new text; raises as `finish`, except that it may change nothing."""
+        data = self.decoded.bom + self._encode(text)
+        self.check_size(len(data))
+        if not self._raw:
+            check_content(self.path, self.current.data or b"", data, self._limits)
+        hunks = line_changes(self.decoded.text, text)
+        changed = changed_ranges(hunks, count_lines(text))
+        return edited._replace(data=data, text=text, hunks=hunks, changed=changed)
+
+    def revision_of(self, text: str) -> str:
+        """Return the revision that the file would have with a text."""
+        return revision_of(self.decoded.bom + self._encode(text))
+
     def shown_change(self, edited: Edited, diff: str) -> ShownChange:
         """Return the change as a model sees it."""
         if isinstance(self.original, CellView) and isinstance(self.view, CellView):
@@ -303,7 +321,7 @@ class ExternalChanges(NamedTuple):
 
     note: str
     diff: tuple[str, ...]
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[ReplacedLines, ...]
     complete: bool = False
 
 
@@ -315,6 +333,22 @@ class FileEdit(NamedTuple):
     external: ExternalChanges | None
     diff: str
     shown: ShownChange
+    finished: Finished | None = None  # after formatters and checks
+    sent: str = ""  # the text before the formatters
+    finish_notes: tuple[str, ...] = ()
+
+    @property
+    def formatted(self) -> list[str]:
+        """The lines of a result about what the formatters changed."""
+        return [] if self.finished is None else self.finished.shown(self.format_diff)
+
+    @property
+    def format_diff(self) -> str:
+        """What the formatters changed, or ""."""
+        current = self.draft.current
+        if self.finished is None or (current.data is None and not self.draft.is_new):
+            return ""
+        return self.finished.diff(current.real_path, self.sent, current.path)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -325,6 +359,7 @@ class FileEdit(NamedTuple):
             *placeholder_notes(self.shown.diff),
             *_encoding_notes(self.draft.decoded, self.edited.text),
             *([self.external.note] if self.external else ()),
+            *self.finish_notes,
         )
 
 
@@ -353,6 +388,22 @@ def compute_edit(target: EditTarget, current: Current, compute: Callable[[Draft]
     return FileEdit(draft, edited, external, diff, draft.shown_change(edited, diff))
 
 
+def _finished(finisher: Finisher, made: FileEdit) -> FileEdit:
+    """Run the formatters on an edit; it stays as it is if the file cannot hold what they make of it."""
+    draft, edited, path = made.draft, made.edited, made.draft.current.real_path
+    before = None if draft.is_new else draft.decoded.text
+    finished = finish(finisher, {} if before is None else {path: before}, {path: edited.text})
+    if (text := finished.texts[path]) != edited.text:
+        try:
+            edited = draft.with_text(edited, text)
+        except AgentFSError as error:
+            finished = finished.without_formats(edited.text, error)
+        else:
+            diff = unified_diff(before, text, draft.path)
+            return made._replace(edited=edited, diff=diff, finished=finished, sent=made.edited.text)
+    return made._replace(finished=finished, sent=edited.text)
+
+
 def make_change(
     target: EditTarget, compute: Callable[[Draft], Edited], render: Callable[[Changed, FileEdit], R]
 ) -> R:
@@ -368,23 +419,48 @@ def make_change(
 
     def change(current: Current) -> tuple[bytes, FileEdit]:
         made = compute_edit(target, current, compute)
+        if finisher is not None:
+            made = _finished(finisher, made)
         return made.edited.data, made
 
-    changed, made = root.update(target.path, change, max_bytes=limits.file_bytes, preview=target.preview)
+    finisher = None if target.preview else target.finisher
+    changed, made = root.update(
+        target.path, change, max_bytes=limits.file_bytes, preview=target.preview, by_others=_by_others
+    )
+    if made.finished is not None:
+        made = made._replace(finish_notes=new_findings(finisher, made.finished))
     result = render(changed, made)
-    draft, external = made.draft, made.external
+    draft, external, format_diff = made.draft, made.external, made.format_diff
     after = (changed.revision, made.edited.text)
+    if format_diff:
+        after = draft.revision_of(made.sent), made.sent
     if not target.preview and draft.is_new:
         tracker.record_write(changed.real_path, *after)
     elif not target.preview and tracker.knows(changed.real_path):
+        hunks = line_changes(draft.decoded.text, after[1]) if format_diff else made.edited.hunks
         record_edit(
-            *(tracker, changed.real_path, draft.before, after, made.edited.hunks, external, draft.cell_count),
+            *(tracker, changed.real_path, draft.before, after, hunks, external, draft.cell_count),
             seen=is_shown(made.shown.diff, result.text),
             seen_external=external is not None
             and external.complete
             and "\n".join(external.diff) in result.text,
         )
+    if format_diff:
+        formatted = changed.revision, made.edited.text
+        record_format(tracker, changed.real_path, after, formatted, is_shown(format_diff, result.text))
     return result
+
+
+def _by_others(made: FileEdit) -> tuple[LinesBy, ...]:
+    return () if made.finished is None else made.finished.by_others
+
+
+def record_format(
+    tracker: ReadTracker, real_path: str, sent: tuple[str, str], made: tuple[str, str], seen: bool
+) -> None:
+    """Record what formatters have made of a text; `sent` and `made` are each a revision and its text."""
+    if tracker.knows(real_path):
+        tracker.record_edit(real_path, sent[0], *made, line_changes(sent[1], made[1]), seen=seen)
 
 
 def change_file(
@@ -401,7 +477,7 @@ def change_file(
     limits, preview = target.context.limits, target.preview
 
     def render(changed: Changed, made: FileEdit) -> EditResult:
-        draft, edited, external, diff, shown = made
+        draft, edited, external, diff, shown, *_ = made
         result = EditResult(
             path=changed.path,
             replacements=edited.replacements,
@@ -417,7 +493,7 @@ def change_file(
         if draft.is_new:
             done = "Preview, nothing was written: would create" if preview else "Created"
             lines = plural(count_lines(edited.text), "line")
-            return with_diff(result, limits, f"{done} {quote(changed.path)}: {lines}.", "")
+            return with_diff(result, limits, f"{done} {quote(changed.path)}: {lines}.", "", made.formatted)
         done = "Preview, nothing was written: would edit" if preview else "Edited"
         count = f": {edited.replacements} {unit}s" if edited.replacements > 1 else ""
         head = f"{done} {shown.where}{count}"
@@ -428,12 +504,13 @@ def change_file(
             head += "."
         hides_diff = edited.replacements > 1 and not diff_if_many and not preview
         shown_diff = "" if hides_diff else shown.diff
-        return with_diff(result, limits, head, shown_diff, external.diff if external else ())
+        after = [*made.formatted, *(external.diff if external else ())]
+        return with_diff(result, limits, head, shown_diff, after)
 
     return make_change(target, compute, render)
 
 
-def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
+def changed_ranges(hunks: Sequence[ReplacedLines], total: int) -> tuple[tuple[int, int], ...]:
     """Return the first and last line of each change; for removed lines, the line now in their place."""
     ranges: list[tuple[int, int]] = []
     for hunk in hunks:
@@ -456,7 +533,7 @@ def record_edit(
     real_path: str,
     before: tuple[str, str],
     after: tuple[str, str],
-    hunks: Sequence[Hunk],
+    hunks: Sequence[ReplacedLines],
     external: ExternalChanges | None,
     cells: int | None = None,
     *,
@@ -483,7 +560,7 @@ def external_changes(
         return None
     if last.text is None:
         # The unchanged lines are unknown, so no line counts as read.
-        every = Hunk(0, sys.maxsize, 0, sys.maxsize)
+        every = ReplacedLines(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
     if isinstance(view, CellView) and not notebook_problem(last.text.encode()):

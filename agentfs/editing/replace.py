@@ -19,8 +19,10 @@ from agentfs.editing.change_file import (
     compute_edit,
     nul_error,
     record_edit,
+    record_format,
 )
 from agentfs.editing.edit import apply_edits, check_edit
+from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import placeholder_notes
 from agentfs.errors import (
@@ -37,7 +39,7 @@ from agentfs.errors import (
     TooLargeError,
     must_be,
 )
-from agentfs.fs import Change, Current, FileNode, quote
+from agentfs.fs import Change, Current, FileNode, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.storage.contents import Contents
@@ -52,7 +54,7 @@ from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
-    Hunk,
+    ReplacedLines,
     Replacement,
     Shrink,
     decode_in,
@@ -62,6 +64,7 @@ from agentfs.text import (
     notes_of,
     one_line,
     plural,
+    unified_diff,
     with_note,
     with_text,
 )
@@ -133,13 +136,35 @@ class _ChangedFile(NamedTuple):
     change: Change
     replacements: int
     diff: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[ReplacedLines, ...]
     external: ExternalChanges | None
     encoding: str
     cells: int | None  # if a notebook was edited by cell
 
+    @property
+    def texts(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The revision and the text before the change and after it."""
+        before, after = (
+            (node.digest, decode_in(node.load(), self.encoding).text)
+            for node in (self.change.before, self.change.after)
+            if isinstance(node, FileNode)
+        )
+        return before, after
 
-def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
+    def with_text(self, text: str, root: Root) -> "_ChangedFile":
+        """Return the change with what formatters have made of its text."""
+        before, after = self.change.before, self.change.after
+        if text == self.texts[1][1] or not (isinstance(before, FileNode) and isinstance(after, FileNode)):
+            return self
+        decoded = decode_in(before.load(), self.encoding)
+        node = FileNode.of(after.mode, decoded.bom + decoded.encode(text), after.metadata)
+        diff = unified_diff(decoded.text, text, root.display_path(self.change.path))
+        return self._replace(change=Change(self.change.path, before, node), diff=diff)
+
+
+def replace_in_files(
+    context: Context, options: ReplaceOptions, finisher: Finisher | None = None
+) -> ReplaceResult:
     """Replace a text or a pattern in all files that contain it, all or none."""
     root, tracker, limits, _ = context
     options.check()
@@ -173,19 +198,27 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
     if in_json:
         notes = (Joined(" ", _in_json(in_json), _CHANGE_JSON),)
     if not options.preview:
-        changes = [file.change for file in files]
+        sent = {file.change.path: file.change for file in files}
+        finished = Finished({})
+        if finisher is not None:
+            texts = [{file.change.path: file.texts[at][1] for file in files} for at in (0, 1)]
+            finished = finish(finisher, *texts)
+            files = [file.with_text(finished.texts[file.change.path], root) for file in files]
         notes += root.apply(
-            changes, max_bytes=limits.file_bytes, conflict=partial(changed_meanwhile, root=root)
+            [file.change for file in files],
+            max_bytes=limits.file_bytes,
+            conflict=partial(changed_meanwhile, root=root),
+            by_others=finished.by_others,
         ).notes
         for file in files:
-            if tracker.knows(file.change.path):
-                nodes = file.change.before, file.change.after
-                before, after = (
-                    (node.digest, decode_in(node.load(), file.encoding).text)
-                    for node in nodes
-                    if isinstance(node, FileNode)
-                )
-                record_edit(tracker, file.change.path, before, after, file.hunks, file.external, file.cells)
+            path = file.change.path
+            if tracker.knows(path):
+                before, after = file._replace(change=sent[path]).texts
+                record_edit(tracker, path, before, after, file.hunks, file.external, file.cells)
+                if (formatted := file.texts[1]) != after:
+                    record_format(tracker, path, after, formatted, seen=False)
+        if finisher is not None:
+            notes += new_findings(finisher, finished)
     return _result(limits, options, files, total, found, notes, glob_note)
 
 

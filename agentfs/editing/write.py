@@ -5,11 +5,19 @@ from typing import Literal, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
-from agentfs.editing.change_file import EditTarget, nul_error, stale_error
+from agentfs.editing.change_file import EditTarget, nul_error, record_format, stale_error
+from agentfs.editing.finish import Finished, finish, new_findings
 from agentfs.editing.match import shown_characters
-from agentfs.editing.rendering import placeholder_notes, with_diff
-from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, TooLargeError, UnreadError
-from agentfs.fs import Change, Current, DirectoryNode, Node, quote
+from agentfs.editing.rendering import is_shown, placeholder_notes, with_diff
+from agentfs.errors import (
+    AgentFSError,
+    AlreadyExistsError,
+    BinaryError,
+    EncodingError,
+    TooLargeError,
+    UnreadError,
+)
+from agentfs.fs import Change, Current, DirectoryNode, Node, quote, revision_of
 from agentfs.policy import Overwrite
 from agentfs.reading.media import check_notebook
 from agentfs.reading.notebook import is_named_notebook, notebook_problem
@@ -49,14 +57,19 @@ class _Content(NamedTuple):
     text: str
     before: str | None
     notes: tuple[str, ...]
-    encoding: str
+    codec: Decoded
+
+    def with_text(self, text: str) -> "_Content":
+        """Return the content with another text in the same encoding."""
+        return self._replace(data=self.codec.bom + self.codec.encode(text), text=text)
 
 
 def write_file(
     target: EditTarget, content: str, *, overwrite: bool | None = None, newline: LineEnds = "keep"
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
-    context, path, encoding, _, preview, raw, *_ = target
+    context, path, encoding, _, preview, raw, *_, finisher = target
+    finisher = None if preview else finisher
     root, tracker, limits, _ = context
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
@@ -66,31 +79,49 @@ def write_file(
     if overwrite is not None:
         may_overwrite = "always" if overwrite else "never"
 
-    def compute(current: Current) -> tuple[bytes, tuple[_Content, str]]:
+    def check_size(path: str, size: int) -> None:
+        if size > limits.file_bytes:
+            raise _too_large(path, limits.file_bytes)
+
+    def compute(current: Current) -> tuple[bytes, tuple[_Content, str, Finished]]:
         named = tracker.encoding_of(current.real_path, current.data or b"", current.revision)
         fitted = _fitted(content, current.data, encoding, newline, named)
         data = fitted.data
-        if len(data) > limits.file_bytes:
-            raise _too_large(current.path, limits.file_bytes)
+        check_size(current.path, len(data))
         if current.data is not None and current.data != data:
             _check_overwrite(current, tracker, may_overwrite)
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()
+        sent = fitted.text
+        before = {} if fitted.before is None else {current.real_path: fitted.before}
+        finished = finish(finisher, before, {current.real_path: sent})
+        if (text := finished.texts[current.real_path]) != sent:
+            try:
+                fitted = fitted.with_text(text)
+                check_size(current.path, len(fitted.data))
+            except AgentFSError as error:
+                finished = finished.without_formats(fitted.text, error)
+        data = fitted.data
         expected = is_named_notebook(current.path) and data and not raw
         problem = notebook_problem(data) if expected else ""
         unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
-        diff = unified_diff(fitted.before, fitted.text, current.path)
-        return data, (fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff), *unusual)), diff)
+        diff = unified_diff(fitted.before, sent, current.path)
+        fitted = fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff), *unusual))
+        return data, (fitted, sent, finished)
 
-    changed, (written, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
+    changed, (written, sent, finished) = root.update(
+        path, compute, max_bytes=limits.file_bytes, preview=preview, by_others=lambda made: made[2].by_others
+    )
     text = written.text
+    diff = unified_diff(written.before, sent, changed.path)
+    format_diff = unified_diff(sent, text, changed.path)
     if not preview:
-        tracker.record_write(changed.real_path, changed.revision, text)
-        tracker.name_encoding(changed.real_path, changed.revision, written.encoding, written.data)
+        tracker.record_write(changed.real_path, revision_of(written.with_text(sent).data), sent)
+        tracker.name_encoding(changed.real_path, changed.revision, written.codec.encoding, written.data)
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()
-    notes = (*changed.notes, *written.notes, *same)
+    notes = (*changed.notes, *written.notes, *same, *new_findings(finisher, finished))
     done = "Created" if changed.created else "Unchanged" if unchanged else "Replaced"
     prefix = "Preview, nothing was written. " if preview else ""
     head = f"{prefix}{done}: {plural(count_lines(text), 'line')}."
@@ -98,12 +129,17 @@ def write_file(
         path=changed.path,
         created=changed.created,
         bytes_written=len(changed.after),
-        diff=diff,
+        diff=unified_diff(written.before, text, changed.path) if format_diff else diff,
         revision=changed.revision,
         notes=notes,
     )
     # The model has just sent every line of a new file.
-    return with_diff(result, limits, head, "" if changed.created else diff)
+    shown = with_diff(result, limits, head, "" if changed.created else diff, finished.shown(format_diff))
+    if format_diff and not preview:
+        seen = is_shown(format_diff, shown.text)
+        sent_revision = revision_of(written.with_text(sent).data)
+        record_format(tracker, changed.real_path, (sent_revision, sent), (changed.revision, text), seen)
+    return shown
 
 
 def write_bytes(context: Context, path: str, data: bytes) -> WriteResult:
@@ -173,7 +209,7 @@ def _fitted(
         text = restored
         notes.append("⟦U+…⟧ was written as the character that it stands for in the file")
     text, note = _with_newlines(text, before, newline)
-    return _Content(target.bom + target.encode(text), text, before, (*notes, *note), target.encoding)
+    return _Content(target.bom + target.encode(text), text, before, (*notes, *note), target)
 
 
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:

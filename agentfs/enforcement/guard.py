@@ -40,6 +40,7 @@ class Guarded(Protocol):
     _journal: Journal
     _outputs: OutputStore
     _guarded_by: str
+    _is_host: bool
     _staged_calls: list[str] | None
 
     @property
@@ -148,6 +149,7 @@ def host_of(workspace: _G) -> _G:
     other.policy = host_policy(workspace.policy)
     other._root = workspace._root.for_host(other.policy)
     other._guarded_by = ""
+    other._is_host = True
     other._staged_calls = None
     return other
 
@@ -236,5 +238,13 @@ def perform(
             if changes:
                 workspace._journal.flush()
 
-    to_end = changes and effect != "execute"  # a command can be interrupted
-    return call_context.run_to_end(work) if to_end else work()
+    if not changes:
+        return work()
+    execution = call_context.current.get()
+    name = execution.tool if execution is not None and execution.tool else method.__name__
+    author = call_context.author.set(("program" if workspace._is_host else "tool", name))
+    try:
+        to_end = effect != "execute"  # a command can be interrupted
+        return call_context.run_to_end(work) if to_end else work()
+    finally:
+        call_context.author.reset(author)

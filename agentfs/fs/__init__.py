@@ -9,6 +9,7 @@ from agentfs.fs.node import (
     Current,
     DirectoryNode,
     FileNode,
+    LinesBy,
     LinkNode,
     Node,
     SpecialNode,

@@ -36,6 +36,7 @@ from agentfs.fs.node import (
     DirectoryNode,
     EntryNode,
     FileNode,
+    LinesBy,
     LinkNode,
     LogStep,
     Metadata,
@@ -63,11 +64,15 @@ class Terms(NamedTuple):
     log_step: LogStep | None = None  # in place of the recorder's `logging_step`
     undoing: bool = False
     held: ResolvedPath | None = None
+    by_others: tuple[LinesBy, ...] = ()  # for the recorder
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
         """Record changes that the block makes; give them with contents loaded from the store."""
-        log_step = self.log_step or (None if self.recorder is None else self.recorder.logging_step)
-        return nullcontext(changes) if log_step is None else log_step(changes)
+        if self.log_step is not None:
+            return self.log_step(changes)
+        if self.recorder is None:
+            return nullcontext(changes)
+        return self.recorder.logging_step(changes, by_others=self.by_others)
 
 
 class Applied(NamedTuple):

@@ -137,6 +137,15 @@ def begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
 LogStep = Callable[[tuple[Change, ...]], AbstractContextManager[tuple[Change, ...]]]
 
 
+class LinesBy(NamedTuple):
+    """Lines of a file, from 0 and without the end, that are not by the author of their step."""
+
+    path: str
+    start: int
+    end: int
+    author: tuple[str, str]
+
+
 class Recorder(Protocol):
     """Records changes before they are made."""
 
@@ -144,7 +153,9 @@ class Recorder(Protocol):
         """Called before anything is changed. `logging_step` then gets these changes as they were made."""
         ...
 
-    def logging_step(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
+    def logging_step(
+        self, changes: tuple[Change, ...], *, by_others: tuple[LinesBy, ...] = ()
+    ) -> AbstractContextManager[tuple[Change, ...]]:
         """LogStep changes that the block will make.
 
         Gives the same changes; their contents are now loaded from the store.
@@ -153,6 +164,10 @@ class Recorder(Protocol):
 
     def exclusive(self) -> AbstractContextManager[object]:
         """Return a reentrant lock that blocks the recorded changes of other threads."""
+        ...
+
+    def reviewed(self, path: str) -> Sequence[Change]:
+        """Return how reviews have changed a path, the latest first."""
         ...
 
     def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:

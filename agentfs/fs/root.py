@@ -40,6 +40,7 @@ from agentfs.fs.node import (
     Current,
     DirectoryNode,
     FileNode,
+    LinesBy,
     LinkNode,
     LogStep,
     Node,
@@ -535,6 +536,7 @@ class Root:
         *,
         max_bytes: int,
         preview: bool = False,
+        by_others: Callable[[_R], tuple[LinesBy, ...]] = lambda _: (),
     ) -> tuple[Changed, _R]:
         """Lock and read a file, then replace or create it with new content.
 
@@ -546,6 +548,7 @@ class Root:
                 another program changes the file meanwhile.
             max_bytes: The limit for the old content.
             preview: Check everything and change nothing.
+            by_others: Gets the second value, and returns the lines by others than the author of the call.
 
         Returns:
             The outcome and the second value of `compute`.
@@ -556,7 +559,7 @@ class Root:
         try:
             for _ in range(ATTEMPTS):
                 with suppress(ConcurrentChange), self._locked(path, parsed) as resolved:
-                    return self._replace(resolved, path, compute, max_bytes, preview)
+                    return self._replace(resolved, path, compute, max_bytes, preview, by_others)
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
         raise oserrors.kept_changing(path)
@@ -568,6 +571,7 @@ class Root:
         compute: Callable[[Current], tuple[bytes, _R]],
         max_bytes: int,
         preview: bool,
+        by_others: Callable[[_R], tuple[LinesBy, ...]],
     ) -> tuple[Changed, _R]:
         """Try once to do the work of `update`, at a locked path."""
         if resolved.name == ".":
@@ -587,7 +591,8 @@ class Root:
         if after != data:
             resolved.check_replaceable(status)
             if not preview:
-                terms = Terms(max_bytes, begin_again, self.recorder, held=resolved)
+                given = max_bytes, begin_again, self.recorder
+                terms = Terms(*given, held=resolved, by_others=by_others(found))
                 try:
                     notes = (*notes, *self._begin([Change(real_path, before, node)], terms).notes)
                 except NotFoundError:
@@ -621,6 +626,7 @@ class Root:
         conflict: Conflict,
         log_step: LogStep | None = None,
         undoing: bool = False,
+        by_others: tuple[LinesBy, ...] = (),
     ) -> Applied:
         """Make several changes, all of them or none.
 
@@ -632,11 +638,13 @@ class Root:
             conflict: Makes the error if the node at a path differs from `before`.
             log_step: Records the changes in place of a step of `self.recorder`.
             undoing: Skip changes that are already made. Do not remove directories that have other entries.
+            by_others: Lines by others than the author of the call, for `self.recorder`.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
-            return self._begin(changes, Terms(max_bytes, conflict, self.recorder, log_step, undoing))
+            given = max_bytes, conflict, self.recorder, log_step, undoing
+            return self._begin(changes, Terms(*given, by_others=by_others))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from agentfs.history import operations as operations
     from agentfs.history import recordings as recordings
     from agentfs.history import report as report
+    from agentfs.history import review as review
+    from agentfs.history import review_decisions as review_decisions
     from agentfs.history import storage as storage
     from agentfs.history import transaction as transaction
     from agentfs.history import undo as undo

@@ -12,10 +12,10 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ToolName
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
-from agentfs.fs import Change, DirectoryNode, Node, Root, quote
+from agentfs.fs import Change, DirectoryNode, LinesBy, Node, Root, quote
 from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.step_log import StepLog
-from agentfs.history.timeline import PendingRewind, Step, Timeline
+from agentfs.history.timeline import MAX_STEPS, Acceptance, AcceptedFile, PendingRewind, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _NAMES_SHOWN = 20
+BY_REVIEW = ("program", "review")  # the author of the steps of reviews
 
 
 class Overtaken(Exception):  # noqa: N818 - a signal within this package
@@ -44,6 +45,7 @@ class Journal:
         log: StepLog | None = None,
         read_node: "NodeReader | None" = None,
         timeline: Timeline | None = None,
+        accepted: Sequence[Acceptance] = (),
     ) -> None:
         self.contents = Contents() if log is None else log.contents
         self.log = log  # None without a state directory
@@ -52,6 +54,7 @@ class Journal:
         self._forked = False
         self.timeline = timeline or Timeline()
         self._recordings: Recordings | None = None  # until the first recording
+        self._accepted = (*accepted,)
         self._drop_oldest()
         watch_forks(self)
 
@@ -60,6 +63,7 @@ class Journal:
         self._lock = RLock()
         if self.log is None:
             self.contents, self.timeline, self._forked = Contents(), Timeline(), True
+            self._accepted = ()
         else:
             self.contents = Contents(self.contents.database)
             self.log = StepLog(self.contents)
@@ -87,18 +91,26 @@ class Journal:
 
     @contextmanager
     def logging_step(
-        self, changes: tuple[Change, ...], *, label: str = "", lost: tuple[str, ...] = ()
+        self,
+        changes: tuple[Change, ...],
+        *,
+        label: str = "",
+        lost: tuple[str, ...] = (),
+        author: tuple[str, str] | None = None,
+        by_others: tuple[LinesBy, ...] = (),
     ) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails.
 
-        A command gives the step a label, and the changed paths whose contents are not kept.
+        A command gives the step a label, and the changed paths whose contents are not kept. The author is
+        by default that of the present call, also of all lines that `by_others` does not name.
         """
         kept = tuple(map(self.contents.keep, changes))
         with self._lock:
             if not kept:
                 yield kept
                 return
-            timeline, made = self.timeline, Step(kept, time.time(), label, lost)
+            author = author or call_context.author.get()
+            timeline, made = self.timeline, Step(kept, time.time(), label, lost, author, by_others)
             if self.log is not None:
                 self.log.begin_step(made)
             try:
@@ -200,6 +212,33 @@ class Journal:
         with self._lock:
             timeline = self.timeline
             return [*timeline.between(max(position, timeline.dropped), timeline.position)]
+
+    def accepted_since(self, first: Step | None) -> tuple[Acceptance, ...]:
+        """Return what reviews have accepted after a step, or ever."""
+        with self._lock:
+            return tuple(each for each in self._accepted if first is None or each.time >= first.time)
+
+    def accept(self, files: Sequence[AcceptedFile]) -> None:
+        """Keep what a review has accepted, as long as the steps since then are kept."""
+        with self._lock:
+            steps = self.timeline.done_steps
+            first = steps[0] if steps and self.timeline.dropped else None
+            kept = [each._replace(base=self._kept(each.base), now=self._kept(each.now)) for each in files]
+            latest = max([time.time(), *(step.time for step in steps[-1:])])
+            added = Acceptance(latest, tuple(kept))
+            accepted = (*self.accepted_since(first), added)[-MAX_STEPS:]
+            if self.log is not None:
+                self.log.accept(added, len(accepted))
+            self._accepted = accepted
+
+    def _kept(self, node: Node | None) -> Node | None:
+        return node and self.contents.keep_node(node)
+
+    def reviewed(self, path: str) -> list[Change]:
+        """Return how reviews have changed a path, the latest first."""
+        with self._lock:
+            steps = [step for step in reversed(self.timeline.done_steps) if step.author == BY_REVIEW]
+            return [change for step in steps for change in step.changes if change.path == path]
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""

@@ -61,7 +61,7 @@ def file_changes(
 ) -> tuple[FileChange, ...]:
     """Return changes, at most one for each path, as results in order of path; a moved file is one result."""
     listed: list[FileChange] = []
-    for change, origin in _paired(changes):
+    for change, origin in paired(changes):
         path = change.path
         visible = may_show(path) and (not origin or may_show(origin))
         lines = _line_counts(change) if count_lines and visible and not _is_late() else None
@@ -81,7 +81,7 @@ def file_changes(
     return tuple(listed)
 
 
-def _paired(changes: Iterable[Change]) -> list[tuple[Change, str]]:
+def paired(changes: Iterable[Change]) -> list[tuple[Change, str]]:
     """Return changes in order of path, each with the old path of a moved file; leave out its removal."""
     by_path = {change.path: change for change in changes}
     origins = renames(by_path.values())
@@ -176,7 +176,7 @@ def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[
     """Return the patches that may be shown, by path, and the number that size and time leave out."""
     shown = [
         (change, origin)
-        for change, origin in _paired(changes)
+        for change, origin in paired(changes)
         if may_show(change.path) and (not origin or may_show(origin))
     ]
     ordered = sorted(shown, key=lambda each: os.fsencode(each[0].path))
@@ -197,7 +197,7 @@ def proposed_changes(
     proposed: list[ProposedChange] = []
     diffs: list[str] = []
     left = _PATCH_BYTES
-    for change, origin in _paired(changes):
+    for change, origin in paired(changes):
         path, before, after = change.path, change.before, change.after
         if not (may_show(path) and (not origin or may_show(origin))):
             diffs.append(f"{display(path)}: not shown, because reading is not allowed\n")

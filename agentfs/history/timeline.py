@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from agentfs.fs import Change, FileNode, Node
+from agentfs.fs import Change, FileNode, LinesBy, Node
 from agentfs.fs.path import is_in
 from agentfs.history.renames import renames
 from agentfs.results import RecordedResult
@@ -25,6 +25,8 @@ class Step(NamedTuple):
     time: float  # in seconds since 1970
     label: str = ""  # label of the recording; "" for a call
     lost: tuple[str, ...] = ()  # changed paths whose content a recording did not keep
+    author: tuple[str, str] = ("tool", "")  # as `call_context.author`; of a recording, its label counts
+    by_others: tuple[LinesBy, ...] = ()  # for example by a formatter
 
     def divided(self, paths: Sequence[str]) -> "tuple[Step | None, Step | None]":
         """Return the part of the step at or below some paths, and the rest; None for an empty part.
@@ -46,6 +48,27 @@ class Step(NamedTuple):
         ]
         inside, outside = (self._replace(changes=part) if part else None for part in parts)
         return inside, outside
+
+
+class AcceptedFile(NamedTuple):
+    """What a review has accepted of one file.
+
+    `ranges` are lines of `now`, from 0 and without the end; an empty range is the place of a deletion.
+    """
+
+    path: str
+    base: Node | None  # what the review compared with, with the accepted changes
+    now: Node | None
+    ranges: tuple[tuple[int, int], ...] = ()
+    mode: bool = False  # the mode was accepted
+    whole: bool = False  # everything was accepted, such as a creation
+
+
+class Acceptance(NamedTuple):
+    """What one call of a review has accepted."""
+
+    time: float
+    files: tuple[AcceptedFile, ...]
 
 
 @dataclass

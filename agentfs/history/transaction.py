@@ -7,14 +7,16 @@ from functools import cache, partial
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root
+from agentfs.fs import Change, FileNode, LinesBy, Node, Root
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.report import changed_meanwhile, clash_error, name_paths
+from agentfs.history.review import ChangeHistory
 from agentfs.history.take_back import alike_clash, read_node, take_steps
 from agentfs.history.timeline import Timeline, effective_changes
+from agentfs.history.traced_lines import by_another
 from agentfs.history.undo import record_restored
 from agentfs.limits import Limits
 from agentfs.shown.read_tracker import ReadTracker
@@ -67,10 +69,29 @@ class Transaction:
                 raise clash_error(clashes, self._origin, root, None, "changed")
             conflict = self._conflict if attempt == ATTEMPTS else begin_again
             with suppress(ConcurrentChange):
-                applied = root.apply(outcome.changes, max_bytes=max_bytes, conflict=conflict)
+                author, by_others = self._authors(outcome.changes)
+                token = call_context.author.set(author)
+                try:
+                    applied = root.apply(
+                        outcome.changes, max_bytes=max_bytes, conflict=conflict, by_others=by_others
+                    )
+                finally:
+                    call_context.author.reset(token)
                 merged = name_paths([*map(root.display_path, outcome.merged)])
                 return (*([f"merged with later changes: {merged}"] if merged else []), *applied.notes)
         raise AssertionError("the last attempt raises the conflict")
+
+    def _authors(self, changes: Sequence[Change]) -> tuple[tuple[str, str], tuple[LinesBy, ...]]:
+        """Return the author of the first staged step, and the lines by each author."""
+        steps = self.journal.timeline.done_steps
+        history = ChangeHistory(steps, ())
+        found: list[LinesBy] = []
+        for change in changes:
+            if isinstance(change.after, FileNode):
+                file = history.file(change.path)
+                file.advance(change.after, by_another(change.after))
+                found += [LinesBy(change.path, *each) for each in file.authors()]
+        return steps[0].author, tuple(found)
 
     def _origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
         recorder = self._outer_root.recorder

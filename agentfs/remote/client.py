@@ -32,7 +32,7 @@ from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, PendingRequest, ReconnectingConnection, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
-from agentfs.results import CommandOutput, Containment, RecordedResult, Result, RunResult, WatchReport
+from agentfs.results import CommandOutput, Containment, RecordedResult, Result, Review, RunResult, WatchReport
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.rules import NOT_ASKED, not_permitted
 from agentfs.workspace import Workspace
@@ -197,7 +197,7 @@ class RemoteWorkspace(Workspace):
         try:
             value = protocol.from_wire(answer.get("value"))
             if protocol.is_instance(value, returns):
-                return value
+                return value.bound_to(self) if isinstance(value, Review) else value
             reason = f"The remote side did not return {returns}."
         except protocol.ProtocolError as error:
             reason = f"The remote side returned an invalid result: {error}"

@@ -51,7 +51,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, Un
 from agentfs.fs.mounts import Mount
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest, ProposedChange
-from agentfs.policy import Policy, Protect
+from agentfs.policy import AfterChange, Policy, Protect
 from agentfs.tools.declaration import declared_tools
 from agentfs.workspace import Workspace
 
@@ -66,7 +66,7 @@ _MAX_DEPTH = 40
 _NAMES = ("path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "next")
 _CONTENT = (
     *("unread_rules", "rules", "since", "arguments"),
-    *("content", "diff", "patch", "before", "after", "data"),
+    *("id", "old_path", "old_lines", "new_lines", "content", "diff", "patch", "before", "after", "data"),
 )
 _EXACT = frozenset((*_NAMES, *_CONTENT, "newline"))
 _EXACT_OF: dict[type[Any], frozenset[str]] = {
@@ -84,11 +84,11 @@ CLASSES: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
-        *(PermissionRequest, ProposedChange, Allow, Deny, Policy, Protect, Limits, Mount),
+        *(PermissionRequest, ProposedChange, Allow, Deny, Policy, Protect, AfterChange, Limits, Mount),
         *(ToolName, ParameterName, Retry, Advice, Joined, FirstOf, Note, Footer),
     )
 }
-_SETTINGS = {Policy, Protect, Limits, Allow, Deny, Mount}
+_SETTINGS = {Policy, Protect, AfterChange, Limits, Allow, Deny, Mount}
 _ANSWERS = {name: each for name, each in CLASSES.items() if each not in _SETTINGS}
 # Classes whose fields, except the exact ones, are shown to people and models.
 _SHOWN: set[type[Any]] = {

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, cast
 
 import agentfs
 from agentfs.base import call_context
+from agentfs.commands.after_change import missing_programs
 from agentfs.enforcement.guard import host_policy
 from agentfs.errors import (
     AgentFSError,
@@ -255,6 +256,8 @@ class Server:
             raise _not_allowed("allow a root outside its own")
         state = state or self._options.state
 
+        self._notes += missing_programs(policy)
+
         def opened(kind: type[Workspace], state: str | None) -> Workspace:
             return kind(path, mounts=mounts, policy=policy, limits=limits, state=state, watch=watch)
 
@@ -310,7 +313,7 @@ class Server:
         policy = replace(policy, read_only=policy.read_only or self._options.read_only)
         if self._options.any_policy:
             return policy
-        if policy.run is not None:
+        if policy.run is not None or any(rule.arguments for rule in policy.after_change):
             raise _not_allowed("let the client run commands")
         for each in fields(Limits):
             if each.type in (int, float) and getattr(limits, each.name) > each.default:

@@ -19,7 +19,7 @@ from agentfs.text import (
     DIFF_CONTEXT,
     UNKNOWN_8BIT,
     Decoded,
-    Hunk,
+    ReplacedLines,
     bodies_of,
     changed_lines,
     count_lines,
@@ -204,7 +204,7 @@ class ReadTracker:
         before: str,
         after: str,
         text: str,
-        hunks: Sequence[Hunk],
+        hunks: Sequence[ReplacedLines],
         cells: int | None = None,
         *,
         seen: bool = False,
@@ -235,7 +235,7 @@ class ReadTracker:
             self._put(real_path, record._replace(text=text))
 
     def record_external_change(
-        self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk], *, seen: bool = False
+        self, real_path: str, revision: str, text: str, hunks: Sequence[ReplacedLines], *, seen: bool = False
     ) -> None:
         """Record that a file has changed since its last read. Unchanged lines stay read.
 
@@ -516,7 +516,7 @@ def record_of(
     return ReadRecord(revision, read[:MAX_RANGES], total, whole, True, text, ids, unit)
 
 
-def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
+def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[ReplacedLines], total: int) -> list[Range]:
     """Return the read lines after an edit. New lines count as read if all lines that they replace were."""
     replaced = [
         (hunk.new_start + 1, hunk.new_end)
@@ -530,17 +530,17 @@ def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int
     return [*unchanged_ranges(ranges, hunks, total), *replaced]
 
 
-def ranges_of_diff(hunks: Sequence[Hunk], total: int) -> list[Range]:
+def ranges_of_diff(hunks: Sequence[ReplacedLines], total: int) -> list[Range]:
     """Return the lines of the new text that a diff shows."""
     around = [(max(hunk.new_start + 1 - DIFF_CONTEXT, 1), hunk.new_end + DIFF_CONTEXT) for hunk in hunks]
     return [(first, min(last, total)) for first, last in around if first <= total]
 
 
-def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
+def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[ReplacedLines], total: int) -> list[Range]:
     """Return the read lines that no hunk replaced, by their new numbers."""
     moved: list[Range] = []
     old = new = 0  # where the unchanged lines before the next hunk start
-    for hunk in (*hunks, Hunk(sys.maxsize, 0, 0, 0)):
+    for hunk in (*hunks, ReplacedLines(sys.maxsize, 0, 0, 0)):
         for first, last in ranges:
             start, end = max(first - 1, old), min(last, hunk.old_start)
             if start < end and start - old + new < total:

@@ -21,7 +21,7 @@ from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.decoding import likely_encoding as likely_encoding
 from agentfs.text.diff import DIFF_CONTEXT as DIFF_CONTEXT
-from agentfs.text.diff import Hunk as Hunk
+from agentfs.text.diff import ReplacedLines as ReplacedLines
 from agentfs.text.diff import bounded_lines as bounded_lines
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes

@@ -18,7 +18,7 @@ _MOST_PAIRED = 8  # removed lines that an added one is compared with
 _KINDS: dict[str, StyleKind] = {"@": "hunk", "+": "added", "-": "removed"}  # by the first character of a line
 
 
-class Hunk(NamedTuple):
+class ReplacedLines(NamedTuple):
     """A range of lines before a change, and the range that replaced it; 0-based, the end is exclusive."""
 
     old_start: int
@@ -72,9 +72,14 @@ def _styled_lines(lines: Sequence[str], style: Style) -> Iterator[str]:
         yield line if kind is None else style(kind, line)
 
 
-def line_changes(before: str, after: str) -> tuple[Hunk, ...]:
+def line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
     """Return the line ranges that differ between two texts of any length, ascending and not touching."""
-    return tuple(starmap(Hunk, _line_changes(*_as_git_reads(before, after))))
+    return tuple(starmap(ReplacedLines, _line_changes(*_as_git_reads(before, after))))
+
+
+def git_line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
+    r"""Return the line ranges that differ, as `line_changes`, but lines end only at `\n`, as in git."""
+    return tuple(starmap(ReplacedLines, _line_changes(before, after)))
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
@@ -145,7 +150,7 @@ def hunks(
             )
             old_line, shown = old_stop, old_at
         following = old[old_at : line_start(old, context + 1, "\n", old_at)]
-        trail = _count(following)
+        trail = line_count(following)
         old_range = _range(first_old - lead, last_old + trail)
         pieces.insert(head, f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n")
         pieces.append(_marked(" ", following))
@@ -156,7 +161,7 @@ def _line_changes(old: str, new: str) -> list[ChangedRange]:
     changes: list[ChangedRange] = []
     left = MOST_LINES
     for old_line, new_line, old_part, new_part in _differing_parts(old, new, 0, 0):
-        old_count, new_count = _count(old_part), _count(new_part)
+        old_count, new_count = line_count(old_part), line_count(new_part)
         left -= old_count + new_count
         found = [(0, old_count, 0, new_count)]
         # Most edits replace one line by another, which needs no comparison.
@@ -259,7 +264,8 @@ def _changed_part(old: str, new: str) -> tuple[int, int, int]:
     return old.rfind("\n", 0, same) + 1, old_end, len(new) - (len(old) - old_end)
 
 
-def _count(text: str) -> int:
+def line_count(text: str) -> int:
+    r"""Return the number of lines; only `\n` ends a line."""
     return text.count("\n") + (text[-1:] not in {"", "\n"})
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.editing.change_file import changed_ranges
-from agentfs.text import Hunk, Replacement, count_lines, line_changes
+from agentfs.text import ReplacedLines, Replacement, count_lines, line_changes
 from tests.conftest import lines_of
 
 
@@ -66,17 +66,17 @@ def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case
 @pytest.mark.parametrize(
     ("before", "splice", "expected", "ranges"),
     [
-        ("a\nb\nc\n", Replacement(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
-        ("a\nb\nc\n", Replacement(2, 2, "x\ny\n"), Hunk(1, 1, 1, 3), ((2, 3),)),
-        ("a\nb\nc\n", Replacement(2, 4, ""), Hunk(1, 2, 1, 1), ((2, 2),)),
-        ("a\nb\nc\n", Replacement(4, 6, ""), Hunk(2, 3, 2, 2), ((2, 2),)),
-        ("a\nb\nc\n", Replacement(0, 6, ""), Hunk(0, 3, 0, 0), ((0, 0),)),
-        ("ab\n", Replacement(1, 1, "\n"), Hunk(0, 1, 0, 2), ((1, 2),)),
-        ("a\nb", Replacement(2, 3, ""), Hunk(1, 2, 1, 1), ((1, 1),)),
-        ("a\nb", Replacement(3, 3, "\nc"), Hunk(1, 2, 1, 3), ((2, 3),)),
-        ("a\nb\n", Replacement(1, 2, ""), Hunk(0, 2, 0, 1), ((1, 1),)),
-        ("a\r\nb\r\n", Replacement(3, 4, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
-        ("a\rb\r", Replacement(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(2, 3, "B"), ReplacedLines(1, 2, 1, 2), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(2, 2, "x\ny\n"), ReplacedLines(1, 1, 1, 3), ((2, 3),)),
+        ("a\nb\nc\n", Replacement(2, 4, ""), ReplacedLines(1, 2, 1, 1), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(4, 6, ""), ReplacedLines(2, 3, 2, 2), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(0, 6, ""), ReplacedLines(0, 3, 0, 0), ((0, 0),)),
+        ("ab\n", Replacement(1, 1, "\n"), ReplacedLines(0, 1, 0, 2), ((1, 2),)),
+        ("a\nb", Replacement(2, 3, ""), ReplacedLines(1, 2, 1, 1), ((1, 1),)),
+        ("a\nb", Replacement(3, 3, "\nc"), ReplacedLines(1, 2, 1, 3), ((2, 3),)),
+        ("a\nb\n", Replacement(1, 2, ""), ReplacedLines(0, 2, 0, 1), ((1, 1),)),
+        ("a\r\nb\r\n", Replacement(3, 4, "B"), ReplacedLines(1, 2, 1, 2), ((2, 2),)),
+        ("a\rb\r", Replacement(2, 3, "B"), ReplacedLines(1, 2, 1, 2), ((2, 2),)),
     ],
 )
 def test_a_splice_is_described_by_its_lines(before, splice, expected, ranges):

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from agentfs.shown import read_tracker as module
 from agentfs.shown.read_tracker import ReadTracker
-from agentfs.text import Hunk
+from agentfs.text import ReplacedLines
 
 
 def test_nothing_is_read_at_first():
@@ -78,7 +78,7 @@ def test_a_read_without_text_keeps_the_known_text():
 
 def test_an_edit_keeps_read_lines_and_adds_none():
     tracker = ReadTracker()
-    hunk = Hunk(0, 1, 0, 1)
+    hunk = ReplacedLines(0, 1, 0, 1)
     tracker.record_edit("/never", "r1", "r2", "x", [hunk])
     assert tracker.last("/never") is None
     tracker.record_write("/a", "r1", "a")
@@ -91,13 +91,13 @@ def test_an_edit_keeps_read_lines_and_adds_none():
 @pytest.mark.parametrize(
     ("ranges", "hunk", "total", "expected"),
     [
-        ([(1, 5)], Hunk(1, 2, 1, 2), 10, ((1, 5),)),
-        ([(1, 5)], Hunk(1, 2, 1, 4), 12, ((1, 7),)),
-        ([(1, 5)], Hunk(6, 7, 6, 8), 11, ((1, 5),)),
-        ([(6, 10)], Hunk(1, 2, 1, 4), 12, ((8, 12),)),
-        ([(1, 5)], Hunk(3, 8, 3, 4), 6, ((1, 3),)),
-        ([(1, 10)], Hunk(0, 10, 0, 0), 0, ()),
-        ([(3, 6)], Hunk(4, 4, 4, 5), 11, ((3, 7),)),
+        ([(1, 5)], ReplacedLines(1, 2, 1, 2), 10, ((1, 5),)),
+        ([(1, 5)], ReplacedLines(1, 2, 1, 4), 12, ((1, 7),)),
+        ([(1, 5)], ReplacedLines(6, 7, 6, 8), 11, ((1, 5),)),
+        ([(6, 10)], ReplacedLines(1, 2, 1, 4), 12, ((8, 12),)),
+        ([(1, 5)], ReplacedLines(3, 8, 3, 4), 6, ((1, 3),)),
+        ([(1, 10)], ReplacedLines(0, 10, 0, 0), 0, ()),
+        ([(3, 6)], ReplacedLines(4, 4, 4, 5), 11, ((3, 7),)),
     ],
 )
 def test_read_lines_move_with_their_text(ranges, hunk, total, expected):
@@ -114,7 +114,7 @@ def test_read_lines_move_with_their_text(ranges, hunk, total, expected):
 def test_reading_goes_on_after_an_edit_between_two_pages():
     tracker = ReadTracker()
     tracker.record_read("/a", "r1", None, 1, 50, 100)
-    tracker.record_edit("/a", "r1", "r2", "x\n" * 102, [Hunk(9, 10, 9, 12)])
+    tracker.record_edit("/a", "r1", "r2", "x\n" * 102, [ReplacedLines(9, 10, 9, 12)])
     tracker.record_read("/a", "r2", None, 53, 102, 102)
     assert tracker.fully_read("/a", "r2")
 
@@ -123,7 +123,7 @@ def test_an_edit_back_to_a_version_fully_read_keeps_it_whole():
     tracker = ReadTracker()
     tracker.record_write("/a", "r1", "a")
     tracker.record_read("/a", "r2", None, 1, 1, 2)
-    tracker.record_edit("/a", "r2", "r1", "a\nb", [Hunk(1, 2, 1, 2)])
+    tracker.record_edit("/a", "r2", "r1", "a\nb", [ReplacedLines(1, 2, 1, 2)])
     assert tracker.fully_read("/a", "r1")
 
 

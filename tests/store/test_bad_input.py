@@ -14,7 +14,7 @@ from obstore.store import MemoryStore, S3Store
 
 from agentfs import AgentFSError, Policy
 from agentfs.store import StoredTree
-from tests.store.conftest import files, impatient, options, put
+from tests.store.conftest import files, impatient, put
 from tests.store.proxy import FaultyProxy
 
 

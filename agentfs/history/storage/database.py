@@ -17,7 +17,7 @@ from agentfs.fs import quote
 from agentfs.history.storage.state_directory import FILE, StateDirectory, no_locks
 from agentfs.policy import Durability
 
-VERSION = 6
+VERSION = 7
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
@@ -33,6 +33,7 @@ CREATE TABLE snapshot (path BLOB PRIMARY KEY, digest BLOB, node BLOB, status BLO
     WITHOUT ROWID;
 CREATE INDEX snapshot_digests ON snapshot (digest);
 CREATE TABLE recordings (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
+CREATE TABLE accepted (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
 CREATE TABLE reads (number INTEGER PRIMARY KEY, path BLOB, revision TEXT, record BLOB, checksum INTEGER,
     UNIQUE (path, revision));
 """

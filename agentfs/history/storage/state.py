@@ -16,7 +16,6 @@ from agentfs.history.storage.database import Database, put_meta
 from agentfs.history.storage.read_history import PersistentReadTracker
 from agentfs.history.storage.state_directory import FILE, StateDirectory
 from agentfs.history.storage.step_log import Ledger, Loaded, StepLog
-from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Durability
 from agentfs.text import plural
@@ -71,7 +70,7 @@ def open_state(
         with suppress(AgentFSError):  # the file only stays too large
             database.truncate_log()
         database.opened()
-        journal = Journal(log, node_reader(root), loaded.timeline)
+        journal = Journal(log, node_reader(root), loaded.timeline, loaded.accepted)
         messages += _end_recordings(journal, log, root, limits, made)
         return State(journal, tracker, messages, database, directory)
     except BaseException:
@@ -90,7 +89,8 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     if root is not None:
         _check_root(database, os.path.realpath(root))
     log = StepLog(Contents(database))
-    return Journal(log, timeline=log.load().timeline)
+    loaded = log.load()
+    return Journal(log, timeline=loaded.timeline, accepted=loaded.accepted)
 
 
 def root_of(path: str | os.PathLike[str]) -> str:
@@ -144,7 +144,7 @@ def _recover(loaded: Loaded, log: StepLog, root: Root) -> tuple[tuple[str, ...],
     position = timeline.position
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
-        made = Step(state.made, step.time) if state.made else None
+        made = step._replace(changes=state.made) if state.made else None
         log.finish_step(made, position, whole=state.whole)
         if made is not None:
             timeline.add(made)

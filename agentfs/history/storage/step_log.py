@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from agentfs.fs import Change, FileNode, node_to_json
+from agentfs.fs import Change, FileNode, LinesBy, node_to_json
 from agentfs.history.storage.contents import Content, Contents
 from agentfs.history.storage.database import (
     Damage,
@@ -18,7 +18,7 @@ from agentfs.history.storage.database import (
     stored_json,
     to_bytes,
 )
-from agentfs.history.timeline import Order, PendingRewind, Step, Timeline
+from agentfs.history.timeline import Acceptance, AcceptedFile, Order, PendingRewind, Step, Timeline
 
 _BEGUN = 0  # the number of the step that is under way
 _META_KEYS = {"root", "position", "dropped", "rewind", "processes"}
@@ -35,6 +35,7 @@ _READ_JOURNAL = (
     "SELECT digest FROM contents",
     "SELECT max(number) FROM checkpoints",
     "SELECT digest FROM snapshot WHERE digest IS NOT NULL",
+    "SELECT payload, checksum FROM accepted ORDER BY number",
 )
 
 
@@ -56,6 +57,7 @@ class Loaded(NamedTuple):
     timeline: Timeline
     begun: Step | None
     rewind: PendingRewind | None
+    accepted: tuple[Acceptance, ...]
 
 
 class StepLog:
@@ -73,14 +75,14 @@ class StepLog:
     def load(self) -> Loaded:
         """Read the journal; raises FileIOError (io) if it is damaged."""
         try:
-            meta_rows, step_rows, checkpoint_rows, digest_rows, last, in_snapshot = (
+            meta_rows, step_rows, checkpoint_rows, digest_rows, last, in_snapshot, accepted_rows = (
                 self._database.read_checked(
-                    ("meta", "steps", "checkpoints", "snapshot", "recordings"), *_READ_JOURNAL
+                    ("meta", "steps", "checkpoints", "snapshot", "recordings", "accepted"), *_READ_JOURNAL
                 )
             )
             self._checkpoint_number = last[0][0] or 0
             digests, seen = ({bytes(row[0]).hex() for row in rows} for rows in (digest_rows, in_snapshot))
-            loaded = self._from_rows(meta_rows, step_rows, checkpoint_rows)
+            loaded = self._from_rows(meta_rows, step_rows, checkpoint_rows, accepted_rows)
             self.contents.restore(digests, seen)
         except Damage as damage:
             raise self._database.damaged(str(damage)) from None
@@ -88,7 +90,7 @@ class StepLog:
             raise self._database.damaged("a row of the journal is invalid") from None
         return loaded
 
-    def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any) -> Loaded:
+    def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any, accepted_rows: Any) -> Loaded:
         meta: dict[str, Any] = {}
         for key, value, check in meta_rows:
             if key not in _META_KEYS or (key != "root" and check != checksum(key, value)):
@@ -126,7 +128,32 @@ class StepLog:
             rewind = PendingRewind(tuple(self._change(each) for each in changes), after, kept, first)
         timeline = Timeline()
         timeline.restore(dropped, order)
-        return Loaded(timeline, begun, rewind)
+        accepted: list[Acceptance] = []
+        for payload, check in accepted_rows:
+            if check != checksum(payload):
+                raise Damage("an acceptance has a wrong checksum")
+            seconds, files = json.loads(payload)
+            accepted.append(Acceptance(float(seconds), tuple(self._accepted_file(each) for each in files)))
+        return Loaded(timeline, begun, rewind, tuple(accepted))
+
+    def _accepted_file(self, plain: Any) -> AcceptedFile:
+        path, base, now, ranges, mode, whole = plain
+        base, now = map(self.contents.node_from_json, (base, now))
+        ranges = tuple((int(start), int(end)) for start, end in ranges)
+        return AcceptedFile(str(path), base, now, ranges, bool(mode), bool(whole))
+
+    def accept(self, added: Acceptance, kept: int) -> None:
+        """Write what a review has accepted; only so many of the latest are kept. Raises as `begin_step`."""
+        files = [
+            (path, node_to_json(base), node_to_json(now), *rest) for path, base, now, *rest in added.files
+        ]
+        payload = stored_json((added.time, files))
+        statements: list[Statement] = [
+            ("INSERT INTO accepted (payload, checksum) VALUES (?, ?)", (payload, checksum(payload))),
+            ("DELETE FROM accepted WHERE number <= (SELECT max(number) FROM accepted) - ?", (kept,)),
+        ]
+        statements += [*self._begun(), *self._settled(whole=True)]
+        self.contents.write(self.contents.unwritten(), statements, sync=True)
 
     def begin_step(self, step: Step) -> None:
         """Write a step with its contents before it is made; raises FileIOError if that fails."""
@@ -230,7 +257,12 @@ class StepLog:
         """Return the step for the JSON values of `step_to_json`."""
         changes = tuple(self._change(change) for change in plain["changes"])
         lost = tuple(map(str, plain.get("lost", ())))
-        return Step(changes, float(plain["time"]), str(plain.get("label", "")), lost)
+        kind, name = map(str, plain.get("author", ("tool", "")))
+        others = tuple(
+            LinesBy(str(path), int(start), int(end), (str(by), str(called)))
+            for path, start, end, (by, called) in plain.get("by_others", ())
+        )
+        return Step(changes, float(plain["time"]), str(plain.get("label", "")), lost, (kind, name), others)
 
     def _change(self, plain: Any) -> Change:
         path, before, after = plain
@@ -246,6 +278,10 @@ def _changes_to_json(changes: Iterable[Change]) -> list[Any]:
 def step_to_json(step: Step) -> dict[str, Any]:
     """Return a step as JSON values."""
     plain: dict[str, Any] = {"time": step.time, "changes": _changes_to_json(step.changes)}
+    if step.author[1]:
+        plain["author"] = step.author
+    if step.by_others:
+        plain["by_others"] = step.by_others
     if step.label:
         plain |= {"label": step.label, "lost": list(step.lost)}
     return plain
