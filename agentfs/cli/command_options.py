@@ -34,7 +34,7 @@ class CommandOptions:
         limit: Most steps to show (default: all).
         since: Only changes after this checkpoint (default: all).
         paths: Only what changed at or below this path; may be repeated.
-        html: Write the review as a page for a browser to this file.
+        html: Print the review as a page for a browser.
         apply: Carry out the decisions in this file, which the page saves.
         words: The command, after `--` if it has options; one word is a text for the shell.
         mode: How it runs (default: staged).
@@ -79,7 +79,7 @@ class CommandOptions:
     limit: int | None = None
     since: str | None = None
     paths: Sequence[str] | None = None
-    html: str | None = None
+    html: bool = False
     apply: str | None = None
     words: Sequence[str] = ()
     mode: Literal["staged", "recorded"] = "staged"

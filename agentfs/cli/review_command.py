@@ -16,6 +16,7 @@ from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import print_error, print_text
 from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError
 from agentfs.fs import Root, quote
+from agentfs.fs.settings_file import read_settings
 from agentfs.history.review import hunk_lines
 from agentfs.limits import Limits
 from agentfs.policy import Policy
@@ -26,7 +27,6 @@ from agentfs.shown.workspace_context import Context
 from agentfs.text import one_line, styled_diff
 from agentfs.workspace import Workspace
 
-_MOST_BYTES = 32 * 1024 * 1024  # of a file of decisions
 _HELP = """y - keep the change, and do not show it again
 n - take the change back, in a step that `agentfs undo` takes back
 e - edit the new lines
@@ -36,7 +36,7 @@ q - quit; the rest stays as it is
 
 
 def show_review(options: CommandOptions) -> int:
-    """Print a review, write it as a page, apply decisions, or ask about each hunk."""
+    """Print a review as text, JSON or a page, apply decisions, or ask about each hunk."""
     state = options.state or ""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     if options.apply or (asks and not (options.json or options.html)):
@@ -51,26 +51,17 @@ def show_review(options: CommandOptions) -> int:
     ):
         context = Context(root, ReadTracker(), Limits(), OutputStore())
         review = history.review.review(journal, context, options.since, options.paths)
-    if options.html:
-        try:
-            with open(options.html, "w", encoding="utf-8", errors="replace") as file:
-                file.write(review.to_html())
-        except OSError as error:
-            raise FileIOError(f"{quote(options.html)} cannot be written: {error.strerror}.") from None
-    else:
-        print_text(review.to_json() if options.json else str(review))
+    print_text(review.to_html() if options.html else review.to_json() if options.json else str(review))
     return 0
 
 
 def _marks(path: str) -> dict[str, object]:
     """Read a file of decisions."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        marks = json.loads(data) if len(data) <= _MOST_BYTES else None
-    except OSError as error:
-        raise FileIOError(f"{quote(path)} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
+        marks = json.loads(read_settings(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, AgentFSError):
+            raise
         marks = None
     if not isinstance(marks, dict):
         raise InvalidArgumentError(
@@ -185,5 +176,4 @@ def _edited(text: str) -> str:
             subprocess.run([*shlex.split(editor), file.name], check=True)  # noqa: S603 - the user's own editor
         except (OSError, subprocess.CalledProcessError) as error:
             raise FileIOError(f"The editor {quote(editor)} failed: {error}; nothing was changed.") from None
-        with open(file.name, encoding="utf-8", newline="") as changed:
-            return changed.read()
+        return read_settings(file.name).decode("utf-8", "replace")

@@ -344,7 +344,7 @@ class FileEdit(NamedTuple):
 
     @property
     def format_diff(self) -> str:
-        """What the formatters changed, or ""."""
+        """The diff of the formatters, or ""."""
         current = self.draft.current
         if self.finished is None or (current.data is None and not self.draft.is_new):
             return ""

@@ -17,6 +17,7 @@ from agentfs.editing.explain import (
     explain_ambiguous,
     explain_earlier_edit,
     explain_no_match,
+    explain_review,
     has_other_cause,
 )
 from agentfs.editing.match import NEW, OLD, occurrences, shown_characters, tolerant_matches
@@ -71,7 +72,11 @@ def edit_file(
             read = [(path, text) for path, text in tracker.other_texts(real_path) if root.may_show(path)]
             return [(root.display_path(path), text_as_edited(path, text)) for path, text in read]
 
-        edited = apply_edits(draft, edits, match, KnownTexts(versions, other_files))
+        try:
+            edited = apply_edits(draft, edits, match, KnownTexts(versions, other_files))
+        except NoMatchError as error:
+            reviewed = () if root.recorder is None else root.recorder.reviewed(real_path)
+            raise explain_review(error, reviewed, [edit.old_string for edit in edits]) from None
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(

@@ -15,7 +15,7 @@ from agentfs.editing import lookalikes
 from agentfs.editing.lookalikes import Span
 from agentfs.editing.match import MOST_COUNTED, NEW, OLD, comparable, lines_around
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
-from agentfs.fs import quote
+from agentfs.fs import Change, FileNode, quote
 from agentfs.reading.notebook import AS_JSON
 from agentfs.text import (
     CUT_MARK,
@@ -94,6 +94,22 @@ def explain_no_match(
         except DeadlineExceededError:
             why = ", and there was no time to look for similar text."
     return diagnosis.in_other_file() or diagnosis.absent(why)
+
+
+def explain_review(error: NoMatchError, reviewed: Sequence[Change], olds: Sequence[str]) -> NoMatchError:
+    """Return the error with a hint if a review has taken back or edited lines of an old text."""
+    wanted = {line.strip() for old in olds for line in lf_view(old).split("\n")} - {""}
+    for change in reviewed:
+        before, after = (
+            {line.strip() for line in node.load().decode("utf-8", "replace").splitlines()}
+            if isinstance(node, FileNode)
+            else set[str]()
+            for node in (change.before, change.after)
+        )
+        if wanted & (before - after):
+            hint = Joined(" ", "The user took back or edited this change in a review.", error.hint)
+            return NoMatchError(error.message, hint=hint, details={**error.details, "reviewed": True})
+    return error
 
 
 def explain_earlier_edit(

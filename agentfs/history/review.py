@@ -66,7 +66,7 @@ class ReviewedFile(NamedTuple):
         return [each.shown.id for each in self.hunks]
 
 
-class Changed(NamedTuple):
+class FoundChanges(NamedTuple):
     """Everything that has changed since a base: files, directories, and notes on what is not shown."""
 
     files: tuple[ReviewedFile, ...]
@@ -202,7 +202,7 @@ def with_lines(
 
 def changed_files(
     journal: Journal, root: Root, limits: Limits, since: str | None, scope: Sequence[str] | None
-) -> Changed:
+) -> FoundChanges:
     """Return what has changed since a checkpoint and is not accepted."""
     journal.end_late_recordings()
     with journal.exclusive():
@@ -249,7 +249,7 @@ def changed_files(
         )
         if paths
     ]
-    return Changed(tuple(files), tuple(_directories(root, history, scope)), tuple(notes))
+    return FoundChanges(tuple(files), tuple(_directories(root, history, scope)), tuple(notes))
 
 
 def _directories(root: Root, history: ChangeHistory, scope: Sequence[str] | None) -> Iterator[Change]:
@@ -273,9 +273,9 @@ class _Hunks:
         self.kind: _Kind = self._kind()
 
     @cached_property
-    def _counts(self) -> tuple[Counter[str], Counter[str]]:
-        """How many times each line is in the base, and how many times it is in the file now."""
-        return Counter(self._shown(self._base)), Counter(self._shown(self._change.after))
+    def _counts(self) -> Counter[str]:
+        """The number of times each line is in the file now."""
+        return Counter(self._shown(self._change.after))
 
     def _kind(self) -> _Kind:
         before, after = self._base, self._change.after
@@ -351,8 +351,8 @@ class _Hunks:
             births = [self._file.death(a, b if self._file.base == self._base else a)]
         keys = [
             # Its versions are known only when they are read, so a line with its own text has no other name.
-            "" if version.author == OTHER and self._counts[0 if d == c else 1][text] == 1 else key
-            for (version, key), text in zip(births, new or old[-1:] or [note], strict=True)
+            "" if version.author == OTHER and self._counts[text] == 1 else key
+            for (version, key), text in zip(births, new or [""], strict=True)
         ]
         path = self._change.path
         is_whole = not (old or new) and self.kind not in ("changed", "mode")

@@ -14,7 +14,7 @@ from agentfs.fs.oserrors import kept_changing, read_only
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import BY_REVIEW, Journal
 from agentfs.history.report import clash_error, name_paths
-from agentfs.history.review import Changed, ReviewedFile, ReviewedHunk, changed_files, with_lines
+from agentfs.history.review import FoundChanges, ReviewedFile, ReviewedHunk, changed_files, with_lines
 from agentfs.history.take_back import read_node, take_steps
 from agentfs.history.timeline import AcceptedFile
 from agentfs.history.undo import real_paths, record_restored
@@ -48,7 +48,7 @@ def read_marks(given: Mapping[str, Any]) -> _Marks:
     known = {name: given.get(name) for name in _NAMES}
     wrong = [name for name in given if name not in _NAMES]
     wrong += [name for name, kind in _NAMES.items() if not isinstance(known[name], kind | None)]
-    edits: Mapping[Any, Any] = known["edit"] or {}
+    edits: Mapping[Any, Any] = {} if wrong else known["edit"] or {}
     texts = [
         *(known["paths"] or ()),
         *(known["accept"] or ()),
@@ -107,7 +107,7 @@ def apply_review(journal: Journal, context: Context, given: Mapping[str, Any]) -
     return ReviewedResult(len(marks.accept), tuple(plan.places), notes=applied, text=text)
 
 
-def _chosen(found: Changed, marks: _Marks, root: Root) -> set[str]:
+def _chosen(found: FoundChanges, marks: _Marks, root: Root) -> set[str]:
     """Return the ids of the decisions; raise an error if one names no hunk, or a part of a rename."""
     known = {each: file for file in found.files for each in file.ids}
     if marks.review is not None and marks.review != found.name:
@@ -137,9 +137,9 @@ def _chosen(found: Changed, marks: _Marks, root: Root) -> set[str]:
 
 
 class _Plan:
-    """What to change on disk, and what to accept."""
+    """The changes to make on disk, and those to accept."""
 
-    def __init__(self, root: Root, found: Changed, chosen: set[str], marks: _Marks) -> None:
+    def __init__(self, root: Root, found: FoundChanges, chosen: set[str], marks: _Marks) -> None:
         self._root, self._marks = root, marks
         self._reject, self._accept = {*marks.reject}, {*marks.accept}
         self.files = [file for file in found.files if not chosen.isdisjoint(file.ids)]
@@ -222,7 +222,7 @@ class _Plan:
             ReviewedPlace(self._root.display_path(file.change.path), 0, 0, 0, "taken back", note)
         )
 
-    def _directories(self, found: Changed, *, every: bool) -> Iterable[Change]:
+    def _directories(self, found: FoundChanges, *, every: bool) -> Iterable[Change]:
         """Return the directories to restore or remove with the files in them."""
         touched = [change.path for change in self.changes]
         for change in found.directories:

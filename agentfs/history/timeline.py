@@ -51,7 +51,7 @@ class Step(NamedTuple):
 
 
 class AcceptedFile(NamedTuple):
-    """What a review has accepted of one file.
+    """The part of one file's changes that a review has accepted.
 
     `ranges` are lines of `now`, from 0 and without the end; an empty range is the place of a deletion.
     """
@@ -65,7 +65,7 @@ class AcceptedFile(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """What one call of a review has accepted."""
+    """The changes that one call of a review has accepted."""
 
     time: float
     files: tuple[AcceptedFile, ...]

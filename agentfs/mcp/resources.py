@@ -25,6 +25,14 @@ TEMPLATE = types.ResourceTemplate(
 )
 
 
+REVIEW = types.Resource(
+    uri="agentfs:///review",
+    name="review",
+    description="What has changed since the opening and is not accepted, by hunks with their authors.",
+    mime_type="text/plain",
+)
+
+
 def list_page(view: ClientView, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
     """Return a page of the files that are neither hidden, ignored nor protected."""
     cursor = None if params is None else params.cursor
@@ -37,6 +45,8 @@ def list_page(view: ClientView, params: types.PaginatedRequestParams | None) -> 
         for entry in found.files
         if not entry.protected
     ]
+    if not first and view.workspace.review().files:
+        resources.insert(0, REVIEW)
     following = str(first + len(found.files)) if found.truncated else None
     return types.ListResourcesResult(resources=resources, next_cursor=following)
 
@@ -65,6 +75,9 @@ def complete_path(view: ClientView, params: types.CompleteRequestParams) -> type
 def read(view: ClientView, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     """Return a text, or an image as a blob."""
     uri = params.uri
+    if str(uri) == REVIEW.uri:
+        text = types.TextResourceContents(uri=uri, mime_type="text/plain", text=str(view.workspace.review()))
+        return types.ReadResourceResult(contents=[text])
     path = path_of(uri)
     if path is None:
         raise NotFoundError(f"{quote(uri)} is not the URI of a local file.")

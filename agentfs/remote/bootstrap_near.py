@@ -38,6 +38,7 @@ _LEFT_OUT = (
     "agentfs/remote/bootstrap_",
     "agentfs/remote/client.py",
     "agentfs/remote/connection.py",
+    "agentfs/store/",
     "agentfs/tools/approval.py",
     "agentfs/tools/binding.py",
     "agentfs/tools/functions.py",

@@ -249,7 +249,7 @@ def check(history: Sequence[Step], subset: int, *, distinct: bool, kept: bool = 
             present = snapshot(site.top)
             chosen = taken(hunks, review, subset)
             rest = {hunk.id for hunk in hunks} - chosen
-            if not site.accepted:  # else the base has no tree of which the mode is known
+            if not site.accepted:  # an accepted base is not a tree that git could start from
                 modes = modes_of(review, original, present)
                 expected = git_reversed(site.top, patch_of(review.files, chosen, modes), top / "scratch")
                 review.reject(sorted(chosen))

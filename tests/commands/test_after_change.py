@@ -1,0 +1,202 @@
+"""`Policy.after_change`: formatters before a text is written, and checks beside it."""
+
+import shutil
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from agentfs import AfterChange, AgentFSError, Limits, Policy, PolicyFile, Workspace
+from agentfs.results import Origin
+
+RUFF = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
+FORMAT = AfterChange("*.py", [RUFF, "format", "--no-cache", "--stdin-filename", "{path}", "-"], "filter")
+CHECK = AfterChange(
+    "*.py", [RUFF, "check", "--no-cache", "--output-format", "concise", "{path}"], kind="check"
+)
+BOTH: tuple[Literal["staged", "recorded"], ...] = ("staged", "recorded")
+
+
+@pytest.fixture(params=BOTH)
+def way(request: pytest.FixtureRequest) -> Literal["staged", "recorded"]:
+    return request.param
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / "a.py").write_text("import sys\n\nx = 1\ny = 2\n")
+    return root
+
+
+def sh(script: str) -> AfterChange:
+    return AfterChange("*.py", ["sh", "-c", script, "sh", "{path}"], kind="filter")
+
+
+def test_a_formatter_is_a_part_of_the_step(top: Path, way: Literal["staged", "recorded"]):
+    with Workspace(top, policy=Policy(after_change=[FORMAT, CHECK], run=way)) as ws:
+        result = ws.edit("a.py", "x = 1\n", "import os\nx = [1,\n  2]\n")
+        assert (top / "a.py").read_text() == "import sys\n\nimport os\n\nx = [1, 2]\ny = 2\n"
+        own, formatted = str(result).split("[then changed by ")
+        assert "+  2]" in own and "+x = [1, 2]" in formatted
+        (note,) = result.notes
+        assert "`os` imported but unused" in note and "`sys`" not in note
+        origins = {str(origin) for hunk in ws.review().hunks for origin in hunk.origins}
+        assert len(origins) == 2 and "tool edit" in origins
+        ws.edit("a.py", "x = [1, 2]", "x = [1, 2, 3]")  # as formatted, without a read
+        ws.undo(2)
+        assert (top / "a.py").read_text() == "import sys\n\nx = 1\ny = 2\n"
+
+
+def test_write_replace_append_and_transactions_are_formatted(top: Path):
+    (top / "b.txt").write_text("x=1\n")
+    with Workspace(top, policy=Policy(after_change=[FORMAT])) as ws:
+        assert "+z = 1" in str(ws.write("c.py", "z=1\n"))
+        ws.append("c.py", "w=2\n")
+        ws.replace("1", "1+1")
+        with ws.transaction() as staged:
+            staged.edit("c.py", "w = 2", "w=2+2")
+        assert (top / "c.py").read_text() == "z = 1 + 1\nw = 2 + 2\n"
+        assert (top / "a.py").read_text() == "import sys\n\nx = 1 + 1\ny = 2\n"
+        assert (top / "b.txt").read_text() == "x=1+1\n"
+        ws.write("c.py", "z=3\n")  # every line of what was written counts as seen
+        with pytest.raises(AgentFSError):
+            ws.edit("c.py", "z=3", "z=4")  # the text before the formatter is not there
+
+
+def test_functions_filter_and_check(top: Path):
+    upper = AfterChange("*.py", lambda path, text: text.upper(), kind="filter")
+    lines = AfterChange("a.py", lambda path, text: [f"{path}:1: {len(text)}"] * 2, kind="check", lines=1)
+    with Workspace(top, policy=Policy(after_change=(upper, lines))) as ws:
+        result = ws.edit("a.py", "x = 1", "z = 1")
+        assert result.changed == ((1, 1), (3, 4))
+        assert (top / "a.py").read_text() == "IMPORT SYS\n\nZ = 1\nY = 2\n"
+        assert result.notes == ()  # the same findings as before
+        assert [hunk.origins[0].kind for hunk in ws.review().hunks] == ["formatter", "formatter"]
+
+
+def test_only_findings_that_are_new_are_noted(top: Path):
+    def findings(path: str, text: str) -> list[str]:
+        lines = text.split("\n")
+        return [f"{path}:{number}: {line}" for number, line in enumerate(lines) if "bad" in line]
+
+    (top / "a.py").write_text("bad\nx\n")
+    with Workspace(top, policy=Policy(after_change=[AfterChange("*", findings, "check", lines=2)])) as ws:
+        assert ws.write("a.py", "new\nbad\nx\n", overwrite=True).notes == ()
+        (note,) = ws.write("a.py", "bad\nbad\nbad2\nbad\nbad\n", overwrite=True).notes
+        assert note.endswith("(2 more lines)")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 3", "exit status 3"),
+        ("cat >/dev/null", "printed nothing"),
+        ("printf 'a\\0b'", "NUL"),
+        ("printf '\\377'", "not UTF-8"),
+        ("yes", "more than"),
+        ("head -c 1000000000 /dev/zero", "more than"),
+        ("echo $$ no >&2; exit 1", "no"),
+    ],
+)
+def test_a_filter_that_fails_leaves_the_edit(
+    top: Path, way: Literal["staged", "recorded"], script: str, said: str
+):
+    policy, limits = Policy(after_change=[sh(script)], run=way), Limits(file_bytes=100_000)
+    with Workspace(top, policy=policy, limits=limits) as ws:
+        (note,) = ws.edit("a.py", "x = 1", "z=1").notes
+        assert said in note
+        assert (top / "a.py").read_text() == "import sys\n\nz=1\ny = 2\n"
+
+
+def test_a_filter_that_never_ends_leaves_the_edit(top: Path, way: Literal["staged", "recorded"]):
+    policy, limits = Policy(after_change=[sh("sleep 60")], run=way), Limits(timeout=2.0)
+    with Workspace(top, policy=policy, limits=limits) as ws:
+        began = time.monotonic()
+        (note,) = ws.edit("a.py", "x = 1", "z=1").notes
+        assert time.monotonic() - began < 10
+        assert "did not end in time" in note
+        assert "z=1" in (top / "a.py").read_text()
+
+
+def test_a_staged_filter_writes_nowhere_else(top: Path):
+    policy = Policy(after_change=[sh("echo gone > b.py; rm -f a.py; cat")], run="staged")
+    with Workspace(top, policy=policy) as ws:
+        ws.edit("a.py", "x = 1", "z=1")
+        assert [path.name for path in top.iterdir()] == ["a.py"]
+        assert "z=1" in (top / "a.py").read_text()
+
+
+def test_a_path_is_never_an_option(top: Path):
+    echo = AfterChange("*.py", ["sh", "-c", 'cat; echo "# $1"', "sh", "{path}"], kind="filter")
+    with Workspace(top, policy=Policy(after_change=[echo])) as ws:
+        ws.write("--config=x.py", "a\n")
+        ws.write("it's $(x).py", "a\n")
+    assert (top / "--config=x.py").read_text() == "a\n# ./--config=x.py\n"
+    assert (top / "it's $(x).py").read_text() == "a\n# it's $(x).py\n"
+
+
+def test_nothing_runs_for_a_preview_or_another_file(top: Path):
+    def fail(path: str, text: str) -> str:
+        raise AssertionError(path)
+
+    with Workspace(top, policy=Policy(after_change=[AfterChange("*.py", fail, "filter")])) as ws:
+        assert ws.edit("a.py", "x = 1", "z = 1", preview=True).notes == ()
+        ws.write("b.txt", "b\n")
+        assert "AssertionError" in ws.edit("a.py", "x = 1", "z = 1").notes[0]
+        assert "after_change" not in str(ws.tools("all").schemas())
+
+
+def test_a_missing_program_is_said_at_opening(top: Path):
+    missing = AfterChange("*.py", ["no-such-program"], kind="filter")
+    with (
+        pytest.warns(UserWarning, match="no-such-program"),
+        Workspace(top, policy=Policy(after_change=[missing])) as ws,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")
+        assert ws.edit("a.py", "x = 1", "z = 1").notes == ()
+
+
+def test_what_the_encoding_cannot_hold_is_not_written(top: Path):
+    (top / "a.py").write_bytes("# -*- coding: latin-1 -*-\né = 1\n".encode("latin-1"))
+    euro = AfterChange("*.py", lambda path, text: text + "# €\n", kind="filter")
+    with Workspace(top, policy=Policy(after_change=[euro])) as ws:
+        assert "was not written" in ws.edit("a.py", "= 1", "= 2", encoding="latin-1").notes[-1]
+    assert (top / "a.py").read_bytes().endswith("é = 2\n".encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"glob": "", "command": ["a"], "kind": "filter"},
+        {"glob": "*", "command": [], "kind": "filter"},
+        {"glob": "*", "command": "ruff", "kind": "filter"},
+        {"glob": "*", "command": ["a"], "kind": "format"},
+        {"glob": "*", "command": ["a"], "kind": "check", "lines": 0},
+        {"glob": "*"},
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, object]):
+    with pytest.raises(AgentFSError, match="after_change|AfterChange"):
+        Policy(after_change=[settings])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+
+
+def test_a_policy_file_names_them(top: Path, tmp_path: Path):
+    file = tmp_path / "policy.toml"
+    file.write_text('after_change = [{glob = "*.py", command = ["cat"], kind = "filter"}]\n')
+    assert PolicyFile.read(file).policy.after_change == (AfterChange("*.py", ["cat"], "filter"),)
+
+
+def test_a_step_of_a_formatter_survives_the_process(top: Path, tmp_path: Path):
+    upper = AfterChange("*.py", lambda path, text: text.upper(), kind="filter")
+    with Workspace(top, state=tmp_path / "state", policy=Policy(after_change=[upper])) as ws:
+        ws.edit("a.py", "x = 1", "z = 1")
+        hunks = ws.review().hunks
+    with Workspace(top, state=tmp_path / "state") as ws:
+        assert ws.review().hunks == hunks
+        assert Origin("formatter", "<lambda>") in hunks[0].origins
