@@ -112,9 +112,9 @@ class Sync:
 
     def read_tree(self, e_tag: str | None) -> None:
         """Read `TREE`, which has this ETag in the store; raise `conflict` if it belongs to another tree."""
-        if e_tag is not None and self.tree.tag.get("e_tag") == e_tag:
+        if self.tree.tag.get("e_tag") == e_tag:
             return
-        found, known = self.remote.get(TREE), self.tree.id
+        found, known = None if e_tag is None else self.remote.get(TREE), self.tree.id
         self.tree = Manifest({}, "", {}) if found is None else _manifest(found)
         if known not in ("", self.tree.id):
             raise errors.ConflictError(

@@ -23,7 +23,7 @@ from agentfs.store.push import Push
 from agentfs.store.remote import BRANCHES, META, TREE, Changed, Remote, open_store
 from agentfs.store.state import CacheState
 from agentfs.store.sync import CONFLICTS, Manifest, OnProgress, Sync
-from agentfs.text import escape_controls, plural, with_text
+from agentfs.text import plural, with_text
 from agentfs.workspace import Workspace
 
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -254,4 +254,4 @@ def _result(sync: Sync, kind: type[_R], *parts: Collection[str]) -> _R:
             f"The texts of the store are below {META}{CONFLICTS}; a conflict ends when both are equal."
         )
     lines += [f"left out ({reason}): {name_paths(paths)}" for reason, paths in reasons.items()]
-    return with_text(result, head, below=[*map(escape_controls, lines)])
+    return with_text(result, head, below=lines)

@@ -82,9 +82,15 @@ def test_keys_that_are_no_paths_here_are_counted_and_the_rest_arrives(s3, plain,
         reason: len(keys) for reason, keys in bad.items()
     }
     assert all(reason in result.text for reason in bad)
-    assert "\u202e" not in result.text and "⟦U+202E⟧gpj.exe" in result.text
     assert tree.push().pushed == () and tree.push().deleted == ()
     assert len([*plain.objects.all()]) == sum(map(len, bad.values())) + len(good) + 1
+
+
+def test_a_name_cannot_hide_in_the_text(tmp_path):
+    store = MemoryStore()
+    obstore.put(store, "\u202egpj.exe", b"x")
+    result = StoredTree(store, tmp_path / "cache").pull()
+    assert "\u202e" not in result.text and r"\u202egpj.exe" in result.text
 
 
 def test_keys_with_a_slash_at_an_end_are_counted(s3, plain):
@@ -285,7 +291,7 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         url = f"s3://{server.bucket()}"
         one = StoredTree(url, tmp_path / "one", options=impatient(proxy.endpoint), max_concurrency=4)
         other = StoredTree(url, tmp_path / "other", options=impatient(proxy.endpoint), max_concurrency=4)
-        for number in range(30):
+        for number in range(12):
             put(one, f"f{number}", f"{number}\n" * 50)
         proxy.faults = {fault: 300}
 
@@ -303,9 +309,9 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         put(one, "f8", "changed\n")
         until_done(one.push)
         until_done(other.pull)
-        assert files(one) == files(other) and len(files(one)) == 29
+        assert files(one) == files(other) and len(files(one)) == 11
         assert one.status().to_push == one.status().conflicts == ()
-        assert proxy.seen[fault] > 5
+        assert proxy.seen[fault] > 2
     finally:
         proxy.close()
 
