@@ -145,8 +145,7 @@ class StoredTree:
         if self.policy.read_only:
             raise oserrors.read_only()
         with self._session(on_progress) as sync:
-            tag = sync.remote.head(TREE)
-            sync.read_tree(None if tag is None else tag.get("e_tag"))
+            sync.read_tree(sync.remote.head(TREE))
             push = Push(sync, real_paths(sync.root, paths))
             push.run()
             return _result(
@@ -214,7 +213,8 @@ class StoredTree:
 def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
     """Copy the objects of a tree to a branch; `TREE` is the last, and tells that the branch is complete."""
     target, owner = sync.remote, sync.state.value("owner", secrets.token_hex(16)).encode()
-    sync.state.save({}, set(), owner=owner.decode())
+    sync.state.set("owner", owner.decode())
+    sync.state.save()
     with suppress(Changed):
         target.put(_CLAIM, owner, len(owner), None)
     claim = target.get(_CLAIM)
@@ -227,7 +227,7 @@ def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
     for done, _ in enumerate(target.each(lambda path: target.copy_from(source, path), missing), 1):
         sync.progress(done, len(missing))
     tree = source.get(TREE)
-    body = Manifest({}, secrets.token_hex(16), {}).to_json() if tree is None else b"".join(tree.pieces)
+    body = Manifest(id=secrets.token_hex(16)).to_json() if tree is None else b"".join(tree.pieces)
     with suppress(Changed):
         target.put(TREE, body, len(body), None)
 
