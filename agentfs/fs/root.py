@@ -661,7 +661,7 @@ class Root:
         """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
 
         Args:
-            real_path: The path. Its directory must exist.
+            real_path: The path. Missing directories above it are created.
             source: The absolute path of the file, which is moved; "" removes the file at the path.
             mode: The mode of the file.
             expected: The `status_key` of the present file; "" if there must be none.
