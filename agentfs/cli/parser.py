@@ -26,6 +26,7 @@ from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error
 from agentfs.cli.run_command import run_command
 from agentfs.cli.servers import serve_mcp, serve_stdio
+from agentfs.cli.store_command import run_store
 from agentfs.cli.tool_commands import (
     PATH_COMMANDS,
     is_positional,
@@ -63,6 +64,11 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
         run_command,
         "run a command, staged on an overlay: agentfs run -- make test",
         "WORDS mode preview timeout root state",
+    ),
+    "store": (
+        run_store,
+        "pull or push a tree in an object store, with its files in a directory: agentfs store pull URL DIR",
+        "ACTION URL DIRECTORY json",
     ),
     "log": (show_log, "list the steps, the latest first", "limit json state root"),
     "diff": (show_diff, "print all changes as one patch for git apply", "since paths json color state root"),
