@@ -425,6 +425,7 @@ METHODS: dict[str, Method] = {
     "copy": Method("copy", ONE, lambda site: {"to": site.free}, kind="change"),
     "copy over": Method("copy", ONE, lambda site: {"to": site.second}, kind="change"),
     "changes": Method("changes", PATHS, before=edited, kind="history"),
+    "review": Method("review", PATHS, before=edited, kind="history", only=PROGRAM),
     "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
     "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),
     "redo": Method("redo", NONE, before=undone, kind="change", undo=0, only=ONE_TARGET),
