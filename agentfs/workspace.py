@@ -778,7 +778,7 @@ class Workspace:
             AgentFSError: `outside_workspace` if a link leads out of the root; `not_a_directory`,
                 `link_loop`, `invalid_path`, `refused`.
         """
-        return self._root.display_path(self._root.resolve(fspath(path), follow_last=True)[1])
+        return self._root.canonical_path(fspath(path))
 
     @tool(effect="read", for_models=False)
     def read_bytes(self, path: Path) -> bytes:

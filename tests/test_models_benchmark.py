@@ -160,7 +160,7 @@ def test_the_script_says_that_it_measures_nothing(tmp_path):
 
 
 def test_the_page_publishes_no_figures_yet():
-    page = (ROOT / "docs" / "internals" / "models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "models.md").read_text(encoding="utf-8")
     assert "No figures are published yet" in page
     assert not [line for line in page.splitlines() if "%" in line and "95 %" not in line]
     assert "/30" not in page

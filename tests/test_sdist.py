@@ -93,3 +93,9 @@ def test_the_metadata_is_what_the_index_knows():
     assert {"Homepage", "Documentation", "Changelog"} <= project["urls"].keys()
     assert {"agent", "llm", "tools", "mcp", "shell", "undo"} <= {*project["keywords"]}
     assert len(project["keywords"]) == len({*project["keywords"]})
+
+
+def test_the_readme_names_each_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [each for each in project["optional-dependencies"] if f"`{each}`" not in readme] == []

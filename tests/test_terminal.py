@@ -375,3 +375,12 @@ def test_the_listings_of_dialects_are_shown_on_a_terminal(tree, dialect, name, a
     shown = on_a_terminal(tree, "call", name, json.dumps(arguments), "--dialect", dialect)
     assert "a.py" in shown
     assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize("command", [["ls", "-l"], ["grep", "-o", ".*a.*"], ["grep", "-oc", "a"]])
+def test_a_long_listing_and_matched_parts_have_no_control_characters(tmp_path, command):
+    """Attack: names and texts of a tree act on the terminal, which lists for programs would let them do."""
+    (tmp_path / f"{HOSTILE}.txt").write_text(f"{HOSTILE}\n")
+    text = on_a_terminal(tmp_path, *command)
+    assert [char for char in text if not char.isprintable() and char not in "\r\n"] == []
+    assert "\u27e6U+001B\u27e7[31m" in text

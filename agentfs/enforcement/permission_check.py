@@ -307,7 +307,7 @@ class GuardedCall:
             if grant is None:
                 return None
             grants[tree] = grant
-        return grant if len(grants) == 1 else _by_tree(root.mount_at, grants)
+        return next(iter(grants.values())) if len(grants) == 1 else _by_tree(root.mount_at, grants)
 
     def _granted_by(self, rules: Policy, effect: Effect, paths: Sequence[str]) -> _Grant | None:
         policy, asking = self.workspace.policy, self.ask_rules

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from itertools import zip_longest
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
 from acp import RequestError, schema, text_block, tool_content, tool_diff_content
@@ -28,7 +28,7 @@ warn_if_newer("agent-client-protocol", "0.12")
 
 _R = TypeVar("_R")
 _KINDS: dict[str, schema.ToolKind] = {"none": "other", "write": "edit", "manage": "edit"}
-_BY_METHOD: dict[str, Any] = {"delete": "delete", "move": "move"}
+_BY_METHOD: dict[str, schema.ToolKind] = {"delete": "delete", "move": "move"}
 _CHOICES: tuple[tuple[schema.PermissionOptionKind, str], ...] = (
     ("allow_once", "Allow"),
     ("allow_always", "Allow {} in this session"),
@@ -48,9 +48,9 @@ def tool_kind(effect: Effect | None, method: str = "") -> schema.ToolKind:
     Returns:
         The kind.
     """
-    kind: Any = effect or "execute"
-    found: schema.ToolKind = _BY_METHOD.get(method) or _KINDS.get(kind, kind)
-    return found
+    kind = effect or "execute"
+    # The other effects are kinds too.
+    return cast("schema.ToolKind", _BY_METHOD.get(method, _KINDS.get(kind, kind)))
 
 
 class Permissions:

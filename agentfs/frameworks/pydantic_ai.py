@@ -1,4 +1,4 @@
-"""pydantic-ai: a toolset with instructions, failed and denied results, images, and deferred approval."""
+"""pydantic-ai: a toolset with instructions, images and deferred approval; a backend of its workspaces."""
 
 import base64
 from typing import Any
@@ -16,9 +16,15 @@ from pydantic_ai import (
 from pydantic_ai.messages import InstructionPart
 from pydantic_core import SchemaValidator, core_schema
 
+from agentfs.frameworks.pydantic_ai_workspace import WorkspaceBackend
+from agentfs.frameworks.versions import warn_if_newer
 from agentfs.permissions import READING, Allow, PermissionAnswer, PermissionRequest
 from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset
+
+__all__ = ["WorkspaceBackend", "toolset"]
+
+warn_if_newer("pydantic-ai-slim", "2.68")
 
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 

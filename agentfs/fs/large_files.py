@@ -33,11 +33,15 @@ def exchange(
     context: RootContext, root_path: str, real_path: str, source: str, mode: int, expected: str
 ) -> None:
     """Implement `Root.exchange`."""
-    with lock_files(context, root_path, [real_path]), resolve_real(context, real_path) as target:
+    resolved = resolve_real(context, real_path, create_parents=True)
+    with lock_files(context, root_path, [real_path]), resolved as target:
         status = target.check_may_change()
         if ("" if status is None else status_key(status)) != expected:
             raise ConcurrentChange
         call_context.begin_commit()
+        while target.missing:
+            os.mkdir(target.missing[0], dir_fd=target.parent)
+            target.enter_made()
         if source:
             os.chmod(source, mode)
             os.replace(source, target.name, dst_dir_fd=target.parent)

@@ -49,6 +49,11 @@ class Mount:
     deny: Sequence[str] = ()
     protect: Protect | None = None
 
+    @property
+    def place(self) -> str:
+        """The source as a text."""
+        return str(os.fspath(self.source))
+
     def __post_init__(self) -> None:
         given: dict[str, Any] = vars(self)
         named = isinstance(given["source"], (str, os.PathLike))
@@ -296,7 +301,7 @@ def place_of_mounts(mounts: Mapping[str, Mount]) -> str:
 
     The same mounts have the same directory in each process, so that a state directory knows its workspace.
     """
-    places = {path: os.path.realpath(os.fspath(mount.source)) for path, mount in mounts.items()}
+    places = {path: os.path.realpath(mount.place) for path, mount in mounts.items()}
     directory = lock_directory("/proc")
     if not places or directory is None:
         raise InvalidArgumentError("A workspace without a root needs mounts.", hint="Pass root or mounts.")
@@ -310,7 +315,7 @@ def absolute_places(mounts: Mounts, given: Mapping[str, Mount]) -> dict[tuple[st
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for tree, mount in zip(mounts.trees.values(), given.values(), strict=True):
         shown = tuple(tree.path.split("/"))
-        for spelling in (tree.source, os.path.abspath(os.fspath(mount.source))):
+        for spelling in (tree.source, os.path.abspath(mount.place)):
             found.setdefault(absolute_parts(spelling), shown)
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
@@ -350,8 +355,8 @@ def _checked_path(path: str, others: Sequence[str]) -> str:
 
 
 def _opened(real_path: str, mount: Mount, *, read_only: bool) -> MountedTree:
-    source = os.path.realpath(os.fspath(mount.source))
-    what = f"The source {quote(os.fspath(mount.source))} of the mount {quote(real_path)}"
+    source = os.path.realpath(mount.place)
+    what = f"The source {quote(mount.place)} of the mount {quote(real_path)}"
     try:
         status = os.stat(source)
         is_directory = stat.S_ISDIR(status.st_mode)

@@ -60,6 +60,7 @@ class ResolvedPath:
         follow: bool | None = None,
         follow_last: bool = False,
         create_parents: bool = False,
+        climb_missing: bool = False,
     ) -> None:
         """Prepare the walk.
 
@@ -70,6 +71,7 @@ class ResolvedPath:
             follow: Follow links; None takes the setting of the policy.
             follow_last: Follow a link at the last name too.
             create_parents: Allow missing directories in the path.
+            climb_missing: Allow `..` after a missing directory.
         """
         self._context = context
         self._follow = follow
@@ -80,6 +82,7 @@ class ResolvedPath:
         self._directory_meant = parsed.directory
         self._follow_last = follow_last
         self._create_parents = create_parents
+        self._climb_missing = climb_missing
         self._mounts = context.mounts
         self._file_mount: MountedTree | None = None  # if the path is that of a mounted file
         self._empty = set[int]()  # descriptors that stand for directories that are not on disk
@@ -424,7 +427,7 @@ class ResolvedPath:
 
     def _go_up(self) -> None:
         if self.missing:
-            if not self._is_staged_directory():
+            if not (self._climb_missing or self._is_staged_directory()):
                 raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
             self.missing.pop()
             return

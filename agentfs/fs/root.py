@@ -45,6 +45,7 @@ from agentfs.fs.node import (
     LogStep,
     Node,
     Recorder,
+    SpecialNode,
     begin_again,
 )
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_in, is_plain, quote, split_path
@@ -581,7 +582,7 @@ class Root:
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
-        if isinstance(before, DirectoryNode):
+        if isinstance(before, DirectoryNode | SpecialNode):  # a special file was refused above
             raise oserrors.not_a_file(shown)
         data, revision = (None, None) if before is None else (before.load(), before.digest)
         after, found = compute(Current(shown, real_path, data, revision))
@@ -660,7 +661,7 @@ class Root:
         """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
 
         Args:
-            real_path: The path. Its directory must exist.
+            real_path: The path. Missing directories above it are created.
             source: The absolute path of the file, which is moved; "" removes the file at the path.
             mode: The mode of the file.
             expected: The `status_key` of the present file; "" if there must be none.
@@ -674,6 +675,14 @@ class Root:
             self._context, path, parsed, follow_last=follow_last, create_parents=create_parents
         ) as resolved:
             return resolved.display_path, resolved.real_path
+
+    def canonical_path(self, path: str) -> str:
+        """Return the path to display that a path leads to, with all links resolved. It need not exist."""
+        resolved = ResolvedPath(
+            self._context, path, self._split(path), follow_last=True, create_parents=True, climb_missing=True
+        )
+        with resolved:
+            return self.display_path(resolved.real_path)
 
     def spellings(self, path: str, *, follow: bool | None = None) -> list[str]:
         """Return the requested path, the path of each link that it leads through, and the real path.

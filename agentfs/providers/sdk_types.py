@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from openai.types.responses.response_custom_tool_call_output_param import (
         ResponseCustomToolCallOutputParam,
     )
-    from openai.types.responses.response_input_item_param import FunctionCallOutput
+    from openai.types.responses.response_input_item_param import (
+        ApplyPatchCallOutput,
+        FunctionCallOutput,
+        ShellCallOutput,
+    )
 
     class OpenAITool(ChatCompletionFunctionToolParam):
         """A tool of chat completions."""
@@ -46,6 +50,12 @@ if TYPE_CHECKING:
     class ResponsesFreeformAnswer(ResponseCustomToolCallOutputParam):
         """The answer to a freeform call of the responses API."""
 
+    class ResponsesPatchAnswer(ApplyPatchCallOutput):
+        """The answer to an `apply_patch_call` of the responses API."""
+
+    class ResponsesShellAnswer(ShellCallOutput):
+        """The answer to a `shell_call` of the responses API."""
+
     class AnthropicMessage(UserMessageParam):
         """The answers to the calls of one turn."""
 
@@ -53,7 +63,9 @@ if TYPE_CHECKING:
         """The answers to the calls of one turn; its keys are those of the REST API."""
 
     OpenAIMessage: TypeAlias = OpenAIAnswer | OpenAIImages
-    ResponsesMessage: TypeAlias = ResponsesAnswer | ResponsesFreeformAnswer
+    ResponsesMessage: TypeAlias = (
+        ResponsesAnswer | ResponsesFreeformAnswer | ResponsesPatchAnswer | ResponsesShellAnswer
+    )
 
     class OpenAICall(Protocol):
         """A call of chat completions."""
@@ -65,7 +77,7 @@ if TYPE_CHECKING:
         """A call of the responses API."""
 
         @property
-        def type(self) -> Literal["function_call", "custom_tool_call"]: ...  # noqa: D102
+        def type(self) -> Literal["function_call", "custom_tool_call", "apply_patch_call", "shell_call"]: ...  # noqa: D102
 
     class AnthropicCall(Protocol):
         """A call of the messages API."""

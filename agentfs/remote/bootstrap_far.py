@@ -4,6 +4,7 @@ The local half sends the source of this module to a bare `python3 -I -S`, so it 
 """
 
 import base64
+import bz2
 import contextlib
 import hashlib
 import json
@@ -13,7 +14,6 @@ import stat
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -62,7 +62,7 @@ def start(digest: str, options: str) -> NoReturn:
         os.execv(  # noqa: S606 - the interpreter that runs this
             sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, path, digest, options]
         )
-    except (OSError, ValueError, zlib.error) as error:
+    except (OSError, ValueError) as error:
         _say(error=f"{type(error).__name__}: {error}")
     sys.exit(1)
 
@@ -79,7 +79,7 @@ def _installed(digest: str) -> str:
             return path
         if not document:
             _say(need=digest)
-            document = zlib.decompress(base64.b85decode(sys.stdin.buffer.readline().strip()))
+            document = bz2.decompress(base64.b85decode(sys.stdin.buffer.readline().strip()))
             if hashlib.sha256(document).hexdigest() != digest:
                 raise ValueError("the package did not arrive complete")
         try:

@@ -5,11 +5,11 @@ way. The interpreter reads one line, which has the source of the remote half and
 the package only if it is not installed.
 """
 
+import bz2
 import contextlib
 import hashlib
 import json
 import re
-import zlib
 from base64 import b85encode
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -38,6 +38,7 @@ _LEFT_OUT = (
     "agentfs/remote/bootstrap_",
     "agentfs/remote/client.py",
     "agentfs/remote/connection.py",
+    "agentfs/store/",
     "agentfs/tools/approval.py",
     "agentfs/tools/binding.py",
     "agentfs/tools/functions.py",
@@ -138,7 +139,7 @@ def pack(texts: dict[str, str]) -> tuple[str, bytes]:
 
 def package_line(document: bytes) -> bytes:
     """Return the line that transfers a package."""
-    return b85encode(zlib.compress(document, 9)) + b"\n"
+    return b85encode(bz2.compress(document)) + b"\n"
 
 
 @cache

@@ -5,7 +5,6 @@ import re
 import stat
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
 
 from agentfs import fs
 from agentfs.base import call_context
@@ -25,74 +24,63 @@ UNSETTLED = "?"  # ends the status of a file that may change again without anoth
 LeftOut = dict[str, str]  # the reason for each path
 
 
-class LocalTree(NamedTuple):
-    """The nodes of a cache."""
+class LocalTree:
+    """The nodes of a cache. Files with the status that a known content had are not read again."""
 
-    nodes: dict[str, Node]  # without directories that have entries
-    directories: dict[str, DirectoryNode]
-    statuses: dict[str, str]  # `status_key` of each file
-    left_out: LeftOut  # paths whose state is not known
-    default_mode: int  # of a new file
+    def __init__(self, root: Root, known: Mapping[str, Known]) -> None:
+        self._root, self._known = root, known
+        self.nodes: dict[str, Node] = {}  # without directories that have entries
+        self.directories: dict[str, DirectoryNode] = {}
+        self.statuses: dict[str, str] = {}  # `status_key` of each file
+        self.left_out: LeftOut = {}  # paths whose state is not known
+        with root.open_directory(META) as own:  # the mode of a new file
+            self.default_mode = syscalls.new_directory_mode(own.handle, new_temporary()) & 0o666
+        stack = [""]
+        while stack:
+            path = stack.pop()
+            try:
+                with root.open_directory(fs.display_name(path) or ".") as directory:
+                    stack += self._scan(directory, path)
+            except AgentFSError:
+                if not path:
+                    raise
+                self.left_out[path] = "unreadable"
 
+    def _scan(self, directory: fs.Directory, path: str) -> list[str]:
+        """Read a directory, and return those in it."""
+        entries = {os.path.join(path, each.name): each for each in directory.scan()}
+        entries.pop(META[:-1], None)
+        if path and not entries:
+            self.nodes[path] = self.directories[path]
+        for child, entry in entries.items():
+            call_context.check()
+            try:
+                self._take(directory, entry, child)
+            except (AgentFSError, OSError):
+                self.left_out[child] = "unreadable"
+        return [child for child in entries if child in self.directories]
 
-def scan(root: Root, known: Mapping[str, Known]) -> LocalTree:
-    """Read the tree. Files with the status that a known content had are not read again."""
-    with root.open_directory(META) as own:
-        default_mode = syscalls.new_directory_mode(own.handle, new_temporary()) & 0o666
-    tree = LocalTree({}, {}, {}, {}, default_mode)
-    stack = [""]
-    while stack:
-        path = stack.pop()
-        try:
-            with root.open_directory(fs.display_name(path) or ".") as directory:
-                entries = [each for each in directory.scan() if path or each.name != META[:-1]]
-                for entry in entries:
-                    call_context.check()
-                    child = os.path.join(path, entry.name)
-                    _take(root, directory, entry, known, child, tree)
-                    stack += [child] if child in tree.directories else []
-                if not entries and path:
-                    tree.nodes[path] = tree.directories[path]
-        except AgentFSError:
-            if not path:
-                raise
-            tree.left_out[path] = "unreadable"
-    return tree
-
-
-def _take(
-    root: Root,
-    directory: fs.Directory,
-    entry: fs.DirEntry,
-    known: Mapping[str, Known],
-    path: str,
-    tree: LocalTree,
-) -> None:
-    try:
-        status = entry.stat(follow_symlinks=False)
-        if root.is_protected(path):
-            tree.left_out[path] = "protected"
+    def _take(self, directory: fs.Directory, entry: fs.DirEntry, path: str) -> None:
+        status, known = entry.stat(follow_symlinks=False), self._known.get(path, Known())
+        if self._root.is_protected(path):
+            self.left_out[path] = "protected"
         elif stat.S_ISDIR(status.st_mode):
-            tree.directories[path] = DirectoryNode(stat.S_IMODE(status.st_mode))
+            self.directories[path] = DirectoryNode(stat.S_IMODE(status.st_mode))
         elif stat.S_ISLNK(status.st_mode):
-            tree.nodes[path] = LinkNode(syscalls.readlink(directory.handle, entry.name))
+            self.nodes[path] = LinkNode(syscalls.readlink(directory.handle, entry.name))
         elif not stat.S_ISREG(status.st_mode):
-            tree.left_out[path] = "special file"
+            self.left_out[path] = "special file"
         else:
-            seen, key = known.get(path, Known()), status_key(status)
-            digest = seen.digest if seen.status == key else ""
-            if not digest:
+            digest, key = known.digest, status_key(status)
+            if known.status != key:
                 now = file_clock()
                 with directory.open_file(entry.name) as file:
                     digest, status, changed = digest_of(file), file.stat, file.changed()
                 settled = is_settled(max(status.st_mtime_ns, status.st_ctime_ns), now) and not changed
                 key = status_key(status) + ("" if settled else UNSETTLED)
-            large = status.st_size > LARGE
-            load = not_loaded if large else partial(_load, root, path, digest)
-            tree.nodes[path] = FileNode(status.st_mode & 0o777, digest, status.st_size, load)
-            tree.statuses[path] = key
-    except (AgentFSError, OSError):
-        tree.left_out[path] = "unreadable"
+            load = not_loaded if status.st_size > LARGE else partial(_load, self._root, path, digest)
+            self.nodes[path] = FileNode(status.st_mode & 0o777, digest, status.st_size, load)
+            self.statuses[path] = key
 
 
 def _load(root: Root, path: str, digest: str) -> bytes:

@@ -20,7 +20,7 @@ _KEPT_DIGESTS = 16  # of earlier contents, in the metadata of an object
 _ROUNDS = 20  # of merging with what others have pushed meanwhile
 _PAUSE = 0.02  # seconds, on average, after the second round; so that workers do not meet again
 _SAVE_EVERY = 500  # objects
-_DELETED, _CHANGED, _MOVING = "deleted", "changed by others", "changing while it is pushed"
+_CHANGED, _MOVING = "changed by others", "changing while it is pushed"
 
 
 class Push:
@@ -48,13 +48,13 @@ class Push:
             if sync.is_unread(path) or not inside:
                 continue
             was, node = known.get(path, Known()), nodes.get(path)
-            is_file = isinstance(node, FileNode)
-            if isinstance(node, FileNode) and not (was.tag and was.digest == node.digest):
+            entry = entry_of(node, sync.local.default_mode)
+            if not isinstance(node, FileNode):
+                self._delete |= {path: was.tag} if was.tag else {}
+            elif not was.tag or was.digest != node.digest:
                 self._put[path] = node
-            elif was.tag and not is_file:
-                self._delete[path] = was.tag
-            same_mode = isinstance(node, FileNode) and was.tag and was.mode == node.mode
-            entry = was.entry if same_mode else entry_of(node, sync.local.default_mode)
+            if isinstance(node, FileNode) and was.tag and was.mode == node.mode:
+                entry = was.entry
             if entry != was.entry:
                 self._entries[path] = was.entry, entry
 
@@ -63,9 +63,9 @@ class Push:
         sync, changed = self._sync, list[str]()
         if self.paths and not sync.state.value("checked"):
             sync.remote.check_conditions()
-            sync.state.save({}, set(), checked=True)
+            sync.state.set("checked", True)
         for round_ in range(_ROUNDS):
-            changed = self._send() if self.paths else []
+            changed = self._send()
             if not changed:
                 break
             sync.settle(dict(sync.remote.each(sync.fetch, changed)))
@@ -80,40 +80,27 @@ class Push:
 
     def _send(self) -> list[str]:
         """Send the changes of objects; return those that others have changed."""
-        sync, changed = self._sync, list[str]()
-        sync.state.keep(self._put, pushing=True)
-        # What is moved is created before it is deleted, except what is in its way in a directory.
-        above = {each for path in self._put for each in directories_above(path)}
-        first = [
-            path
-            for path in self._delete
-            if path in above or not self._put.keys().isdisjoint(directories_above(path))
-        ]
-        last = [*(self._delete.keys() - {*first})]
-        work = ((self._delete_object, first), (self._put_object, [*self._put]), (self._delete_object, last))
-        sent = chain.from_iterable(sync.remote.each(send, paths) for send, paths in work)
-        try:
-            for done, (path, outcome) in enumerate(sent, 1):
-                if isinstance(outcome, Known):
-                    sync.note(path, outcome)
-                    self.pushed.add(path)
-                elif outcome == _DELETED:
-                    sync.note(path, None)
-                    self.deleted.add(path)
-                elif outcome == _MOVING:
-                    self._moving.add(path)
-                else:
-                    changed.append(path)
-                sync.progress(done, len(self._put) + len(self._delete))
-                if done % _SAVE_EVERY == 0:
-                    sync.save()
-        finally:
-            sync.save()
+        sync, changed, put = self._sync, list[str](), self._put
+        sync.state.begin_push(put)
+        # What is moved is created before it is deleted, unless it may be in its way in a local directory.
+        steps = ((self._put_object, [*put]), (self._delete_object, [*self._delete]))
+        steps = steps[::-1] if sync.remote.is_local else steps
+        sent = chain.from_iterable(sync.remote.each(send, paths) for send, paths in steps)
+        for done, (path, outcome) in enumerate(sent, 1):
+            if isinstance(outcome, str):
+                (self._moving.add if outcome == _MOVING else changed.append)(path)
+            else:
+                sync.note(path, outcome)
+                (self.pushed if outcome else self.deleted).add(path)
+            sync.progress(done, len(put) + len(self._delete))
+            if done % _SAVE_EVERY == 0:
+                sync.save()
+        sync.save()
         return changed
 
     def _put_object(self, path: str) -> Known | str:
         sync, node, was = self._sync, self._put[path], self._sync.known.get(path, Known())
-        known = Known({}, node.size, (node.digest, *was.digests)[:_KEPT_DIGESTS], was.entry, was.mode)
+        known = Known(None, node.size, (node.digest, *was.digests)[:_KEPT_DIGESTS], was.entry, was.mode)
         if not was.tag:
             known = known._replace(entry="", mode=sync.local.default_mode)
         try:
@@ -132,12 +119,11 @@ class Push:
         except (PathError, TooLargeError):
             return _MOVING
 
-    def _delete_object(self, path: str) -> str:
+    def _delete_object(self, path: str) -> str | None:
         try:
-            self._sync.remote.delete(path, self._delete[path])
+            return self._sync.remote.delete(path, self._delete[path])
         except Changed:
             return _CHANGED
-        return _DELETED
 
     def _send_entries(self) -> None:
         """Send the modes, links and empty directories that have changed."""
@@ -164,12 +150,11 @@ class Push:
             return
         sync.conflicts.update(clashing)
         for path in todo.keys() - clashing:
-            new, node = todo[path][1], sync.local.nodes.get(path)
-            mode = node.mode if isinstance(node, FileNode) else 0
-            known = sync.known.get(path, Known())._replace(entry=new, mode=mode)
-            is_there = bool(known.tag) or node_of(new) is not None
-            sync.note(path, known if is_there else None)
-            if is_there:
+            new, node, known = todo[path][1], sync.local.nodes.get(path), sync.known.get(path, Known())
+            if known.tag or node_of(new):
+                mode = node.mode if isinstance(node, FileNode) else 0
+                sync.note(path, known._replace(entry=new, mode=mode))
                 self.pushed.add(path)
-            elif path not in sync.local.directories:
-                self.deleted.add(path)
+            else:
+                sync.note(path, None)
+                self.deleted |= {path} - sync.local.directories.keys()

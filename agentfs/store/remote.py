@@ -69,7 +69,7 @@ class Remote:
         self._api, self._store, self.prefix = import_module("obstore"), store, prefix
         self._width, self.identity = max_concurrency, f"{store!r} {prefix}"
         kind = type(store).__name__
-        self._is_local, self._signs = kind == "LocalStore", kind in {"S3Store", "AzureStore"}
+        self.is_local, self._signs = kind == "LocalStore", kind in {"S3Store", "AzureStore"}
         self._lists_in_order = kind in {"S3Store", "GCSStore"}
 
     def below(self, prefix: str) -> "Remote":
@@ -82,9 +82,9 @@ class Remote:
         signed = "checked, and conditional where the store knows conditional deletes"
         return {
             "create": "conditional",
-            "update": _LOCKED if self._is_local else "conditional",
-            "update over 200 MiB": _LOCKED if self._is_local else _CHECKED.format("upload"),
-            "delete": _LOCKED if self._is_local else signed if self._signs else _CHECKED.format("delete"),
+            "update": _LOCKED if self.is_local else "conditional",
+            "update over 200 MiB": _LOCKED if self.is_local else _CHECKED.format("upload"),
+            "delete": _LOCKED if self.is_local else signed if self._signs else _CHECKED.format("delete"),
         }
 
     def list(self) -> dict[str, str]:
@@ -125,9 +125,9 @@ class Remote:
     def put(self, path: str, body: Any, size: int, expected: Tag | None, digests: Iterable[str] = ()) -> Tag:
         """Create an object, or replace the one with the version `expected`; raise Changed otherwise."""
         settings: dict[str, Any] = {"use_multipart": size > IN_ONE_REQUEST}
-        if digests and not self._is_local:
+        if digests and not self.is_local:
             settings["attributes"] = {_DIGESTS: " ".join(digests)}
-        if size <= IN_ONE_REQUEST and not (expected and self._is_local):
+        if size <= IN_ONE_REQUEST and not (expected and self.is_local):
             settings["mode"] = expected or "create"
         with self._locked(path), _typed_errors(path):
             if "mode" not in settings and self.head(path) != (expected or None):
@@ -179,7 +179,7 @@ class Remote:
 
     def _locked(self, path: str) -> AbstractContextManager[object]:
         """Lock an object of a local directory, whose changes have no conditions."""
-        top = str(self._store.prefix) if self._is_local else ""
+        top = str(self._store.prefix) if self.is_local else ""
         return file_locks({os.path.join(top, self.prefix, path): path}, top) if top else nullcontext()
 
 

@@ -17,16 +17,17 @@ from agentfs.store.remote import META, Tag
 
 LARGE = Limits().file_bytes  # files over it are neither decoded nor kept in memory
 _LINK, _DIRECTORY = "-> ", "/"
-# Keys are paths; "/NAME" for a value; and "PATH//DIGEST" for a content that was being pushed.
+# Keys are paths; "PATH//" for the content that was being pushed; and "/NAME" for a value.
 _TABLE = "CREATE TABLE IF NOT EXISTS store (key TEXT PRIMARY KEY, digest TEXT, row TEXT) WITHOUT ROWID"
 _PUT = "INSERT OR REPLACE INTO store VALUES (?, ?, ?)"
+_DELETE = "DELETE FROM store WHERE key = ?"
 _DROP_TEXTS = "DELETE FROM contents WHERE lower(hex(digest)) NOT IN (SELECT digest FROM store)"
 
 
 class Known(NamedTuple):
     """A path as it was in the store when it was last pulled or pushed."""
 
-    tag: Tag = {}  # empty for links and directories, which are no objects
+    tag: Tag | None = None  # None for links and directories, which are no objects
     size: int = 0
     digests: tuple[str, ...] = ()  # of the content, and of the contents that it was made from
     entry: str = ""  # in `TREE`
@@ -64,14 +65,21 @@ class CacheState:
             self._database.write([(_TABLE, ())])
             OwnDirectory(path).write(".gitignore", "*\n")  # recordings and searches leave the directory out
             shutil.rmtree(os.path.join(path, "parts"), ignore_errors=True)
-            self._rows = dict(self._database.read("SELECT key, row FROM store")[0])
+            rows = {key: json.loads(row) for key, row in self._database.read("SELECT key, row FROM store")[0]}
+            self._values = {key: row for key, row in rows.items() if key[0] == "/"}
+            self._attempts = {key[:-2]: row for key, row in rows.items() if key.endswith("//")}
+            self.known = {
+                key: Known(*row[:2], tuple(row[2]), *row[3:])
+                for key, row in rows.items()
+                if "/" not in (key[0], key[-1])
+            }
             if (owner := self.value("identity", identity)) != identity:
                 raise InvalidArgumentError(  # noqa: TRY301 - closed as after any error
                     f"The cache {quote(cache)} belongs to another store, {owner}.",
                     hint="Give each store and each branch a cache of its own.",
                     details={"parameter": "cache", "path": cache},
                 )
-            self._put([("/identity", "", json.dumps(identity))])
+            self.set("identity", identity)
         except BaseException:
             self._directory.close()
             raise
@@ -80,55 +88,59 @@ class CacheState:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._database.defer([(_DROP_TEXTS, ())])
+        self._database.flush()
         self._database.close()
         self._directory.close()
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return a value."""
-        row = self._rows.get(f"/{name}")
-        return default if row is None else json.loads(row)
+        return self._values.get(f"/{name}", default)
 
-    def known(self) -> dict[str, Known]:
-        """Return what is known of the store, by path."""
-        rows = (
-            (key, json.loads(row)) for key, row in self._rows.items() if "//" not in key and key[0] != "/"
+    def set(self, name: str, value: Any) -> None:
+        """Keep a value, from the next `save` on."""
+        self._values[f"/{name}"] = value
+        self._database.defer([(_PUT, (f"/{name}", "", json.dumps(value)))])
+
+    def note(self, path: str, known: Known | None) -> None:
+        """Keep what is known of a path, from the next `save` on."""
+        self.known.pop(path, None)
+        if known is None:
+            self._database.defer([(_DELETE, (path,))])
+        else:
+            self.known[path] = known
+            self._database.defer([(_PUT, (path, known.digest, json.dumps(known)))])
+
+    def begin_push(self, nodes: Mapping[str, FileNode]) -> None:
+        """Keep the contents that will be pushed, so that a lost answer is recognised later."""
+        for path, node in nodes.items():
+            self._attempts[path] = tried = [node.digest, *self._attempts.get(path, ())]
+            self._database.defer([(_PUT, (f"{path}//", node.digest, json.dumps(tried)))])
+        self.keep(nodes.values())
+
+    def end_push(self, path: str) -> None:
+        """Forget what was being pushed to a path."""
+        if self._attempts.pop(path, None) is not None:
+            self._database.defer([(_DELETE, (f"{path}//",))])
+
+    def attempts(self, path: str) -> Iterable[str]:
+        """Return the digests of what was being pushed to a path."""
+        return self._attempts.get(path, ())
+
+    def keep(self, nodes: Iterable[FileNode]) -> None:
+        """Keep the contents of text files, which may be merged later, and save."""
+        texts = ((node.digest, node.load()) for node in nodes if node.size <= LARGE)
+        texts = (
+            (bytes.fromhex(digest), zlib.compress(data, 1)) for digest, data in texts if b"\0" not in data
         )
-        return {path: Known(*row[:2], tuple(row[2]), *row[3:]) for path, row in rows}
+        self._database.write(("INSERT OR IGNORE INTO contents VALUES (?, ?)", text) for text in texts)
 
-    def attempts(self, path: str, digests: Iterable[str]) -> set[str]:
-        """Return those contents that were being pushed to a path."""
-        return {digest for digest in digests if f"{path}//{digest}" in self._rows}
+    def save(self) -> None:
+        """Write what was noted."""
+        self._database.write(())
 
     def text(self, digest: str) -> bytes:
         r"""Return a content of the store; "\0", which is never merged, if it is not kept."""
         query = "SELECT data FROM contents WHERE digest = ?", (bytes.fromhex(digest),)
         found = self._database.read(query)[0]
         return zlib.decompress(found[0][0]) if found else b"\0"
-
-    def keep(self, nodes: Mapping[str, FileNode], *, pushing: bool = False) -> None:
-        """Keep contents that may be merged later: of text files, by path."""
-        texts = ((node.digest, node.load()) for node in nodes.values() if node.size <= LARGE)
-        texts = (
-            (bytes.fromhex(digest), zlib.compress(data, 1)) for digest, data in texts if b"\0" not in data
-        )
-        self._database.write(("INSERT OR IGNORE INTO contents VALUES (?, ?)", text) for text in texts)
-        if pushing:
-            self._put((f"{path}//{node.digest}", node.digest, "") for path, node in nodes.items())
-
-    def save(self, rows: Mapping[str, Known | None], acknowledged: set[str], **values: Any) -> None:
-        """Write what is known of some paths, and values; drop what was being pushed to acknowledged paths."""
-        dropped = [key for key in self._rows if "//" in key and key.partition("//")[0] in acknowledged]
-        dropped += [path for path, known in rows.items() if known is None]
-        self._database.write(("DELETE FROM store WHERE key = ?", (key,)) for key in dropped)
-        for key in dropped:
-            self._rows.pop(key, None)
-        self._put(
-            (path, known.digest, json.dumps(known)) for path, known in rows.items() if known is not None
-        )
-        self._put((f"/{name}", "", json.dumps(value)) for name, value in values.items())
-        self._database.write([(_DROP_TEXTS, ())] if rows else ())
-
-    def _put(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        rows = [*rows]
-        self._database.write((_PUT, row) for row in rows)
-        self._rows.update((key, row) for key, _, row in rows)

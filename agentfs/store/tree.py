@@ -23,7 +23,7 @@ from agentfs.store.push import Push
 from agentfs.store.remote import BRANCHES, META, TREE, Changed, Remote, open_store
 from agentfs.store.state import CacheState
 from agentfs.store.sync import CONFLICTS, Manifest, OnProgress, Sync
-from agentfs.text import escape_controls, plural, with_text
+from agentfs.text import plural, with_text
 from agentfs.workspace import Workspace
 
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -145,8 +145,7 @@ class StoredTree:
         if self.policy.read_only:
             raise oserrors.read_only()
         with self._session(on_progress) as sync:
-            tag = sync.remote.head(TREE)
-            sync.read_tree(None if tag is None else tag.get("e_tag"))
+            sync.read_tree(sync.remote.head(TREE))
             push = Push(sync, real_paths(sync.root, paths))
             push.run()
             return _result(
@@ -214,7 +213,8 @@ class StoredTree:
 def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
     """Copy the objects of a tree to a branch; `TREE` is the last, and tells that the branch is complete."""
     target, owner = sync.remote, sync.state.value("owner", secrets.token_hex(16)).encode()
-    sync.state.save({}, set(), owner=owner.decode())
+    sync.state.set("owner", owner.decode())
+    sync.state.save()
     with suppress(Changed):
         target.put(_CLAIM, owner, len(owner), None)
     claim = target.get(_CLAIM)
@@ -227,7 +227,7 @@ def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
     for done, _ in enumerate(target.each(lambda path: target.copy_from(source, path), missing), 1):
         sync.progress(done, len(missing))
     tree = source.get(TREE)
-    body = Manifest({}, secrets.token_hex(16), {}).to_json() if tree is None else b"".join(tree.pieces)
+    body = Manifest(id=secrets.token_hex(16)).to_json() if tree is None else b"".join(tree.pieces)
     with suppress(Changed):
         target.put(TREE, body, len(body), None)
 
@@ -254,4 +254,4 @@ def _result(sync: Sync, kind: type[_R], *parts: Collection[str]) -> _R:
             f"The texts of the store are below {META}{CONFLICTS}; a conflict ends when both are equal."
         )
     lines += [f"left out ({reason}): {name_paths(paths)}" for reason, paths in reasons.items()]
-    return with_text(result, head, below=[*map(escape_controls, lines)])
+    return with_text(result, head, below=lines)

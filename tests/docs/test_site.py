@@ -350,7 +350,7 @@ FIRST_HITS = {
     "mcp": "/how-to/mcp/",
     "claude code": "/how-to/mcp/#claude-code",
     "cursor": "/how-to/mcp/#cursor",
-    "openai": "/how-to/frameworks/#openai",
+    "openai": "/how-to/openai-agents/",
     "install": "/tutorial/#1-install",
     "permission": "/reference/permissions/",
     "several agents": "/how-to/several-agents/",

@@ -156,6 +156,8 @@ def test_a_pause_of_a_remote_call_changes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("name", "missing", "package"),
     [
+        ("acp", "acp", "agent-client-protocol"),
+        ("anthropic", "anthropic.lib.tools", "anthropic"),
         ("langchain", "langchain_core.tools", "langchain"),
         ("mcp_server", "mcp", "mcp"),
         ("openai_agents", "agents", "openai-agents"),

@@ -82,9 +82,15 @@ def test_keys_that_are_no_paths_here_are_counted_and_the_rest_arrives(s3, plain,
         reason: len(keys) for reason, keys in bad.items()
     }
     assert all(reason in result.text for reason in bad)
-    assert "\u202e" not in result.text and "⟦U+202E⟧gpj.exe" in result.text
     assert tree.push().pushed == () and tree.push().deleted == ()
     assert len([*plain.objects.all()]) == sum(map(len, bad.values())) + len(good) + 1
+
+
+def test_a_name_cannot_hide_in_the_text(tmp_path):
+    store = MemoryStore()
+    obstore.put(store, "\u202egpj.exe", b"x")
+    result = StoredTree(store, tmp_path / "cache").pull()
+    assert "\u202e" not in result.text and r"\u202egpj.exe" in result.text
 
 
 def test_keys_with_a_slash_at_an_end_are_counted(s3, plain):
@@ -204,7 +210,6 @@ class Answers(http.server.ThreadingHTTPServer):
         (503, "SlowDown", "io"),
         (500, "InternalError", "io"),
         (400, "BadRequest", "io"),
-        (200, "<html>a proxy's page</html>", "io"),
     ],
 )
 def test_an_answer_of_the_store_is_a_clear_error(tmp_path, status, s3_code, expected):
@@ -214,9 +219,21 @@ def test_an_answer_of_the_store_is_a_clear_error(tmp_path, status, s3_code, expe
         put(tree, "a", "a")
         error = code(tree.pull)
         assert error.code == expected
-        assert s3_code in error.message or status == 200
+        assert s3_code in error.message
         assert code(tree.push).code in {expected, "io"}
     assert files(tree) == {"a": b"a"}
+
+
+def test_a_page_in_place_of_an_answer_does_not_empty_the_cache(s3, tmp_path):
+    """obstore takes any answer for a listing, here an empty one."""
+    one = s3("one")
+    put(one, "a", "a")
+    one.push()
+    with Answers(200, b"<html>Please log in</html>") as answers:
+        endpoint = f"http://127.0.0.1:{answers.server_port}"
+        tree = StoredTree(s3.url, tmp_path / "one", options=impatient(endpoint))
+        assert {code(tree.pull).code, code(tree.push).code, code(tree.status).code} == {"conflict"}
+    assert files(one) == {"a": b"a"}
 
 
 def test_no_server_and_no_secret_in_the_message(tmp_path):
@@ -285,7 +302,7 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         url = f"s3://{server.bucket()}"
         one = StoredTree(url, tmp_path / "one", options=impatient(proxy.endpoint), max_concurrency=4)
         other = StoredTree(url, tmp_path / "other", options=impatient(proxy.endpoint), max_concurrency=4)
-        for number in range(30):
+        for number in range(12):
             put(one, f"f{number}", f"{number}\n" * 50)
         proxy.faults = {fault: 300}
 
@@ -303,9 +320,9 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         put(one, "f8", "changed\n")
         until_done(one.push)
         until_done(other.pull)
-        assert files(one) == files(other) and len(files(one)) == 29
-        assert one.status().to_push == one.status().conflicts == ()
-        assert proxy.seen[fault] > 5
+        assert files(one) == files(other) and len(files(one)) == 11
+        assert until_done(one.status).to_push == until_done(one.status).conflicts == ()
+        assert proxy.seen[fault] > 2
     finally:
         proxy.close()
 

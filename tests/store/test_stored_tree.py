@@ -314,24 +314,25 @@ _lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=8)
 
 
 @needs("git")
-@settings(max_examples=60)
-@given(base=_lines, ours=_lines, theirs=_lines)
-def test_merges_are_those_of_git(tmp_path_factory, base, ours, theirs):
+@settings(max_examples=4)
+@given(cases=st.lists(st.tuples(_lines, _lines, _lines), min_size=1, max_size=60))
+def test_merges_are_those_of_git(tmp_path_factory, cases):
     top = tmp_path_factory.mktemp("merge")
     store = MemoryStore()
     one, other = StoredTree(store, top / "one"), StoredTree(store, top / "other")
-    put(one, "f", base)
+    for which, tree in enumerate((one, other, one)):
+        for number, case in enumerate(cases):
+            put(tree, str(number), case[which])
+        if which == 0:
+            one.push()
+            other.pull()
     one.push()
-    other.pull()
-    put(one, "f", theirs)
-    one.push()
-    put(other, "f", ours)
-    result = other.pull()
+    conflicts = other.pull().conflicts
+    for number, (base, ours, theirs) in enumerate(cases):
+        expected = git_merge(base, ours, theirs, top)
+        assert (str(number) in conflicts) == (expected is None)
+        assert files(other)[str(number)] == (ours if expected is None else expected)
     other.push()
-    expected = git_merge(base, ours, theirs, top)
-    if expected is None:
-        assert result.conflicts == ("f",) and files(other)["f"] == ours
-    else:
-        assert result.conflicts == () and files(other)["f"] == expected
     one.pull()
-    assert files(one)["f"] == (theirs if expected is None else expected)
+    for number, (_, _, theirs) in enumerate(cases):
+        assert files(one)[str(number)] == (theirs if str(number) in conflicts else files(other)[str(number)])

@@ -61,8 +61,10 @@ class Contents:
 
         Contents in a state directory are always compressed.
         """
-        if not isinstance(node, FileNode):
-            return node
+        return self.keep_file(node, compressed=compressed) if isinstance(node, FileNode) else node
+
+    def keep_file(self, node: FileNode, *, compressed: bool = False) -> FileNode:
+        """Keep the content of a file, as `keep_node` does."""
         with self._lock:
             content = self._known(node.digest)
             if content is None:

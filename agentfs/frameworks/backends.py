@@ -1,0 +1,45 @@
+"""The workspace below a backend of a framework, and its limits."""
+
+import os
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from agentfs.async_workspace import AsyncWorkspace
+from agentfs.limits import LARGEST, Limits
+from agentfs.policy import Policy, Run
+from agentfs.workspace import Workspace
+
+Place = str | os.PathLike[str] | Workspace | AsyncWorkspace
+# The frameworks cut what their models see; time, memory and what undo keeps stay bounded.
+_UNCUT = ("read_lines", "read_bytes", "line_chars", "list_entries", "glob_results", "grep_results")
+_MOST_RESULTS = 100_000
+
+
+def uncut(limits: Limits) -> Limits:
+    """Return limits whose results are complete, with the same bounds on time and memory."""
+    most: dict[str, Any] = dict.fromkeys(_UNCUT, LARGEST)
+    most |= dict.fromkeys(("glob_results", "grep_results"), _MOST_RESULTS)
+    return replace(limits, **most, output_tokens=LARGEST, grep_line_chars=LARGEST)
+
+
+def open_below(place: Place, policy: Policy | None, run: Run | None) -> Workspace:
+    """Return the workspace of a backend: a directory is opened; an open workspace gets a view."""
+    if isinstance(place, AsyncWorkspace):
+        place = place.workspace
+    if not isinstance(place, Workspace):
+        policy = policy or Policy()
+        place = Workspace(place, policy=replace(policy, run=policy.run or run))
+        return place.view(limits=uncut(place.limits))
+    view = place.view(limits=uncut(place.limits), policy=policy)
+    if view.policy.run is None and run is not None and type(view) is Workspace:
+        view = _running(view, run)
+    return view
+
+
+def _running(workspace: Workspace, run: Run) -> Workspace:
+    """Return a view that runs commands, for a workspace whose policy does not say how."""
+    other = copy(workspace)
+    other.policy = replace(workspace.policy, run=run)
+    other._root = workspace._root.for_host(other.policy)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return other

@@ -1,0 +1,37 @@
+"""The packages of the frameworks: imported by their adapters only, and newer ones with a warning."""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from agentfs.frameworks import versions
+
+PACKAGES = ("acp", "agents", "anthropic", "langchain_core", "openai", "pydantic", "pydantic_ai")
+
+
+def test_import_agentfs_imports_none_of_them():
+    program = (
+        (
+            "import sys, tempfile, agentfs, agentfs.frameworks\n"
+            "ws = agentfs.Workspace(tempfile.mkdtemp())\n"
+            "ws.tools(dialect='memory').schemas('anthropic', native=True)\n"
+            f"print(sorted({PACKAGES!r} & sys.modules.keys()))\n"
+        )
+        .replace("('acp'", "{'acp'")
+        .replace("'pydantic_ai')", "'pydantic_ai'}")
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("installed", "warned"), [
+    ("0.24.9", False), ("0.23.0", False), ("0.25.0", True), ("1.0.0rc1", True),
+])  # fmt: skip
+def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installed, warned):
+    monkeypatch.setattr(versions, "version", lambda _: installed)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        versions.warn_if_newer("openai-agents", "0.24")
+    assert [installed in str(each.message) for each in seen] == [True] * warned

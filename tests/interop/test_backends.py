@@ -1,0 +1,42 @@
+"""The backends pass the suites of their frameworks, which run where the frameworks are installed."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+pytestmark = pytest.mark.network
+
+
+def outcome(python_of, tmp_path, suite, way, *options):
+    """Return what pytest counted in a suite, and the names of the tests that failed."""
+    runs = [python_of("backends.txt"), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    place = ["--noconftest", "--rootdir", tmp_path, "-c", os.devnull, "--basetemp", tmp_path / "t"]
+    done = subprocess.run(
+        [*runs, *place, HERE / suite, *options], check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "AGENTFS_RUN": way}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|skipped|failed)", done.stdout)}
+    return counts, set(re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.MULTILINE)), done.stdout
+
+
+def test_the_recorded_backend_passes_the_whole_suite_of_pydantic_ai(python_of, tmp_path):
+    counts, failed, printed = outcome(python_of, tmp_path, "suite_pydantic_ai.py", "recorded")
+    assert not failed, printed
+    # As root, the test of denied permissions is skipped.
+    assert counts == ({"passed": 37, "skipped": 1} if os.geteuid() == 0 else {"passed": 38})
+
+
+@pytest.mark.long
+def test_the_staged_backend_fails_only_the_tests_that_watch_a_running_command(python_of, tmp_path):
+    _, failed, printed = outcome(python_of, tmp_path, "suite_pydantic_ai.py", "staged")
+    assert failed == {
+        "test_cancellation_stops_foreground_work",
+        "test_destroying_environment_during_command_raises_unavailable",
+    }, printed
