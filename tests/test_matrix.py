@@ -425,6 +425,10 @@ METHODS: dict[str, Method] = {
     "copy": Method("copy", ONE, lambda site: {"to": site.free}, kind="change"),
     "copy over": Method("copy", ONE, lambda site: {"to": site.second}, kind="change"),
     "changes": Method("changes", PATHS, before=edited, kind="history"),
+    "review": Method("review", PATHS, before=edited, kind="history", only=PROGRAM),
+    "apply_review": Method(
+        "apply_review", NONE, lambda _: {"marks": {}}, before=edited, kind="change", undo=0, only=PROGRAM
+    ),
     "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
     "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),
     "redo": Method("redo", NONE, before=undone, kind="change", undo=0, only=ONE_TARGET),
@@ -851,6 +855,7 @@ def rooted(answer: Answer, site: Site) -> Answer:
         (re.compile(r"@[a-z]+_[0-9a-f]{4,}"), "@kept"),
         (re.compile(r'"\w*elapsed_ms": \d+'), "elapsed"),
         (re.compile(r'"mtime": \d+'), "mtime"),
+        (re.compile(r"\b[0-9a-f]{10}\b"), "hunk"),  # named by the time of its step
     ]
 
     def normal(value: Any) -> Any:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import zip_longest
+from typing import cast
 
 from agentfs import history
 from agentfs.cli.colors import color_style, uses_color
@@ -67,7 +68,7 @@ def _marks(path: str) -> dict[str, object]:
         raise InvalidArgumentError(
             f"{quote(path)} has no decisions of a review.", hint="Save them from the page of --html."
         )
-    return marks
+    return cast("dict[str, object]", marks)
 
 
 class _Dialog:

@@ -97,7 +97,7 @@ def apply_review(journal: Journal, context: Context, given: Mapping[str, Any]) -
                 applied = _apply(journal, root, limits.file_bytes, plan)
                 break
             if time.monotonic() > deadline:
-                raise kept_changing(root.display_path(found.files[0].change.path))
+                raise kept_changing(".")
     finally:
         call_context.author.reset(author)
     if marks.accept:

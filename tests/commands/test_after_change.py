@@ -42,11 +42,14 @@ def test_a_formatter_is_a_part_of_the_step(top: Path, way: Literal["staged", "re
         result = ws.edit("a.py", "x = 1\n", "import os\nx = [1,\n  2]\n")
         assert (top / "a.py").read_text() == "import sys\n\nimport os\n\nx = [1, 2]\ny = 2\n"
         own, formatted = str(result).split("[then changed by ")
-        assert "+  2]" in own and "+x = [1, 2]" in formatted
+        assert "+  2]" in own
+        assert "+x = [1, 2]" in formatted
         (note,) = result.notes
-        assert "`os` imported but unused" in note and "`sys`" not in note
+        assert "`os` imported but unused" in note
+        assert "`sys`" not in note
         origins = {str(origin) for hunk in ws.review().hunks for origin in hunk.origins}
-        assert len(origins) == 2 and "tool edit" in origins
+        assert len(origins) == 2
+        assert "tool edit" in origins
         ws.edit("a.py", "x = [1, 2]", "x = [1, 2, 3]")  # as formatted, without a read
         ws.undo(2)
         assert (top / "a.py").read_text() == "import sys\n\nx = 1\ny = 2\n"
@@ -182,7 +185,7 @@ def test_what_the_encoding_cannot_hold_is_not_written(top: Path):
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object]):
-    with pytest.raises(AgentFSError, match="after_change|AfterChange"):
+    with pytest.raises(AgentFSError, match=r"after_change|AfterChange"):
         Policy(after_change=[settings])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
 
 

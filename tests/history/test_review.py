@@ -258,4 +258,5 @@ def test_json_has_no_text_of_a_page(top: Path):
         review = ws.review()
         assert json.loads(review.to_json())["files"][0]["hunks"][0]["id"] == review.hunks[0].id
         assert review.to_html().count("</script>") == 2
-        assert "\u202e" not in review.to_html() and "\u202e" not in str(review)
+        assert "\u202e" not in review.to_html()
+        assert "\u202e" not in str(review)
