@@ -11,9 +11,9 @@ from typing import Any
 from agentfs.errors import PathError, TooLargeError
 from agentfs.fs import FileNode, display_name, revision_of
 from agentfs.fs.path import is_in
-from agentfs.store.local import refused
-from agentfs.store.remote import IN_ONE_REQUEST, TREE, Changed, Tag
-from agentfs.store.state import Known, entry_of, node_of
+from agentfs.store.cache_state import Known, entry_node, tree_entry
+from agentfs.store.local_tree import refused
+from agentfs.store.objects import IN_ONE_REQUEST, TREE, ConditionFailed, Tag
 from agentfs.store.sync import Manifest, Sync
 
 _KEPT_DIGESTS = 16  # of earlier contents, in the metadata of an object
@@ -24,7 +24,7 @@ _CHANGED, _MOVING = "changed by others", "changing while it is pushed"
 
 
 class Push:
-    """What has changed in the cache since it was last pulled or pushed, and how it is sent."""
+    """The changes of the cache since it was last pulled or pushed."""
 
     def __init__(self, sync: Sync, scope: Sequence[str] | None) -> None:
         self._sync, self._scope = sync, scope
@@ -48,7 +48,7 @@ class Push:
             if sync.is_unread(path) or not inside:
                 continue
             was, node = known.get(path, Known()), nodes.get(path)
-            entry = entry_of(node, sync.local.default_mode)
+            entry = tree_entry(node, sync.local.default_mode)
             if not isinstance(node, FileNode):
                 self._delete |= {path: was.tag} if was.tag else {}
             elif not was.tag or was.digest != node.digest:
@@ -62,13 +62,13 @@ class Push:
         """Push until nothing is left except conflicts."""
         sync, changed = self._sync, list[str]()
         if self.paths and not sync.state.value("checked"):
-            sync.remote.check_conditions()
+            sync.objects.check_conditions()
             sync.state.set("checked", True)
         for round_ in range(_ROUNDS):
             changed = self._send()
             if not changed:
                 break
-            sync.settle(dict(sync.remote.each(sync.fetch, changed)))
+            sync.settle(dict(sync.objects.each(sync.fetch, changed)))
             sync.rescan()
             time.sleep(random.uniform(0, 2 * _PAUSE * round_))  # noqa: S311
             self._compare()
@@ -85,8 +85,8 @@ class Push:
         # What is moved is created before it is deleted, unless it may be in its way in a local directory.
         steps: list[tuple[Callable[[str], Known | str | None], list[str]]]
         steps = [(self._put_object, [*put]), (self._delete_object, [*self._delete])]
-        steps.sort(key=lambda step: step[0] == self._put_object and sync.remote.is_local)
-        sent = chain.from_iterable(sync.remote.each(send, paths) for send, paths in steps)
+        steps.sort(key=lambda step: step[0] == self._put_object and sync.objects.is_local)
+        sent = chain.from_iterable(sync.objects.each(send, paths) for send, paths in steps)
         for done, (path, outcome) in enumerate(sent, 1):
             if isinstance(outcome, str):
                 (self._moving.add if outcome == _MOVING else changed.append)(path)
@@ -110,20 +110,20 @@ class Push:
                     body: Any = file.read_whole(node.size)
                     if revision_of(body) != node.digest:
                         return _MOVING
-                    return known._replace(tag=sync.remote.put(path, body, node.size, was.tag, known.digests))
+                    return known._replace(tag=sync.objects.put(path, body, node.size, was.tag, known.digests))
                 with os.fdopen(os.dup(file.fd), "rb") as body:
-                    tag = sync.remote.put(path, body, node.size, was.tag, known.digests)
+                    tag = sync.objects.put(path, body, node.size, was.tag, known.digests)
                 # If the file has changed, the object has neither the old content nor the new one.
                 return known._replace(tag=tag, digests=() if file.changed() else known.digests)
-        except Changed:
+        except ConditionFailed:
             return _CHANGED
         except (PathError, TooLargeError):
             return _MOVING
 
     def _delete_object(self, path: str) -> str | None:
         try:
-            self._sync.remote.delete(path, self._delete[path])
-        except Changed:
+            self._sync.objects.delete(path, self._delete[path])
+        except ConditionFailed:
             return _CHANGED
         return None
 
@@ -143,17 +143,17 @@ class Push:
             try:
                 if made != tree:
                     body = made.to_json()
-                    sync.tree = made._replace(tag=sync.remote.put(TREE, body, len(body), tree.tag))
+                    sync.tree = made._replace(tag=sync.objects.put(TREE, body, len(body), tree.tag))
                 break
-            except Changed:
-                sync.read_tree(sync.remote.head(TREE))
+            except ConditionFailed:
+                sync.read_tree(sync.objects.head(TREE))
         else:
             self._moving.update(todo)
             return
         sync.conflicts.update(clashing)
         for path in todo.keys() - clashing:
             new, node, known = todo[path][1], sync.local.nodes.get(path), sync.known.get(path, Known())
-            if known.tag or node_of(new):
+            if known.tag or entry_node(new):
                 mode = node.mode if isinstance(node, FileNode) else 0
                 sync.note(path, known._replace(entry=new, mode=mode))
                 self.pushed.add(path)

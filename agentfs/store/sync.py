@@ -20,9 +20,9 @@ from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.storage.contents import Contents
 from agentfs.history.take_back import merge_nodes
 from agentfs.limits import HARD_FILE_BYTES
-from agentfs.store.local import UNSETTLED, LeftOut, LocalTree, not_loaded, refused
-from agentfs.store.remote import META, TREE, Object, Remote, Tag
-from agentfs.store.state import LARGE, CacheState, Known, node_of
+from agentfs.store.cache_state import LARGE, CacheState, Known, entry_node
+from agentfs.store.local_tree import UNSETTLED, LocalTree, Reasons, not_loaded, refused
+from agentfs.store.objects import META, TREE, Object, Objects, Tag
 
 CONFLICTS = "conflicts/"  # texts of the store, below `META`
 _ENTRY = re.compile(r"[0-7]{1,3}|/|-> [^\0]+", re.DOTALL)
@@ -42,7 +42,7 @@ class Manifest(NamedTuple):
 
 
 class Theirs(NamedTuple):
-    """What the store has at a path; `known` is the note on it."""
+    """The node that the store has at a path, and the note on it."""
 
     node: Node
     known: Known
@@ -55,8 +55,8 @@ _Incoming = Mapping[str, Theirs | None]
 class Sync:
     """A pull or push of one cache."""
 
-    def __init__(self, remote: Remote, state: CacheState, root: Root, report: OnProgress | None) -> None:
-        self.remote, self.state, self.root, self._report = remote, state, root, report
+    def __init__(self, objects: Objects, state: CacheState, root: Root, report: OnProgress | None) -> None:
+        self.objects, self.state, self.root, self._report = objects, state, root, report
         self.known, self._contents = state.known, Contents()
         self._own = OwnDirectory(os.path.join(root.path, META))
         self.tree = Manifest(*state.value("tree", ()))
@@ -68,7 +68,7 @@ class Sync:
             set[str](),
             set[str](),
         )
-        self.left_out: LeftOut = {}
+        self.left_out: Reasons = {}
         self.rescan()
 
     def rescan(self) -> None:
@@ -116,7 +116,7 @@ class Sync:
         """Read `TREE`, which has this version in the store; raise `conflict` if it is of another tree."""
         if (tag and tag.get("e_tag")) == (self.tree.tag and self.tree.tag.get("e_tag")):
             return
-        found, known = self.remote.get(TREE) if tag else None, self.tree.id
+        found, known = self.objects.get(TREE) if tag else None, self.tree.id
         self.tree = _manifest(found) if found else Manifest()
         if known not in ("", self.tree.id):
             raise errors.ConflictError(
@@ -126,9 +126,9 @@ class Sync:
 
     def incoming(self) -> tuple[dict[str, Theirs | None], dict[str, str]]:
         """List the store. Return what differs from what is known, and the ETags of what to download."""
-        listing = self.remote.list()
+        listing = self.objects.list()
         self.read_tree({"e_tag": listing.pop(TREE)} if TREE in listing else None)
-        links = {path: node for path, entry in self.tree.entries.items() if (node := node_of(entry))}
+        links = {path: node for path, entry in self.tree.entries.items() if (node := entry_node(entry))}
         nodes: dict[str, Node | None] = links | dict.fromkeys(listing)
         left_out = refused(nodes, self.known, self.root)
         self.left_out |= left_out
@@ -149,7 +149,7 @@ class Sync:
 
     def _mode_entry(self, path: str) -> str:
         entry = self.tree.entries.get(path, "")
-        return "" if node_of(entry) else entry  # an object takes precedence over a link
+        return "" if entry_node(entry) else entry  # an object takes precedence over a link
 
     def fetch(self, path: str, e_tag: str = "") -> Theirs | None:
         """Return what the store has at a path, and download it unless it is here."""
@@ -162,7 +162,7 @@ class Sync:
             kept = self.root.node(META + CONFLICTS + path, max_bytes=LARGE)
             if isinstance(kept, FileNode) and kept.digest == digests[0]:
                 return self._theirs(path, tag, (*digests,), kept)
-        found, part = self.remote.get(path), ""
+        found, part = self.objects.get(path), ""
         if found is None:
             return None
         if max(found.size, ours.size if isinstance(ours, FileNode) else 0) > LARGE:
@@ -261,7 +261,7 @@ class Sync:
         known, ours = self.known.get(path, Known()), self.local.nodes.get(path)
         digests = theirs.known.digests if theirs else ()
         if known.entry and not known.tag:
-            return node_of(known.entry)
+            return entry_node(known.entry)
         newer = digests[: digests.index(known.digest)] if known.digest in digests else digests
         own = {*self.state.attempts(path), ours.digest if isinstance(ours, FileNode) else ""}
         digest = next((each for each in newer if each in own), known.digest)

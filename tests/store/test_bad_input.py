@@ -1,4 +1,4 @@
-"""What a store, a network, a disk or another process can do to a pull and a push."""
+"""A store, a network, a disk or another process that misbehaves during a pull or push."""
 
 import http.server
 import os
@@ -250,14 +250,14 @@ def test_no_server_and_no_secret_in_the_message(tmp_path):
     assert "SECRET" not in str(error.to_dict())
 
 
-def _without_mode(real):
-    return real
-
-
 def test_a_store_that_ignores_conditions_is_refused(server, s3, monkeypatch):
-    """Such as s3rver, of which 30 of 30 creators of one object "won"."""
+    """For example, in s3rver 30 of 30 creators of one object succeeded."""
     real = obstore.put
-    monkeypatch.setattr(obstore, "put", _without_mode(real))
+
+    def put_without_condition(*given, mode=None, **more):
+        return real(*given, **more)
+
+    monkeypatch.setattr(obstore, "put", put_without_condition)
     tree = s3("one")
     put(tree, "a", "a")
     error = code(tree.push)
@@ -493,9 +493,9 @@ def test_a_full_disk(s3, tmp_path):
 
 
 def test_a_large_object_is_a_file_that_is_never_decoded(s3, monkeypatch):
-    from agentfs.store import local, state, sync
+    from agentfs.store import cache_state, local_tree, sync
 
-    for module in (local, state, sync):
+    for module in (cache_state, local_tree, sync):
         monkeypatch.setattr(module, "LARGE", 1000)
     one, other = s3("one"), s3("other")
     put(one, "d/large", b"line\n" * 1000, 0o755)

@@ -1,4 +1,4 @@
-"""How many requests a pull and a push make."""
+"""The number of requests of a pull and a push."""
 
 from collections import Counter
 from pathlib import Path

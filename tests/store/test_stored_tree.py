@@ -289,7 +289,7 @@ def test_a_branch_that_another_worker_copies_is_busy(trees):
     one = trees("one")
     put(one, "a", "a")
     one.push()
-    one._remote.put(".agentfs/branches/b/.agentfs/branch", b"another", 7, None)
+    one._objects.put(".agentfs/branches/b/.agentfs/branch", b"another", 7, None)
     with pytest.raises(AgentFSError) as caught:
         one.branch("b")
     assert caught.value.code == "busy"

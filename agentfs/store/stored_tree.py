@@ -19,9 +19,9 @@ from agentfs.history.report import name_paths
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.policy import Policy
 from agentfs.results import PullResult, PushResult, Result, StoreStatus
+from agentfs.store.cache_state import CacheState
+from agentfs.store.objects import BRANCHES, META, TREE, ConditionFailed, Objects, open_store
 from agentfs.store.push import Push
-from agentfs.store.remote import BRANCHES, META, TREE, Changed, Remote, open_store
-from agentfs.store.state import CacheState
 from agentfs.store.sync import CONFLICTS, Manifest, OnProgress, Sync
 from agentfs.text import plural, with_text
 from agentfs.workspace import Workspace
@@ -66,7 +66,7 @@ class StoredTree:
             raise InvalidArgumentError(f"max_concurrency must be 1 or more, not {max_concurrency!r}.")
         self.cache = os.path.abspath(cache)
         self.policy = policy or Policy()
-        self._remote = Remote(open_store(url_or_store, dict(options or {})), "", max_concurrency)
+        self._objects = Objects(open_store(url_or_store, dict(options or {})), "", max_concurrency)
         self._lock, self._workspaces = Lock(), WeakSet[Workspace]()
 
     def __fspath__(self) -> str:
@@ -74,7 +74,7 @@ class StoredTree:
         return self.cache
 
     def __repr__(self) -> str:
-        return f"StoredTree({self._remote.identity!r}, {self.cache!r})"
+        return f"StoredTree({self._objects.identity!r}, {self.cache!r})"
 
     @property
     def guarantees(self) -> dict[str, str]:
@@ -82,7 +82,7 @@ class StoredTree:
 
         The first push tests the conditions, and is refused if the store ignores them.
         """
-        return self._remote.guarantees
+        return self._objects.guarantees
 
     def workspace(self, **options: Any) -> Workspace:
         """Open the cache.
@@ -116,7 +116,7 @@ class StoredTree:
         """
         with self._session(on_progress) as sync:
             ready, wanted = sync.incoming()
-            fetched = sync.remote.each(lambda path: sync.fetch(path, wanted[path]), wanted)
+            fetched = sync.objects.each(lambda path: sync.fetch(path, wanted[path]), wanted)
             for done, (path, theirs) in enumerate(fetched, 1):
                 sync.progress(done, len(wanted))
                 ready[path] = theirs
@@ -147,7 +147,7 @@ class StoredTree:
         if self.policy.read_only:
             raise oserrors.read_only()
         with self._session(on_progress) as sync:
-            sync.read_tree(sync.remote.head(TREE))
+            sync.read_tree(sync.objects.head(TREE))
             push = Push(sync, real_paths(sync.root, paths))
             push.run()
             parts = {"pushed": push.pushed, "deleted": push.deleted, "merged": sync.merged | sync.pulled}
@@ -186,11 +186,11 @@ class StoredTree:
             )
         other = copy(self)
         other.cache = f"{self.cache}@{name}"
-        other._remote = self._remote.below(f"{BRANCHES}{name}/")  # noqa: SLF001 - its own class
+        other._objects = self._objects.below(f"{BRANCHES}{name}/")  # noqa: SLF001 - its own class
         other._lock, other._workspaces = Lock(), WeakSet[Workspace]()  # noqa: SLF001 - as above
         with other._session(on_progress) as sync:  # noqa: SLF001 - as above
-            if sync.remote.head(TREE) is None:
-                _copy_tree(self._remote, sync, name)
+            if sync.objects.head(TREE) is None:
+                _copy_tree(self._objects, sync, name)
         return other
 
     @contextmanager
@@ -198,10 +198,10 @@ class StoredTree:
         """Lock the cache, and open its state and root, for the block."""
         with self._lock:
             os.makedirs(self.cache, exist_ok=True)
-            policy, identity = replace(self.policy, read_only=False), self._remote.identity
+            policy, identity = replace(self.policy, read_only=False), self._objects.identity
             with CacheState(self.cache, identity) as state, Root(self.cache, policy) as root:
                 root.recorder = self._journal()
-                yield Sync(self._remote, state, root, on_progress)
+                yield Sync(self._objects, state, root, on_progress)
 
     def _journal(self) -> Journal | None:
         """Return the journal of a workspace that is open here, in which a pull is a step."""
@@ -212,12 +212,12 @@ class StoredTree:
         return None
 
 
-def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
+def _copy_tree(source: Objects, sync: Sync, name: str) -> None:
     """Copy the objects of a tree to a branch; `TREE` is the last, and tells that the branch is complete."""
-    target, owner = sync.remote, sync.state.value("owner", secrets.token_hex(16)).encode()
+    target, owner = sync.objects, sync.state.value("owner", secrets.token_hex(16)).encode()
     sync.state.set("owner", owner.decode())
     sync.state.save()
-    with suppress(Changed):
+    with suppress(ConditionFailed):
         target.put(_CLAIM, owner, len(owner), None)
     claim = target.get(_CLAIM)
     if claim is None or b"".join(claim.pieces) != owner:
@@ -230,7 +230,7 @@ def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
         sync.progress(done, len(missing))
     tree = source.get(TREE)
     body = Manifest(id=secrets.token_hex(16)).to_json() if tree is None else b"".join(tree.pieces)
-    with suppress(Changed):
+    with suppress(ConditionFailed):
         target.put(TREE, body, len(body), None)
 
 

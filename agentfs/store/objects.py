@@ -1,4 +1,4 @@
-"""`Remote`: the objects below one prefix of a store. Every change has a condition on the present object."""
+"""`Objects`: the objects below one prefix of a store. Every change has a condition on the present object."""
 
 import os
 import re
@@ -36,7 +36,7 @@ _Item = TypeVar("_Item")
 _Outcome = TypeVar("_Outcome")
 
 
-class Changed(Exception):  # noqa: N818 - a signal within this package
+class ConditionFailed(Exception):  # noqa: N818 - a signal within this package
     """The object in the store is not the one that the condition names."""
 
 
@@ -62,7 +62,7 @@ def open_store(url_or_store: Any, options: dict[str, Any]) -> Any:
         raise errors.InvalidArgumentError(f"obstore refuses the URL or an option: {_line(error)}.") from None
 
 
-class Remote:
+class Objects:
     """The objects whose keys begin with a prefix. Thread-safe."""
 
     def __init__(self, store: Any, prefix: str, max_concurrency: int) -> None:
@@ -72,13 +72,13 @@ class Remote:
         self.is_local, self._signs = kind == "LocalStore", kind in {"S3Store", "AzureStore"}
         self._lists_in_order = kind in {"S3Store", "GCSStore"}
 
-    def below(self, prefix: str) -> "Remote":
+    def below(self, prefix: str) -> "Objects":
         """Return the objects below a longer prefix."""
-        return Remote(self._store, self.prefix + prefix, self._width)
+        return Objects(self._store, self.prefix + prefix, self._width)
 
     @property
     def guarantees(self) -> dict[str, str]:
-        """What keeps each kind of change from overwriting another one."""
+        """The condition or check that keeps each kind of change from overwriting another one."""
         signed = "checked, and conditional where the store knows conditional deletes"
         return {
             "create": "conditional",
@@ -123,7 +123,7 @@ class Remote:
         return None
 
     def put(self, path: str, body: Any, size: int, expected: Tag | None, digests: Iterable[str] = ()) -> Tag:
-        """Create an object, or replace the one with the version `expected`; raise Changed otherwise."""
+        """Create an object, or replace the one with the version `expected`; or raise ConditionFailed."""
         settings: dict[str, Any] = {"use_multipart": size > IN_ONE_REQUEST}
         if digests and not self.is_local:
             settings["attributes"] = {_DIGESTS: " ".join(digests)}
@@ -131,22 +131,22 @@ class Remote:
             settings["mode"] = expected or "create"
         with self._locked(path), _typed_errors(path):
             if "mode" not in settings and self.head(path) != (expected or None):
-                raise Changed
+                raise ConditionFailed
             return _tag(self._api.put(self._store, self.prefix + path, body, **settings))
 
     def delete(self, path: str, expected: Tag) -> None:
-        """Delete the object with the version `expected`; raise Changed if it has another one."""
+        """Delete the object with the version `expected`; raise ConditionFailed if it has another one."""
         with self._locked(path), _typed_errors(path):
             found, key = self.head(path), self.prefix + path
             if found not in (None, expected):
-                raise Changed
+                raise ConditionFailed
             if found is not None and self._signs:  # obstore sends no condition with a delete
                 url = self._api.sign(self._store, "DELETE", key, timedelta(minutes=5))
                 _delete(url, expected["e_tag"])
             elif found is not None:
                 self._api.delete(self._store, key)
 
-    def copy_from(self, source: "Remote", path: str) -> None:
+    def copy_from(self, source: "Objects", path: str) -> None:
         """Copy an object within the store, without a condition, unless it is gone."""
         with suppress(errors.NotFoundError), _typed_errors(path):
             self._api.copy(self._store, source.prefix + path, self.prefix + path)
@@ -158,7 +158,7 @@ class Remote:
         for expected in (None, stale):
             try:
                 tag = self.put(path, b"1", 1, expected)
-            except Changed:
+            except ConditionFailed:
                 ignored -= 1
         self.delete(path, tag)
         if ignored:
@@ -198,22 +198,22 @@ def _delete(url: str, e_tag: str) -> None:
     except urllib.error.HTTPError as error:
         with error:
             if error.code in {409, 412}:
-                raise Changed from None
+                raise ConditionFailed from None
             if error.code != 404:
                 raise OSError(f"status code: {error.code} {error.read(2000)!r}") from None
 
 
 @contextmanager
 def _typed_errors(path: str = "") -> Generator[None]:
-    """Convert the errors of obstore in the block; raise Changed if a condition is not met."""
+    """Convert the errors of obstore in the block; raise ConditionFailed if a condition is not met."""
     try:
         yield
-    except (errors.AgentFSError, Changed):
+    except (errors.AgentFSError, ConditionFailed):
         raise
     except Exception as error:  # noqa: BLE001 - as above
         kind, text = type(error).__name__, str(error)
         if kind in {"AlreadyExistsError", "PreconditionError"}:
-            raise Changed from None
+            raise ConditionFailed from None
         codes = [code for found in _ANSWER.findall(text) for code in found if code]
         answer, hint = " ".join(codes) or _line(error), "Call it again: it continues where it was."
         leaf: type[errors.AgentFSError] = errors.FileIOError

@@ -13,7 +13,7 @@ from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.storage.database import Database
 from agentfs.history.storage.state_directory import StateDirectory
 from agentfs.limits import Limits
-from agentfs.store.remote import META, Tag
+from agentfs.store.objects import META, Tag
 
 LARGE = Limits().file_bytes  # files over it are neither decoded nor kept in memory
 _LINK, _DIRECTORY = "-> ", "/"
@@ -28,7 +28,7 @@ _DROP_TEXTS = "DELETE FROM contents WHERE lower(hex(digest)) NOT IN (SELECT dige
 class Known(NamedTuple):
     """A path as it was in the store when it was last pulled or pushed."""
 
-    tag: Tag | None = None  # None for links and directories, which are no objects
+    tag: Tag | None = None  # None for links and directories, which have no object
     size: int = 0
     digests: tuple[str, ...] = ()  # of the content, and of the contents that it was made from
     entry: str = ""  # in `TREE`
@@ -41,14 +41,14 @@ class Known(NamedTuple):
         return self.digests[0] if self.digests else ""
 
 
-def entry_of(node: Node | None, default_mode: int) -> str:
+def tree_entry(node: Node | None, default_mode: int) -> str:
     """Return the entry of a node in `TREE`; "" for a file with the default mode."""
     if isinstance(node, FileNode):
         return "" if node.mode == default_mode else f"{node.mode:o}"
     return "" if node is None else _LINK + node.target if isinstance(node, LinkNode) else _DIRECTORY
 
 
-def node_of(entry: str) -> Node | None:
+def entry_node(entry: str) -> Node | None:
     """Return the link or the empty directory of an entry; None for the mode of a file."""
     if entry.startswith(_LINK):
         return LinkNode(entry.removeprefix(_LINK))

@@ -16,12 +16,12 @@ from agentfs.fs.node import ConcurrentChange
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.plan import new_temporary
 from agentfs.fs.protect import fold_letters
-from agentfs.store.remote import META
-from agentfs.store.state import LARGE, Known
+from agentfs.store.cache_state import LARGE, Known
+from agentfs.store.objects import META
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 UNSETTLED = "?"  # ends the status of a file that may change again without another status
-LeftOut = dict[str, str]  # the reason for each path
+Reasons = dict[str, str]  # the reason for each path
 
 
 class LocalTree:
@@ -32,7 +32,7 @@ class LocalTree:
         self.nodes: dict[str, Node] = {}  # without directories that have entries
         self.directories: dict[str, DirectoryNode] = {}
         self.statuses: dict[str, str] = {}  # `status_key` of each file
-        self.left_out: LeftOut = {}  # paths whose state is not known
+        self.left_out: Reasons = {}  # paths whose state is not known
         with root.open_directory(META) as own:  # the mode of a new file
             self.default_mode = syscalls.new_directory_mode(own.handle, new_temporary()) & 0o666
         stack = [""]
@@ -95,12 +95,12 @@ def not_loaded() -> bytes:
     return b"\0"
 
 
-def refused(nodes: Mapping[str, Node | None], known: Mapping[str, Known], root: Root) -> LeftOut:
+def refused(nodes: Mapping[str, Node | None], known: Mapping[str, Known], root: Root) -> Reasons:
     """Return the paths that one of the sides cannot have. A node is None if it is some file.
 
     Of paths that exclude each other, a known one is not refused.
     """
-    found: LeftOut = {}
+    found: Reasons = {}
     holders: dict[str, list[str]] = {}
     for path, node in nodes.items():
         call_context.check()
