@@ -295,7 +295,8 @@ class FileIOError(OperationalError, OSError, code="io", number=errno.EIO):
         """Make a `DeniedError` if the system denied the access."""
         del hint
         denied = cls is FileIOError and (details or {}).get("errno") in (errno.EACCES, errno.EPERM)
-        return super().__new__(DeniedError if denied else cls, message)
+        made: Any = DeniedError if denied else cls
+        return super().__new__(made, message)
 
 
 class DeniedError(FileIOError, PermissionError, number=errno.EACCES):

@@ -78,7 +78,8 @@ class Limits:
         """
         most: dict[str, Any] = {field.name: _CAPS.get(field.name, LARGEST) for field in fields(cls)}
         most |= dict.fromkeys(_SECONDS, _DECADES)
-        return cls(**{**most, "line_overhead": None, "count_tokens": None})
+        most |= dict.fromkeys(("line_overhead", "count_tokens"))
+        return cls(**most)
 
 
 # A whole file is in memory, so `file_bytes` has a ceiling.

@@ -763,7 +763,7 @@ class ReviewedResult(Result):
     places: tuple[ReviewedPlace, ...]
 
 
-class Reviewing(Protocol):
+class _Reviewing(Protocol):
     """A workspace on which the methods of a review act."""
 
     def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
@@ -867,7 +867,7 @@ class Review(Result):
         """
         return review_page(to_json(self.to_dict()))
 
-    def bound_to(self, workspace: Reviewing) -> Self:
+    def bound_to(self, workspace: _Reviewing) -> Self:
         """Return the review with the workspace on which its methods act.
 
         Args:
@@ -877,8 +877,8 @@ class Review(Result):
         object.__setattr__(made, "_bound", (workspace, list[ReviewedPlace]()))
         return made
 
-    def _binding(self) -> tuple[Reviewing, list[ReviewedPlace]]:
-        found: tuple[Reviewing, list[ReviewedPlace]] | None = getattr(self, "_bound", None)
+    def _binding(self) -> tuple[_Reviewing, list[ReviewedPlace]]:
+        found: tuple[_Reviewing, list[ReviewedPlace]] | None = getattr(self, "_bound", None)
         if found is None:
             raise InvalidArgumentError("This review belongs to no workspace.", hint="Call `review` on one.")
         return found

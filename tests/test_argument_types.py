@@ -51,6 +51,7 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 # The other arguments of each method.
 USUAL: dict[str, dict[str, Any]] = {
+    "apply_review": {"marks": {"accept": []}},
     "append": {"path": "a.txt", "content": "x"},
     "copy": {"path": "a.txt", "to": "new.txt"},
     "delete": {"path": "a.txt"},

@@ -4,12 +4,12 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
 from agentfs.errors import PathError, TooLargeError
-from agentfs.fs import FileNode, directories_above, display_name, revision_of
+from agentfs.fs import FileNode, display_name, revision_of
 from agentfs.fs.path import is_in
 from agentfs.store.local import refused
 from agentfs.store.remote import IN_ONE_REQUEST, TREE, Changed, Tag
@@ -83,8 +83,9 @@ class Push:
         sync, changed, put = self._sync, list[str](), self._put
         sync.state.begin_push(put)
         # What is moved is created before it is deleted, unless it may be in its way in a local directory.
-        steps = ((self._put_object, [*put]), (self._delete_object, [*self._delete]))
-        steps = steps[::-1] if sync.remote.is_local else steps
+        steps: list[tuple[Callable[[str], Known | str | None], list[str]]]
+        steps = [(self._put_object, [*put]), (self._delete_object, [*self._delete])]
+        steps.sort(key=lambda step: step[0] == self._put_object and sync.remote.is_local)
         sent = chain.from_iterable(sync.remote.each(send, paths) for send, paths in steps)
         for done, (path, outcome) in enumerate(sent, 1):
             if isinstance(outcome, str):
@@ -121,9 +122,10 @@ class Push:
 
     def _delete_object(self, path: str) -> str | None:
         try:
-            return self._sync.remote.delete(path, self._delete[path])
+            self._sync.remote.delete(path, self._delete[path])
         except Changed:
             return _CHANGED
+        return None
 
     def _send_entries(self) -> None:
         """Send the modes, links and empty directories that have changed."""
@@ -144,7 +146,7 @@ class Push:
                     sync.tree = made._replace(tag=sync.remote.put(TREE, body, len(body), tree.tag))
                 break
             except Changed:
-                sync.read_tree("")
+                sync.read_tree(sync.remote.head(TREE))
         else:
             self._moving.update(todo)
             return

@@ -58,7 +58,7 @@ def open_store(url_or_store: Any, options: dict[str, Any]) -> Any:
         raise errors.UnsupportedSystemError(
             "Object stores need the package obstore.", hint="Run: pip install 'agentfs-workspace[store]'"
         ) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - its errors have no common class
         raise errors.InvalidArgumentError(f"obstore refuses the URL or an option: {_line(error)}.") from None
 
 
@@ -163,8 +163,7 @@ class Remote:
         self.delete(path, tag)
         if ignored:
             raise errors.UnsupportedSystemError(
-                "The store ignores the conditions of writes, so workers would overwrite each other; nothing was"
-                " pushed.",
+                "The store ignores conditions, so workers would overwrite each other; nothing was pushed.",
                 hint="Use a store with conditional writes, such as S3, or a newer version of this one.",
             )
 
@@ -211,7 +210,7 @@ def _typed_errors(path: str = "") -> Generator[None]:
         yield
     except (errors.AgentFSError, Changed):
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - as above
         kind, text = type(error).__name__, str(error)
         if kind in {"AlreadyExistsError", "PreconditionError"}:
             raise Changed from None

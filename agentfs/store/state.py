@@ -20,6 +20,7 @@ _LINK, _DIRECTORY = "-> ", "/"
 # Keys are paths; "PATH//" for the content that was being pushed; and "/NAME" for a value.
 _TABLE = "CREATE TABLE IF NOT EXISTS store (key TEXT PRIMARY KEY, digest TEXT, row TEXT) WITHOUT ROWID"
 _PUT = "INSERT OR REPLACE INTO store VALUES (?, ?, ?)"
+_PUT_TEXT = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
 _DELETE = "DELETE FROM store WHERE key = ?"
 _DROP_TEXTS = "DELETE FROM contents WHERE lower(hex(digest)) NOT IN (SELECT digest FROM store)"
 
@@ -67,9 +68,11 @@ class CacheState:
             shutil.rmtree(os.path.join(path, "parts"), ignore_errors=True)
             rows = {key: json.loads(row) for key, row in self._database.read("SELECT key, row FROM store")[0]}
             self._values = {key: row for key, row in rows.items() if key[0] == "/"}
-            self._attempts = {key[:-2]: row for key, row in rows.items() if key.endswith("//")}
+            self._attempts: dict[str, list[str]] = {
+                key[:-2]: row for key, row in rows.items() if key.endswith("//")
+            }
             self.known = {
-                key: Known(*row[:2], tuple(row[2]), *row[3:])
+                key: Known(row[0], row[1], tuple(row[2]), *row[3:])
                 for key, row in rows.items()
                 if "/" not in (key[0], key[-1])
             }
@@ -129,11 +132,9 @@ class CacheState:
 
     def keep(self, nodes: Iterable[FileNode]) -> None:
         """Keep the contents of text files, which may be merged later, and save."""
-        texts = ((node.digest, node.load()) for node in nodes if node.size <= LARGE)
-        texts = (
-            (bytes.fromhex(digest), zlib.compress(data, 1)) for digest, data in texts if b"\0" not in data
-        )
-        self._database.write(("INSERT OR IGNORE INTO contents VALUES (?, ?)", text) for text in texts)
+        small = ((node, node.load()) for node in nodes if node.size <= LARGE)
+        texts = ((bytes.fromhex(node.digest), data) for node, data in small if b"\0" not in data)
+        self._database.write((_PUT_TEXT, (digest, zlib.compress(data, 1))) for digest, data in texts)
 
     def save(self) -> None:
         """Write what was noted."""

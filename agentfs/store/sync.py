@@ -113,7 +113,7 @@ class Sync:
         self.state.save()
 
     def read_tree(self, tag: Tag | None) -> None:
-        """Read `TREE`, which has this version in the store; raise `conflict` if it belongs to another tree."""
+        """Read `TREE`, which has this version in the store; raise `conflict` if it is of another tree."""
         if (tag and tag.get("e_tag")) == (self.tree.tag and self.tree.tag.get("e_tag")):
             return
         found, known = self.remote.get(TREE) if tag else None, self.tree.id
@@ -127,8 +127,7 @@ class Sync:
     def incoming(self) -> tuple[dict[str, Theirs | None], dict[str, str]]:
         """List the store. Return what differs from what is known, and the ETags of what to download."""
         listing = self.remote.list()
-        tree = listing.pop(TREE, None)
-        self.read_tree(tree and {"e_tag": tree})
+        self.read_tree({"e_tag": listing.pop(TREE)} if TREE in listing else None)
         links = {path: node for path, entry in self.tree.entries.items() if (node := node_of(entry))}
         nodes: dict[str, Node | None] = links | dict.fromkeys(listing)
         left_out = refused(nodes, self.known, self.root)

@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -94,7 +94,8 @@ class StoredTree:
             The workspace. A later `pull` is a step of its journal, which `undo` takes back.
         """
         os.makedirs(self.cache, exist_ok=True)
-        workspace = Workspace(self.cache, **{"policy": self.policy, **options})
+        options.setdefault("policy", self.policy)
+        workspace = Workspace(self.cache, **options)
         self._workspaces.add(workspace)
         return workspace
 
@@ -124,7 +125,8 @@ class StoredTree:
             for path in sync.clashes.keys() - ready.keys():
                 sync.end_conflict(path)
             sync.settle(ready)
-            return _result(sync, PullResult, sync.pulled, sync.deleted, sync.merged, sync.conflicts)
+            parts = {"pulled": sync.pulled, "deleted": sync.deleted, "merged": sync.merged}
+            return _result(sync, PullResult, **parts, conflicts=sync.conflicts)
 
     def push(self, paths: RequestedPaths = None, *, on_progress: OnProgress | None = None) -> PushResult:
         """Send what has changed in the cache since it was last pulled or pushed.
@@ -148,9 +150,8 @@ class StoredTree:
             sync.read_tree(sync.remote.head(TREE))
             push = Push(sync, real_paths(sync.root, paths))
             push.run()
-            return _result(
-                sync, PushResult, push.pushed, push.deleted, sync.merged | sync.pulled, sync.conflicts
-            )
+            parts = {"pushed": push.pushed, "deleted": push.deleted, "merged": sync.merged | sync.pulled}
+            return _result(sync, PushResult, **parts, conflicts=sync.conflicts)
 
     def status(self) -> StoreStatus:
         """Compare the cache with the store, without downloads and changes.
@@ -163,7 +164,8 @@ class StoredTree:
         """
         with self._session(None) as sync:
             ready, wanted = sync.incoming()
-            return _result(sync, StoreStatus, {*ready, *wanted}, Push(sync, None).paths, sync.clashes)
+            to_pull, to_push = {*ready, *wanted}, Push(sync, None).paths
+            return _result(sync, StoreStatus, to_pull=to_pull, to_push=to_push, conflicts=sync.clashes)
 
     def branch(self, name: str, *, on_progress: OnProgress | None = None) -> "StoredTree":
         """Open a branch. If it does not exist, the store copies all objects of this tree.
@@ -232,26 +234,27 @@ def _copy_tree(source: Remote, sync: Sync, name: str) -> None:
         target.put(TREE, body, len(body), None)
 
 
-def _result(sync: Sync, kind: type[_R], *parts: Collection[str]) -> _R:
+def _result(sync: Sync, kind: type[_R], **parts: Collection[str]) -> _R:
     """Return a result with these paths and a text."""
-
-    def shown(paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted(map(sync.root.display_path, paths)))
-
     left_out: dict[str, list[str]] = {}
     for path, reason in sync.left_out.items():
-        left_out.setdefault(reason, []).append(path)
-    reasons = {reason: shown(paths) for reason, paths in sorted(left_out.items())}
-    result = kind(*map(shown, parts), reasons)
-    names = [name.replace("_", " ") for name in kind.__annotations__]
-    size = sum(known.size for path in parts[0] if (known := sync.known.get(path)) is not None)
-    head = f"{names[0]}: {plural(len(parts[0]), 'path')}, {plural(size, 'byte')}"
-    lines = [
-        f"{name}: {name_paths(shown(paths))}" for name, paths in zip(names, parts, strict=False) if paths
-    ]
-    if sync.conflicts:
+        left_out.setdefault(f"left out ({reason})", []).append(path)
+    shown = {
+        name: tuple(sorted(map(sync.root.display_path, paths)))
+        for name, paths in {**parts, **left_out}.items()
+    }
+    facts: dict[str, Any] = {name: shown[name] for name in parts}
+    facts["left_out"] = {reason[10:-1]: shown[reason] for reason in sorted(left_out)}
+    first, paths = next(iter(parts.items()))
+    size = sum(known.size for path in paths if (known := sync.known.get(path)) is not None)
+    lines: list[str] = []
+    for name, named in shown.items():
+        amount = f" ({plural(size, 'byte')})" if name == first else ""
+        if named or amount:
+            names = f": {name_paths(named)}" if named else ""
+            lines.append(f"{name.replace('_', ' ')} {len(named)}{amount}{names}")
+    if parts["conflicts"]:
         lines.append(
             f"The texts of the store are below {META}{CONFLICTS}; a conflict ends when both are equal."
         )
-    lines += [f"left out ({reason}): {name_paths(paths)}" for reason, paths in reasons.items()]
-    return with_text(result, head, below=lines)
+    return with_text(kind(**facts), lines[0], below=lines[1:])

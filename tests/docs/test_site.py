@@ -29,6 +29,8 @@ FILES = list(navigation(tomllib.loads((ROOT / "zensical.toml").read_text())["pro
 
 # Members of public classes that serve toolsets and the workspace.
 NOT_FOR_USERS = {
+    "bound_to",
+    "place",
     "in_names",
     "places",
     "text",

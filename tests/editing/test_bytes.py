@@ -141,7 +141,7 @@ def test_a_refused_call_is_the_error_of_python_too_and_changes_nothing(tmp_path,
         Policy(read_only=True),
         Policy(on_ask=lambda _: False),
     ],
-    ids=str,
+    ids=["deny write", "deny bytes", "deny src", "plan", "read-only", "asked"],
 )
 def test_rules_and_modes_hold_but_not_for_the_program_itself(tmp_path, policy):
     with Workspace(tmp_path, policy=policy) as ws:

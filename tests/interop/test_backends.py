@@ -40,3 +40,8 @@ def test_the_staged_backend_fails_only_the_tests_that_watch_a_running_command(py
         "test_cancellation_stops_foreground_work",
         "test_destroying_environment_during_command_raises_unavailable",
     }, printed
+
+
+def test_an_agent_with_file_tools_and_a_shell_does_the_task_on_a_staged_backend(python_of, tmp_path):
+    counts, _, printed = outcome(python_of, tmp_path, "suite_harness.py", "staged")
+    assert counts == {"passed": 1}, printed

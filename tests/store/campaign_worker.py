@@ -57,7 +57,7 @@ def main() -> None:
             if not tree.push().conflicts and not tree.status().to_push:
                 return
         except AgentFSError as error:
-            print(name, error, file=sys.stderr, flush=True)
+            sys.stderr.write(f"{name}: {error}\n")
             time.sleep(0.1)
 
 

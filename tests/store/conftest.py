@@ -85,7 +85,7 @@ def trees(request, tmp_path):
 
 @pytest.fixture
 def s3(server, tmp_path):
-    """A function that opens the same tree in S3 with another cache each time; it has the URL and the options."""
+    """A function that opens the same tree in S3 with another cache; it has the URL and the options."""
     url = f"s3://{server.bucket()}"
 
     def tree(name: str, **more) -> StoredTree:

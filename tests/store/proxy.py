@@ -44,7 +44,7 @@ class FaultyProxy:
             def do(self) -> None:
                 proxy.handle(self)
 
-            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do
+            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do  # noqa: N815 - names of the library
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -1,4 +1,4 @@
-"""Processes that edit one tree at random, behind a proxy that loses answers, and are killed: nothing is lost."""
+"""Processes edit one tree behind a proxy that loses answers, and are killed: no acknowledged line is lost."""
 
 import os
 import random
@@ -85,5 +85,6 @@ def test_no_acknowledged_line_is_lost(server, tmp_path, seconds, kill_every):
     assert lost == {}
     for number in range(_WORKERS):
         assert files(tmp_path / f"w{number}").keys() == files(last).keys()
-    print(f"{len(acknowledged)} lines acknowledged, {len(found)} found, {kills} kills, {dict(proxy.seen)}")
-    assert len(acknowledged) > 5 and kills
+    print(f"{len(acknowledged)} lines acknowledged, {len(found)} found, {kills} kills, {dict(proxy.seen)}")  # noqa: T201 - of a long run
+    assert len(acknowledged) > 5
+    assert kills

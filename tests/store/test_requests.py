@@ -106,7 +106,8 @@ def test_a_conflict_is_downloaded_once(s3, calls):
     calls.clear()
     assert other.pull().conflicts == ("f",)
     assert calls == {"list": 1}
-    assert Path(other, ".agentfs/conflicts/f").exists() and files(other)["f"] == b"other\n"
+    assert Path(other, ".agentfs/conflicts/f").exists()
+    assert files(other)["f"] == b"other\n"
 
 
 def test_progress_is_reported(s3):

@@ -21,8 +21,8 @@ _USE_ANOTHER = "Pass the path of a directory, or of one that does not exist yet.
 class StateDirectory:
     """A state directory, locked against other workspaces until it is closed.
 
-    It is created if it is missing. It must lie outside the tree, if one is given, and only this user may write
-    to it. A directory without a database must be empty.
+    It is created if it is missing. It must lie outside the tree, if one is given. Only this user may write to
+    it. A directory without a database must be empty.
     """
 
     def __init__(self, path: str | os.PathLike[str], root_path: str | None) -> None:
