@@ -156,11 +156,9 @@ def test_nothing_runs_for_a_preview_or_another_file(top: Path):
 
 def test_a_missing_program_is_said_at_opening(top: Path):
     missing = AfterChange("*.py", ["no-such-program"], kind="filter")
-    with (
-        pytest.warns(UserWarning, match="no-such-program"),
-        Workspace(top, policy=Policy(after_change=[missing])) as ws,
-        warnings.catch_warnings(),
-    ):
+    with pytest.warns(UserWarning, match="no-such-program"):
+        ws = Workspace(top, policy=Policy(after_change=[missing]))
+    with ws, warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ws.edit("a.py", "x = 1", "z = 1").notes == ()
 

@@ -247,9 +247,9 @@ def test_read_only_and_transactions(top: Path):
 def test_read_only_takes_nothing_back(top: Path, tmp_path: Path):
     with Workspace(top, state=tmp_path / "state") as ws:
         ws.edit("a.py", "line 3\n", "three\n")
-    with Workspace(top, state=tmp_path / "state", policy=Policy(read_only=True)) as ws:
-        with pytest.raises(ReadOnlyError):
-            ws.review().reject()
+    policy = Policy(read_only=True)
+    with Workspace(top, state=tmp_path / "state", policy=policy) as ws, pytest.raises(ReadOnlyError):
+        ws.review().reject()
 
 
 def test_json_has_no_text_of_a_page(top: Path):
