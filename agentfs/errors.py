@@ -295,8 +295,9 @@ class FileIOError(OperationalError, OSError, code="io", number=errno.EIO):
         """Make a `DeniedError` if the system denied the access."""
         del hint
         denied = cls is FileIOError and (details or {}).get("errno") in (errno.EACCES, errno.EPERM)
-        made: Any = DeniedError if denied else cls
-        return super().__new__(made, message)
+        made: type[Any] = DeniedError if denied else cls
+        error: FileIOError = super().__new__(made, message)
+        return error
 
 
 class DeniedError(FileIOError, PermissionError, number=errno.EACCES):
