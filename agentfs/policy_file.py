@@ -187,7 +187,11 @@ def _mounts(table: _Table) -> dict[str, Mount]:
     above = os.path.dirname(os.path.realpath(table.file))
     found: dict[str, Mount] = {}
     for path, value in given.values.items():
-        one = _Table(table.file, f"mounts.{path}", value if isinstance(value, dict) else {"source": value})
+        one = _Table(
+            table.file,
+            f"mounts.{path}",
+            cast("dict[str, Any]", value) if isinstance(value, dict) else {"source": value},
+        )
         one.check_names(_MOUNT)
         source = one.text("source")
         if source is None:
