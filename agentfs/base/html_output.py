@@ -31,6 +31,6 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]
 
 def review_page(data: str) -> str:
     """Return the page of a review, given as JSON, which its script shows as text and never as HTML."""
-    page = files("agentfs.base").joinpath("review.html").read_text("utf-8")
+    page = files(__name__.rpartition(".")[0]).joinpath("review.html").read_text("utf-8")
     safe = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return page.replace('"REVIEW"', safe, 1)

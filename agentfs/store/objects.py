@@ -56,7 +56,7 @@ def open_store(url_or_store: Any, options: dict[str, Any]) -> Any:
         return stores.from_url(url_or_store, **options) if isinstance(url_or_store, str) else url_or_store
     except ImportError:
         raise errors.UnsupportedSystemError(
-            "Object stores need the package obstore.", hint="Run: pip install 'agentfs-workspace[store]'"
+            "Object stores need the package obstore.", hint="Run: pip install obstore"
         ) from None
     except Exception as error:  # noqa: BLE001 - its errors have no common class
         raise errors.InvalidArgumentError(f"obstore refuses the URL or an option: {_line(error)}.") from None
