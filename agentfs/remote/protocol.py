@@ -66,7 +66,7 @@ _MAX_DEPTH = 40
 _NAMES = ("path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "next")
 _CONTENT = (
     *("unread_rules", "rules", "since", "arguments"),
-    *("id", "old_path", "old_lines", "new_lines", "content", "diff", "patch", "before", "after", "data"),
+    *("old_path", "old_lines", "new_lines", "content", "diff", "patch", "before", "after", "data"),
 )
 _EXACT = frozenset((*_NAMES, *_CONTENT, "newline"))
 _EXACT_OF: dict[type[Any], frozenset[str]] = {
