@@ -1255,7 +1255,7 @@ def test_every_method_and_every_tool_is_a_row():
         for name, each in vars(Workspace).items()
         if inspect.isfunction(inspect.unwrap(each)) and not name.startswith("_") and name not in NO_ROWS
     }
-    # The rows of `recording` are functions. `memory` reaches only `memories/`; test_every_dialect.py has its laws.
+    # The rows of `recording` are functions. `memory` reaches only `memories/`, which the trees here lack.
     missing = {*tools, *public} - rows - {("", "recording"), ("memory", "memory")}
     assert not missing
 
