@@ -185,7 +185,8 @@ def test_no_tool_of_any_dialect_shows_protected_contents(top, dialect, every):
     intact(top)
 
 
-@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
+# `memory` reaches only `memories/`, where the tree has no token.
+@pytest.mark.parametrize("dialect", ["agentfs", *(each for each in dialects.names() if each != "memory")])
 def test_the_sweep_finds_the_token_in_each_dialect_without_protection(top, dialect):
     """The ordinary run's part of the calls is enough to find a leak."""
     with pytest.raises(AssertionError, match=TOKEN[:PIECE]):

@@ -158,11 +158,17 @@ def test_each_tool_of_a_closed_workspace_says_that_it_is_closed(tmp_path, dialec
         "edits": [{"old_string": "one", "new_string": "x"}], "rg_args": "one", "roots": ["."],
         "literal": "one",
         "changes": [{"line_id": "abcdef", "new_content": "x"}],
+        **({"path": "/memories/f.txt"} if dialect == "memory" else {}),
         "input": "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch",
     }  # fmt: skip
     for schema in tools.schemas("anthropic"):
         properties = schema["input_schema"]["properties"]
-        needed = {*schema["input_schema"].get("required", ()), "old_string", "roots"}
+        needed = {
+            *schema["input_schema"].get("required", ()),
+            "old_string",
+            "roots",
+            *(["path"] if dialect == "memory" else []),
+        }
         arguments = {name: sent[name] for name in properties if name in sent and name in needed}
         result = tools.call(schema["name"], arguments)
         assert "closed" in result.content, (schema["name"], result)

@@ -504,7 +504,9 @@ def test_an_answer_says_that_a_glob_was_read_in_another_way(tmp_path, name):
 
 def test_one_dialect_may_write_files_that_another_has_read(tmp_path):
     readers = [name for name, words in SPOKEN.items() if "read" in words]
-    writers = [name for name, words in SPOKEN.items() if "write" in words]
+    writers = [
+        name for name, words in SPOKEN.items() if "write" in words and name != "memory"
+    ]  # replaces none
     for reader in readers:
         for writer in writers:
             path = tmp_path / f"{reader}-{writer}.txt"

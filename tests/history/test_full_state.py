@@ -298,7 +298,7 @@ def test_a_disk_that_is_full(root, tmp_path):
         path.unlink()
     (tmp_path / "small").mkdir()
     script = (
-        f"mount -t tmpfs -o size=412k none {tmp_path}/small &&"
+        f"mount -t tmpfs -o size=440k none {tmp_path}/small &&"
         f" exec {sys.executable} - {root} {tmp_path}/small/state"
     )
     command = ["unshare", "-m", "sh", "-c", script]

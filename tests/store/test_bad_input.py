@@ -562,4 +562,4 @@ def test_without_obstore(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     error = code(StoredTree, "memory://", tmp_path / "cache")
     assert error.code == "unsupported"
-    assert "agentfs-workspace[store]" in error.hint
+    assert "pip install obstore" in error.hint
