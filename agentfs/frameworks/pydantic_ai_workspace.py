@@ -65,7 +65,8 @@ class WorkspaceBackend:
         if ref is not None and (root_or_ws is not None or ref.provider != _PROVIDER):
             raise ValueError("Pass either a root or a ref of an earlier backend of agentfs.")
         self._place = ref.id if ref is not None else root_or_ws
-        self._policy, self._run_mode = policy, run
+        self._policy = policy
+        self._run_mode: Run | None = run
         self._ref = ref
         self._workspace: Workspace | None = None
         self._closed = False

@@ -23,7 +23,11 @@ PROJECTS = {
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["passes", "fails"])
-@pytest.mark.parametrize("command", PROJECTS)
+@pytest.mark.parametrize(
+    "command",
+    [each if "python" in each else pytest.param(each, marks=pytest.mark.long) for each in PROJECTS],
+    ids=str,
+)
 def test_a_suite_has_the_outcome_of_outside(opened, ws, tmp_path, command, fails):
     program = command.split()[0]
     if shutil.which(program) is None:

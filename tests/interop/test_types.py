@@ -39,7 +39,7 @@ def test_pyright_accepts_the_loops_and_the_adapters(python_of, wrong, tmp_path):
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({**settings, "pythonVersion": "3.11"}))
     pyright = [sys.executable, "-m", "pyright", "--pythonpath", python_of("frameworks.txt")]
     found = complaints(*pyright, "--project", tmp_path)
-    assert all(str(wrong) in line for line in found), found
+    assert [line for line in found if str(wrong) not in line] == []
     assert any("ResponsesTool" in line for line in found)
     assert any("reportMissingParameterType" in line for line in found)
 
