@@ -820,10 +820,15 @@ def test_the_formats_exclude_one_another(call, tool):
             assert f"{first}, {second} exclude one another" in refused["message"]
 
 
+ORDINARY_LENGTH = 24  # of a root
+
+
 @pytest.fixture(scope="module")
 def project(django_source):
     """A real project under a root of ordinary length."""
     directory = f"{tempfile.gettempdir()}/{''.join(random.choices('abcdefgh', k=8))}"
+    if len(directory) > ORDINARY_LENGTH:
+        pytest.skip("under this TMPDIR the root is longer than that of the table")
     shutil.copytree(
         django_source / "django",
         f"{directory}/django",

@@ -172,11 +172,10 @@ def test_a_moved_file_that_a_command_then_changes_is_known_after_a_crash(root, t
     before = contents(root)
     child = os.fork()
     if child == 0:
-        with Workspace(root, state=tmp_path / "state") as ws:
-            with ws.recording("killed"):
-                ws.move("a.txt", "b.txt")
-                (root / "b.txt").write_text("two\n")  # the same inode
-                os._exit(0)
+        with Workspace(root, state=tmp_path / "state") as ws, ws.recording("killed"):
+            ws.move("a.txt", "b.txt")
+            (root / "b.txt").write_text("two\n")  # the same inode
+            os._exit(0)
     os.waitpid(child, 0)
     with Workspace(root, state=tmp_path / "state") as ws:
         ws.undo(2)
@@ -189,11 +188,10 @@ def test_a_moved_file_that_a_command_then_changes_is_known_after_a_crash(root, t
 def test_a_secret_that_replaces_a_moved_file_is_not_overwritten_after_a_crash(root, tmp_path):
     child = os.fork()
     if child == 0:
-        with Workspace(root, state=tmp_path / "state") as ws:
-            with ws.recording("killed"):
-                ws.move("a.txt", "b.txt")
-                (root / ".env").rename(root / "b.txt")
-                os._exit(0)
+        with Workspace(root, state=tmp_path / "state") as ws, ws.recording("killed"):
+            ws.move("a.txt", "b.txt")
+            (root / ".env").rename(root / "b.txt")
+            os._exit(0)
     os.waitpid(child, 0)
     with Workspace(root, state=tmp_path / "state") as ws:
         ws.undo()
