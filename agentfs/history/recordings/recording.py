@@ -12,7 +12,7 @@ from typing import Any
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
-from agentfs.fs import Change, DirectoryNode, FileNode, Root, SpecialNode, quote
+from agentfs.fs import Change, DirectoryNode, Root, SpecialNode, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
@@ -173,7 +173,6 @@ class Recordings:
         if not self._open and self._own is None:
             return
         statements: list[Statement] = []
-        files: list[str] = []
         for path, before, after in ((each.path, each.before, each.after) for each in changes):
             seen = self._snapshot.paths.get(path)
             # An undo may change a file that others have changed too; their part stays to be recorded.
@@ -185,7 +184,6 @@ class Recordings:
             if isinstance(node, SpecialNode):  # a recording counts those that it finds
                 node = None
             statements += self._snapshot.put(path, node and self._contents.keep_node(node))
-            files += [path] if isinstance(node, FileNode) else []
             parent = os.path.dirname(path)
             is_kept = not parent or self._snapshot.paths.get(parent) is not None
             if node is not None and not is_kept:  # in an ignored directory
@@ -194,7 +192,7 @@ class Recordings:
                 self._own.add(path)
         if self._log is not None:
             if self._open:
-                statements += self._snapshot.identify_moved(files, self._open[-1].root)
+                statements.append(self._row(self._open[-1], self._snapshot.own_inodes))
             self._contents.database.defer(statements)
 
     def restore(self, log: StepLog, root: Root, limits: Limits) -> None:
@@ -209,6 +207,7 @@ class Recordings:
             opened = OpenRecording(number, step.label, *given, is_late=True)
             opened.lost = dict.fromkeys(step.lost)
             self._open.append(opened)
+            self._snapshot.own_inodes.update(plain["own"])
 
     @contextmanager
     def _scanning(self) -> Generator[None]:
@@ -256,9 +255,9 @@ class Recordings:
             self._timeline.add(step)
         return step
 
-    def _row(self, opened: OpenRecording) -> Statement:
-        step = Step((), 0.0, opened.label, tuple(opened.lost))
-        plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step)}
+    def _row(self, opened: OpenRecording, own_inodes: Iterable[int] = ()) -> Statement:
+        step, own = Step((), 0.0, opened.label, tuple(opened.lost)), sorted(own_inodes)
+        plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step), "own": own}
         payload = stored_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 
