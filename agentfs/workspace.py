@@ -17,8 +17,7 @@ from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
 from agentfs.enforcement.guard import (
     ask_about_transaction,
-    check_mounts,
-    check_policy,
+    check_rules,
     guard_methods,
     host_of,
     may_show_recorded,
@@ -172,10 +171,10 @@ class Workspace:
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
+        for settings in (self.policy, *(mounts or {}).values()):
+            check_rules(settings, type(self))
         self._root = Root(root, self.policy, mounts)
         try:
-            self.policy = self._root.policy = check_policy(self.policy, type(self), self._root)
-            check_mounts(mounts or {}, type(self))
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
