@@ -336,8 +336,8 @@ class Toolset:
             One new dict for each tool, ready for JSON. The same toolset always returns the same schemas.
 
         Raises:
-            InvalidArgumentError: The format is unknown or has no strict mode, a type has no strict schema,
-                or the tools exceed the provider's limits for strict mode (`invalid_argument`).
+            InvalidArgumentError: The format is unknown or has no strict mode, or a type has no strict schema
+                (`invalid_argument`).
         """
         self._check_rules()
         return tool_schemas(tuple(self._tools.values()), format, strict=strict, native=native)
