@@ -167,9 +167,25 @@ def problem_of(context: RenderContext) -> Problem | None:
     return Problem(context.result.error["code"], context.result.error["message"], AFTER_AN_EXCEPTION)
 
 
-def as_json(context: RenderContext, value: Any) -> ToolResult:
-    """Return the result of a call with a value as its data, and the value's JSON as its text."""
-    return replace(context.result, content=to_json(value), data=value)
+def document_renderer(
+    document: Callable[[RenderContext, Workspace], Any],
+    failure: Callable[[RenderContext, Problem], Any],
+    write: Callable[[Any], str] = to_json,
+) -> Callable[[RenderContext, Workspace], ToolResult]:
+    """Return the `render` of a dialect whose answers are documents.
+
+    Args:
+        document: Returns the data of a call that succeeded.
+        failure: Returns the data of a call that failed.
+        write: Returns the text for the data.
+    """
+
+    def render(context: RenderContext, workspace: Workspace) -> ToolResult:
+        problem = problem_of(context)
+        data = document(context, workspace) if problem is None else failure(context, problem)
+        return replace(context.result, content=write(data), data=data)
+
+    return render
 
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:
