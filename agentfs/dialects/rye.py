@@ -28,12 +28,12 @@ from agentfs.errors import AgentFSError, UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 # Directories that glob, grep and ls leave out at any depth.
-IGNORED = (
+NOISE = (
     *("node_modules", "__pycache__", ".git", ".venv", "venv", ".tox", ".pytest_cache", ".mypy_cache"),
     *(".ruff_cache", "dist", "build", "*.egg-info", ".eggs", ".nox", ".hg", ".svn"),
 )
 
-_EXCLUDE = [f"{name}/" for name in IGNORED]
+_EXCLUDE = [f"{name}/" for name in NOISE]
 _ID_CHARS = len("[LID:] ")  # added to each line around its id
 _FILE = "Path to file (relative to project root or absolute)."
 _IDS = ("line_id", "start_line_id", "end_line_id")

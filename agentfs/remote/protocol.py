@@ -55,7 +55,7 @@ from agentfs.policy import AfterChange, Policy, Protect
 from agentfs.tools.declaration import declared_tools
 from agentfs.workspace import Workspace
 
-VERSION = 2  # of the protocol; must be equal on both sides
+PROTOCOL_VERSION = 2  # must be equal on both sides
 MAX_LINE = 1 * MIB  # of a received line
 _LINE = MIB // 16  # of a sent line; short, because each line is a sign of life on a slow connection
 MAX_MESSAGE = 64 * MIB
