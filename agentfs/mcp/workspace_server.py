@@ -86,21 +86,12 @@ class WorkspaceServer:
         self._dialect = dialect
         self._structured = structured
         self._is_remote = command is not None
+        given: dict[str, Any] = {"mounts": mounts, "policy": policy, "limits": limits, "state": state}
         self._workspace: Workspace
         if command is None:
-            self._workspace = Workspace(
-                root, mounts=mounts, policy=self._policy, limits=limits, state=state, watch=watch
-            )
+            self._workspace = Workspace(root, watch=watch, **given)
         else:
-            self._workspace = agentfs.connect(
-                command,
-                root or ".",
-                mounts=mounts,
-                policy=self._policy,
-                limits=limits,
-                state=state,
-                watch=watch,
-            )
+            self._workspace = agentfs.connect(command, root or ".", watch=watch, **given)
         try:
             self._whole = ClientView(self._workspace, self._workspace.root, self._toolset(self._workspace))
         except AgentFSError:

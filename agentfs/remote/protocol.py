@@ -309,10 +309,8 @@ def to_wire(value: Any, functions: list[_Function] | None = None) -> Any:
         if all(type(key) is str for key in items) and "$" not in items:
             return items
         return {"$": "dict", "items": [[to_wire(key), each] for key, each in items.items()]}
-    if isinstance(value, str):  # `str()` of an enumeration's member may be its name
-        return str.__str__(value)
-    if isinstance(value, (int, float)):
-        return int(value) if isinstance(value, int) else float(value)
+    if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
+        return value
     if isinstance(value, tuple):
         return {"$": [to_wire(each, functions) for each in many]}
     if isinstance(value, Sequence):
