@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry
 from agentfs.errors import InvalidArgumentError
@@ -17,6 +17,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
 DEFAULT_FILESIZE = "10M"
 MAX_FILESIZE = "200M"
+MAX_MATCHES = 2000  # of group_by_file and full
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +150,24 @@ class FindAndGrep(ContentQuery, FileFilter):
     sort: Literal["path", "mtime", "size"] = "path"
 
 
-COSTS: Mapping[OutputFormat, str] = {
-    "total_only": "~10 tokens",
-    "count_only_matches": "~50-200 tokens",
-    "summary_only": "~500-2000 tokens",
-    "group_by_file": "~2000-10000 tokens",
+class ReplyFormat(NamedTuple):
+    """A format of replies: its stated cost, its budget in tokens or 0, and its arguments of `grep`."""
+
+    cost: str
+    budget: int
+    options: Mapping[str, Any]
+
+
+# Only `Limits` bounds `full`.
+REPLY_FORMATS: Mapping[OutputFormat, ReplyFormat] = {
+    "total_only": ReplyFormat("~10 tokens", 0, {"output_mode": "total"}),
+    "count_only_matches": ReplyFormat("~50-200 tokens", 200, {"output_mode": "count", "limit": MAX_LIMIT}),
+    "summary_only": ReplyFormat("~500-2000 tokens", 2000, {"output_mode": "summary", "limit": MAX_LIMIT}),
+    "group_by_file": ReplyFormat("~2000-10000 tokens", 10_000, {"limit": MAX_MATCHES}),
+    "full": ReplyFormat("~2000-50000+ tokens", 0, {"limit": MAX_MATCHES}),
 }
-_FULL = "~2000-50000+ tokens"
+COSTS = {name: each.cost for name, each in REPLY_FORMATS.items() if name != "full"}
+_FULL = REPLY_FORMATS["full"].cost
 
 _LADDER = f"""\
 🎯 RECOMMENDED WORKFLOW (Most Efficient Approach):
