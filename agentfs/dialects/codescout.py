@@ -14,6 +14,7 @@ from agentfs.dialects.toolkit import (
     RenderContext,
     ToolSpec,
     absolute_in,
+    as_json,
     content_of,
     cut_lines,
     document_renderer,
@@ -344,7 +345,7 @@ def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, 
 
 def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:
     data = {"result": "ok", "path": path, "notes": list(notes)}
-    return replace(context.result, content='"ok"', data=data, notes=notes)
+    return replace(as_json(context, "ok"), data=data, notes=notes)
 
 
 DIALECT = Dialect(

@@ -167,6 +167,11 @@ def problem_of(context: RenderContext) -> Problem | None:
     return Problem(context.result.error["code"], context.result.error["message"], AFTER_AN_EXCEPTION)
 
 
+def as_json(context: RenderContext, value: Any) -> ToolResult:
+    """Return the result of a call with a value as its data, and the value's JSON as its text."""
+    return replace(context.result, content=to_json(value), data=value)
+
+
 def document_renderer(
     document: Callable[[RenderContext, Workspace], Any],
     failure: Callable[[RenderContext, Problem], Any],

@@ -16,6 +16,7 @@ from agentfs.dialects.toolkit import (
     RenderContext,
     Retry,
     ToolSpec,
+    as_json,
     case_options,
     compile_globs,
     first_line,
@@ -25,7 +26,6 @@ from agentfs.dialects.toolkit import (
     plural,
     problem_of,
     read_docstring,
-    to_json,
 )
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     DEFAULT_FILESIZE,
@@ -281,9 +281,8 @@ def _render_failure(context: RenderContext, tool: str, language: Language | None
     details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
     problem = translated(problem, details, tool, language or language_of_environment())
     error = {"code": problem.code, "message": problem.message}
-    document = {"error": problem._asdict()}
-    short = first_line(problem.message)
-    return replace(context.result, content=to_json(document), data=document, short_result=short, error=error)
+    reply = as_json(context, {"error": problem._asdict()})
+    return replace(reply, short_result=first_line(problem.message), error=error)
 
 
 DIALECT = in_language()
