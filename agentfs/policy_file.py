@@ -172,7 +172,7 @@ def _load(path: str) -> dict[str, Any]:
 
 
 def _checked_policy(**settings: Any) -> None:
-    check_rules(Policy(**settings), Workspace)
+    check_rules(Workspace, Policy(**settings))
 
 
 def _protect(table: _Table) -> Protect:
@@ -203,7 +203,7 @@ def _mounts(table: _Table) -> dict[str, Mount]:
 
 
 def _checked_mount(**settings: Any) -> None:
-    check_rules(Mount("", **settings), Workspace)
+    check_rules(Workspace, Mount("", **settings))
 
 
 def _root(table: _Table) -> str | None:

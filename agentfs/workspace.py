@@ -171,8 +171,7 @@ class Workspace:
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
-        for settings in (self.policy, *(mounts or {}).values()):
-            check_rules(settings, type(self))
+        check_rules(type(self), self.policy, *(mounts or {}).values())
         self._root = Root(root, self.policy, mounts)
         try:
             if watch:

@@ -89,9 +89,9 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
         method.__annotations__ = resolve_hints(overridden)[0]
 
 
-def check_rules(settings: Policy | Mount, cls: type[Any]) -> None:
+def check_rules(cls: type[Any], *settings: Policy | Mount) -> None:
     """Raise `invalid_argument` for a wrong rule about methods; a toolset checks the rules about tools."""
-    for rule in map(parse_rule, (*settings.allow, *settings.ask, *settings.deny)):
+    for rule in (parse_rule(text) for each in settings for text in (*each.allow, *each.ask, *each.deny)):
         declared = declarations(cls).get(rule.name)
         if rule.name in GROUPS or (declared is not None and declared.effect != "none"):
             enforcement.permission_check.check_rule(rule)
@@ -114,7 +114,7 @@ def view_of(
     other._guarded_by = ""
     other.limits = limits or workspace.limits
     other.policy = policy or workspace.policy
-    check_rules(other.policy, type(workspace))
+    check_rules(type(workspace), other.policy)
     root = workspace._root.with_policy(other.policy)
     if only is not None:
         root = root.restricted_to([fspath(each) for each in only])
