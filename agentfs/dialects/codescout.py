@@ -261,14 +261,17 @@ def _document(context: RenderContext, workspace: Workspace) -> dict[str, Any]:
             advice = "Increase max_results, or narrow the search with path"
             totals = _totals(context, found, len(matches), "matching lines", advice)
             return {"matches": matches, **totals}
-    globbed: GlobResult = context.outcome
-    files = [absolute(entry.path) for entry in globbed.files]
-    advice = "Increase max_results, or use a more specific pattern or path"
-    totals = _totals(context, globbed, len(files), "files", advice)
-    pattern = context.arguments["pattern"]
-    if not files and "/" not in pattern and len(globbed.nothing) == 1:  # no other hint
-        totals["note"] += f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
-    return {"files": files, **totals}
+        case _:
+            globbed: GlobResult = context.outcome
+            files = [absolute(entry.path) for entry in globbed.files]
+            advice = "Increase max_results, or use a more specific pattern or path"
+            totals = _totals(context, globbed, len(files), "files", advice)
+            pattern = context.arguments["pattern"]
+            if not files and "/" not in pattern and len(globbed.nothing) == 1:  # no other hint
+                totals["note"] += (
+                    f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
+                )
+            return {"files": files, **totals}
 
 
 _render_document = document_renderer(_document, lambda _, problem: {"error": problem._asdict()})

@@ -166,7 +166,9 @@ REPLY_FORMATS: Mapping[OutputFormat, ReplyFormat] = {
     "group_by_file": ReplyFormat("~2000-10000 tokens", 10_000, {"limit": MAX_MATCHES}),
     "full": ReplyFormat("~2000-50000+ tokens", 0, {"limit": MAX_MATCHES}),
 }
-COSTS = {name: each.cost for name, each in REPLY_FORMATS.items() if name != "full"}
+COSTS: Mapping[OutputFormat, str] = {
+    name: each.cost for name, each in REPLY_FORMATS.items() if name != "full"
+}
 _FULL = REPLY_FORMATS["full"].cost
 
 _LADDER = f"""\
