@@ -168,7 +168,3 @@ class AsyncWorkspace:
 
     def __repr__(self) -> str:
         return f"AsyncWorkspace({self.workspace!r})"
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook displays for the workspace."""
-        return self.workspace._repr_html_()  # pyright: ignore[reportPrivateUsage] - notebooks call it

@@ -33,6 +33,7 @@ from agentfs.errors import (
     PastEndError,
     UnknownToolError,
 )
+from agentfs.events import first_line as first_line
 from agentfs.fs import quote as quote
 from agentfs.permissions import Effect
 from agentfs.permissions import Mode as Mode
@@ -53,7 +54,6 @@ from agentfs.text import plural as plural
 from agentfs.text.nearest import nearest as nearest
 from agentfs.tools.declaration import declarations
 from agentfs.tools.result import AFTER_AN_EXCEPTION
-from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
 from agentfs.tools.spec import ToolSpec as ToolSpec
 from agentfs.tree.globs import compile_globs as compile_globs
