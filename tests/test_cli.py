@@ -929,3 +929,43 @@ def test_o_q_and_not_types_are_those_of_ripgrep(decoys, words):
     assert (done.stdout, done.returncode) == (judge.stdout, judge.returncode), (done.stderr, judge.stderr)
     if "-q" in words[0] and "missing" not in words:
         assert done.stderr == ""
+
+
+@needs("rg")
+def test_the_type_list_names_the_types_and_the_globs_of_ripgrep(tmp_path):
+    ours, theirs = (
+        dict(line.split(": ", 1) for line in text.splitlines())
+        for text in (
+            run("grep", "--type-list", cwd=tmp_path).stdout,
+            subprocess.run([program("rg"), "--type-list"], capture_output=True, text=True, check=True).stdout,
+        )
+    )
+    assert theirs.keys() <= ours.keys()
+    assert [*ours] == sorted(ours)
+    plain = {name for name, globs in theirs.items() if "[" not in globs and "{" not in globs}
+    same = {name for name in plain if {*ours[name].split(", ")} == {*theirs[name].split(", ")}}
+    assert len(same) > 0.9 * len(theirs), {name: (ours[name], theirs[name]) for name in plain - same}
+
+
+def test_a_long_listing_has_type_size_and_time_as_ls_does(tree):
+    (tree / "link").symlink_to("a.py")
+    os.utime(tree / "a.py", (1_000_000_000, 1_000_000_000))
+    done = run("ls", "-l", cwd=tree)
+    rows = [
+        re.fullmatch(r"([-dls]) +(-|\d+) (\d{4}-\d\d-\d\d \d\d:\d\d) (.+)", line)
+        for line in done.stdout.splitlines()
+    ]
+    judge = subprocess.run(
+        ["ls", "-lL", "--time-style=+%Y-%m-%d %H:%M", "a.py", "b.txt", "sub", "-d", "link"],
+        cwd=tree, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    theirs = {words[-1]: words for words in map(str.split, judge.stdout.splitlines())}
+    assert [row[4] for row in rows] == ["sub", "a.py", "b.txt", "link"]
+    assert [row[1] for row in rows] == ["d", "-", "-", "s"]
+    for row in rows:
+        words = theirs[row[4]]
+        if row[4] != "link":
+            assert row[3] == " ".join(words[-3:-1])
+        if row[1] == "-":
+            assert row[2] == words[-4]
+    assert run("ls", "-l", "--json", cwd=tree).stdout == run("ls", "--json", cwd=tree).stdout

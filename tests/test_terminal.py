@@ -377,8 +377,8 @@ def test_the_listings_of_dialects_are_shown_on_a_terminal(tree, dialect, name, a
     assert "Traceback" not in shown
 
 
-@pytest.mark.parametrize("command", [["grep", "-o", ".*a.*"], ["grep", "-oc", "a"]])
-def test_matched_parts_have_no_control_characters(tmp_path, command):
+@pytest.mark.parametrize("command", [["ls", "-l"], ["grep", "-o", ".*a.*"], ["grep", "-oc", "a"]])
+def test_a_long_listing_and_matched_parts_have_no_control_characters(tmp_path, command):
     """Attack: names and texts of a tree act on the terminal, which lists for programs would let them do."""
     (tmp_path / f"{HOSTILE}.txt").write_text(f"{HOSTILE}\n")
     text = on_a_terminal(tmp_path, *command)

@@ -25,6 +25,7 @@ class CommandOptions:
         regexp: Search for this pattern; may be repeated, and all other arguments are paths.
         only_matching: Print only the matched parts, each on a line.
         quiet: Print nothing; the exit status tells whether there is a match.
+        long: Print the type, size and time of each entry.
         null: Print data, with a NUL after each path instead of a line feed (for `xargs -0`).
         name: The tool, such as read.
         arguments: Its arguments as a JSON object; `-` reads standard input.
@@ -72,6 +73,7 @@ class CommandOptions:
     regexp: Sequence[str] = ()
     only_matching: bool = False
     quiet: bool = False
+    long: bool = False
     null: bool = False
     name: str = ""
     arguments: str = ""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import repeat
 from typing import Any
 
 from agentfs.base.visible import one_line
@@ -106,7 +107,10 @@ def data_of(
             return b"".join(name(path) + after + b"%d\n" % each[counted] for path, each in counts.items())
         return b"".join(_match_lines(facts["matches"], name, options, context=context))
     if "total" in facts and (entries := facts.get("entries", facts.get("files"))) is not None:
-        return b"".join(name(entry["path"]) + end for entry in entries)
+        before = map(encoded, _long(entries)) if options.long else repeat(b"")
+        return b"".join(
+            first + name(entry["path"]) + end for first, entry in zip(before, entries, strict=False)
+        )
     files = facts["files"] if "left" in facts and "failed" in facts else [facts]
     if all(file.get("kind") == "text" and not file["line_ids"] for file in files):
         return b"".join(encoded(file["content"]) for file in files)
@@ -166,6 +170,16 @@ def _matched_parts(match: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     text = match["text"]
     for first, end in match["spans"]:
         yield from enumerate(text[first:end].split("\n"), match["line"] + text.count("\n", 0, first))
+
+
+def _long(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the type, size and time of each entry, in columns, as `ls -l` prints them."""
+    sizes = ["-" if entry["size"] is None else str(entry["size"]) for entry in entries]
+    width = max(map(len, sizes), default=0)
+    for entry, size in zip(entries, sizes, strict=True):
+        kind = "-" if entry["type"] == "file" else entry["type"][0]
+        moment = entry["mtime"] and time.strftime("%Y-%m-%d %H:%M", time.localtime(entry["mtime"]))
+        yield f"{kind} {size:>{width}} {moment or '':16} "
 
 
 def _file_name(path: str, root: str, *, one_a_line: bool) -> bytes:

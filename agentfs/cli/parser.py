@@ -24,7 +24,7 @@ from agentfs.arguments.kinds import (
 )
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
-from agentfs.cli.output import FAILED, print_error
+from agentfs.cli.output import FAILED, print_error, print_text
 from agentfs.cli.review_command import show_review
 from agentfs.cli.run_command import run_command
 from agentfs.cli.servers import serve_mcp, serve_stdio
@@ -40,6 +40,7 @@ from agentfs.cli.tool_commands import (
 from agentfs.policy import Policy
 from agentfs.text.nearest import nearest
 from agentfs.tools.spec import Tool, exposable, make_tool
+from agentfs.tree.file_types import type_globs
 from agentfs.workspace import Workspace
 
 _Run = Callable[[CommandOptions], int]
@@ -94,11 +95,11 @@ _SHORT = {
         o=only_matching q=quiet 0=null""",
     "find": "t=types e=extensions g=glob E=exclude d=max_depth L=follow_symlinks 0=null",
     "glob": "t=types E=exclude 0=null",
-    "ls": "0=null",
+    "ls": "l=long 0=null",
     "delete": "r=recursive",
 }
 # The options of a tool that only the command line has.
-_OWN = {"grep": "regexp only_matching quiet"}
+_OWN = {"grep": "regexp only_matching quiet", "ls": "long"}
 _OUTPUT_MODES = {
     "-l": ("--files-with-matches", "files_with_matches", "Print only the paths of files with matches."),
     "-c": ("--count", "count", "Print only the number of matching lines of each file."),
@@ -238,6 +239,7 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     if tool.name == "grep":
         other: dict[str, Any] = {"action": "append", "type": "!{}".format, "metavar": "TYPE"}
         command.add_argument("-T", "--type-not", dest="type", help="Not files of a type.", **other)
+        command.add_argument("--type-list", action=_TypeList, nargs=0, help="List the types, and exit.")
         for option, (long, mode, help_) in _OUTPUT_MODES.items():
             command.add_argument(
                 option, long, action="store_const", dest="output_mode", const=mode, help=help_
@@ -303,6 +305,15 @@ class _Help(argparse.HelpFormatter):
             name = self._prog.split()[-1].replace("-", "_")
             lines = files("agentfs.cli").joinpath("examples.txt").read_text(encoding="utf-8").splitlines()
             self.add_text(next(f"example: agentfs {line}" for line in lines if line.split()[0] == name))
+
+
+class _TypeList(argparse.Action):
+    """Print the file types."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        for name, globs in type_globs().items():
+            print_text(f"{name}: {', '.join(globs)}")
+        parser.exit()
 
 
 class _OneOrMore(argparse.Action):

@@ -175,7 +175,7 @@ class _Calls:
         options = self.options
         is_ours = options.dialect in {None, "agentfs"}
         self._is_list = self.tool is not None and self.tool.name in PATH_COMMANDS
-        lists = options.null or options.only_matching
+        lists = options.null or options.only_matching or options.long
         self._is_data = lists or (self._is_list and options.json) or wants_data(options.color)
         self._style: Style | None = None
         if is_ours and not options.json and self._is_data:
