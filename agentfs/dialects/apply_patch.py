@@ -43,6 +43,7 @@ _HEREDOC = re.compile(
     r"(?:\s*\|\s*apply_?patch)?\s*\n(?P<patch>.*)\n\s*(?P=word)",
     re.DOTALL,
 )
+_TAB_WIDTHS = (4, 2, 8)  # spaces that models write for a tab
 _UNCHANGED = "Nothing was changed."
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})\w*\n(?P<patch>.*)\n(?P=fence)", re.DOTALL)
 
@@ -329,7 +330,11 @@ def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str
             raise _ambiguous(text, old, [location.start for location in locations], target)
         if locations:
             return locations[0]
-    raise _no_match(text, hunk, target)
+    with_tabs = [_with_tabs(variant, width) for width in _TAB_WIDTHS for variant in variants]
+    location = _locate_exactly(text, [each for each in with_tabs if each not in variants], start, target)
+    if location is None:
+        raise _no_match(text, hunk, target)
+    return location._replace(via="tabs_for_spaces")
 
 
 def _locate_exactly(
@@ -351,6 +356,18 @@ def _locate_exactly(
         if matches:
             raise _ambiguous(text, old, matches, target)
     return None
+
+
+def _with_tabs(hunk: PatchHunk, width: int) -> PatchHunk:
+    """Return a hunk with a tab for each `width` spaces of indentation."""
+    indented = ((line[0], line[1:], line[1:].lstrip(" ")) for line in hunk.lines)
+    return replace(
+        hunk,
+        lines=tuple(
+            f"{mark}{(len(text) - len(rest)) // width * chr(9)}{(len(text) - len(rest)) % width * ' '}{rest}"
+            for mark, text, rest in indented
+        ),
+    )
 
 
 def _joined(lines: Sequence[str]) -> str:

@@ -390,3 +390,10 @@ def test_files_over_10_mib(apply, tmp_path):
     failed = apply("*** Update File: large.txt", "@@", "-a needle", "+b", " hay")
     assert failed.error["code"] == "too_large"
     assert (tmp_path / "large.txt").read_bytes() == before
+
+
+def test_spaces_for_tabs(apply, tmp_path):
+    (tmp_path / "tabs.go").write_text("func f() {\n\treturn\n}\n")
+    patched = apply("*** Update File: tabs.go", "@@", " func f() {", "+    g()", "     return")
+    assert "found by tabs for spaces" in patched.content
+    assert (tmp_path / "tabs.go").read_text() == "func f() {\n\tg()\n\treturn\n}\n"
