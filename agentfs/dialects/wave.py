@@ -112,12 +112,9 @@ class _Tools:
         limit: int | None = None,
         multiline: bool = False,
     ) -> GrepResult:
-        globs = globs_from_root(self._workspace, path, glob)
-        return self._workspace.grep(
-            pattern=pattern, path=path, glob=globs, type=type, output_mode=output_mode, context=context,
-            before=before, after=after, line_numbers=line_numbers, ignore_case=ignore_case,
-            multiline=multiline, limit=limit or None,
-        )  # fmt: skip
+        given = {**locals(), "glob": globs_from_root(self._workspace, path, glob), "limit": limit or None}
+        del given["self"]
+        return self._workspace.grep(**given)
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
