@@ -112,7 +112,11 @@ class _Tools:
         limit: int | None = None,
         multiline: bool = False,
     ) -> GrepResult:
-        given = {**locals(), "glob": globs_from_root(self._workspace, path, glob), "limit": limit or None}
+        given: dict[str, Any] = {
+            **locals(),
+            "glob": globs_from_root(self._workspace, path, glob),
+            "limit": limit or None,
+        }
         del given["self"]
         return self._workspace.grep(**given)
 
