@@ -80,7 +80,7 @@ def check_rule(rule: Rule) -> None:
     if rule.glob.startswith("/"):
         raise InvalidArgumentError(
             f"The rule `{rule.text}` begins with `/`.",
-            hint=f"For a path relative to the root write `{rule.name}(.{rule.glob})`.",
+            hint=f"Rules are about paths relative to the root: write `{rule.name}(./src/**)` for its `src`.",
             details={"rule": rule.text},
         )
     for each in alternatives:
