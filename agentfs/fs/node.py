@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
@@ -96,15 +96,16 @@ class Change:
         return before == after
 
 
-def moves(changes: Iterable[Change]) -> dict[str, str]:
+def moves(changes: Collection[Change]) -> dict[str, str]:
     """Return the old path of each node that some changes move, by its new path."""
-    changes = list(changes)
-    gone = {each.path for each in changes if each.before is not None and each.after is None}
     found: dict[str, str] = {}
-    for each in changes:
-        if each.before is None and each.after is not None and each.moved_from in gone:
-            gone.discard(each.moved_from)
-            found[each.path] = each.moved_from
+    moved = [each for each in changes if each.moved_from and each.before is None and each.after is not None]
+    if moved:
+        gone = {each.path for each in changes if each.before is not None and each.after is None}
+        for each in moved:
+            if each.moved_from in gone:
+                gone.discard(each.moved_from)
+                found[each.path] = each.moved_from
     return found
 
 

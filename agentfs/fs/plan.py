@@ -3,7 +3,7 @@
 import os
 import stat
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -154,17 +154,21 @@ def _is_turning(change: Change) -> bool:
 
 
 def directories_with_changes(plans: Sequence[PlannedChange]) -> set[str]:
-    """Return the paths of the directories above changed paths."""
+    """Return the paths of the directories above changed paths, if a directory itself is changed too."""
+    if not any(plan.change.of_directory for plan in plans):
+        return set()
     changed = (path for plan in plans for path in (plan.change.path, plan.source))
     return {directory for path in changed for directory in directories_above(path)}
 
 
-def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:
+def steps_of(
+    plans: Sequence[PlannedChange], directories: Container[str]
+) -> list[tuple[StepKind, PlannedChange]]:
     """Return the steps in order. If possible, all new nodes are created before old ones are removed.
 
-    A directory that is closed to its owner is open while entries in it are changed.
+    A directory that is closed to its owner is open while entries in it are changed. `directories` are those
+    of `directories_with_changes`.
     """
-    directories = directories_with_changes(plans)
     with_changes = [plan for plan in plans if plan.change.path in directories]
     opened = [plan for plan in with_changes if _is_closed(plan.change.before)]
     closed = [plan for plan in with_changes if _is_closed(plan.change.after)]
@@ -178,7 +182,8 @@ def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChan
         for plan in plans:
             before, after = plan.change.before, plan.change.after
             path = plan.change.path
-            if turning.isdisjoint([path, *directories_above(path)]) is replaces_kind:
+            turns = turning and not turning.isdisjoint([path, *directories_above(path)])
+            if bool(turns) is not replaces_kind:
                 continue
             if isinstance(after, DirectoryNode):
                 made.append(("rename" if plan.inode else "make", plan))

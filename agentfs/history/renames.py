@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -16,11 +16,9 @@ _MOST_BYTES = 1024 * 1024  # size of the largest file whose lines are compared
 _LEAST_SIMILARITY = 0.5
 
 
-def renames(changes: Iterable[Change]) -> dict[str, str]:
+def renames(changes: Collection[Change]) -> dict[str, str]:
     """Return the old path of each moved file and link, by its new path."""
-    changes = list(changes)
-    directories = {each.path for each in changes if isinstance(each.after, DirectoryNode)}
-    return {new: old for new, old in moves(changes).items() if new not in directories}
+    return moves([each for each in changes if not each.of_directory])
 
 
 def with_moves(changes: Sequence[Change]) -> list[Change]:

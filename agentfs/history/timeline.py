@@ -4,7 +4,7 @@ The number of steps is bounded: the oldest are dropped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from agentfs.fs import Change, FileNode, LinesBy, Node
@@ -111,9 +111,8 @@ def net_changes(steps: Iterable[Step]) -> list[Change]:
     """Return one change for each path of some steps, even if a path has its old node again."""
     total: dict[str, Change] = {}
     for change in (each for step in steps for each in step.changes):
-        known = total.get(change.path)
-        before = change.before if known is None else known.before
-        total[change.path] = replace(change, before=before, moved_from=first_path(change, total))
+        known, origin = total.get(change.path, change), first_path(change, total)
+        total[change.path] = Change(change.path, known.before, change.after, origin)
     return [*total.values()]
 
 
