@@ -15,7 +15,7 @@ import pytest
 
 from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
-from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN, _WITH, FORMATS
+from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN, _WITH, TOKENS
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
 from tests.conftest import needs, program
@@ -23,7 +23,7 @@ from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
 
 TOOLS = ("list_files", "search_content", "find_and_grep")
-MODES = list(FORMATS)
+MODES = list(TOKENS)
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
     "src/main.py": "import os\n\n\ndef main():\n    # TODO: one\n    return os  # todo two, TODO three\n",
@@ -997,7 +997,7 @@ def test_descriptions_have_markers_estimates_and_the_workflow(ws):
         ) in told
         assert "exclude one another" in told
         shown = tool["input_schema"]["properties"]
-        for mode, cost in FORMATS.items():
+        for mode, cost in TOKENS.items():
             assert cost in shown[mode]["description"]
         assert "10-30% fewer tokens of full results" in shown["optimize_paths"]["description"]
 

@@ -111,7 +111,7 @@ class ContentQuery:
     @property
     def format(self) -> OutputFormat:
         """The requested format; more than one is an error."""
-        given: list[OutputFormat] = [name for name in FORMATS if getattr(self, name)]
+        given: list[OutputFormat] = [name for name in TOKENS if getattr(self, name)]
         if len(given) > 1:
             raise own_error("formats", given[0], given=", ".join(given))
         return given[0] if given else "full"
@@ -149,7 +149,7 @@ class FindAndGrep(ContentQuery, FileFilter):
     sort: Literal["path", "mtime", "size"] = "path"
 
 
-FORMATS: Mapping[OutputFormat, str] = {
+TOKENS: Mapping[OutputFormat, str] = {
     "total_only": "~10 tokens",
     "count_only_matches": "~50-200 tokens",
     "summary_only": "~500-2000 tokens",
@@ -159,11 +159,11 @@ _FULL = "~2000-50000+ tokens"
 
 _LADDER = f"""\
 🎯 RECOMMENDED WORKFLOW (Most Efficient Approach):
-1. START with total_only=true for initial count validation ({FORMATS["total_only"]})
-2. IF more detail needed, use count_only_matches=true for file distribution ({FORMATS["count_only_matches"]})
-3. IF context needed, use summary_only=true for overview ({FORMATS["summary_only"]})
+1. START with total_only=true for initial count validation ({TOKENS["total_only"]})
+2. IF more detail needed, use count_only_matches=true for file distribution ({TOKENS["count_only_matches"]})
+3. IF context needed, use summary_only=true for overview ({TOKENS["summary_only"]})
 4. ONLY use full results when specific content review is required ({_FULL})
-💡 For a review by file, group_by_file=true ({FORMATS["group_by_file"]}); optimize_paths=true takes 10-30% \
+💡 For a review by file, group_by_file=true ({TOKENS["group_by_file"]}); optimize_paths=true takes 10-30% \
 off full results.
 ⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
 
@@ -180,7 +180,7 @@ _FIND_AND_GREP = f"""\
 Find files by name, type, size and time, then search their contents: list_files and search_content in one.
 💡 Narrow the files first: what is not found is not searched.
 {_LADDER}"""
-_COSTS = " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
+_COSTS = " < ".join(f"{name} {cost}" for name, cost in TOKENS.items())
 _GUIDE: Mapping[Language, str] = {
     "en": f"💡 Tokens: {_COSTS} < full {_FULL}",
     "ja": f"💡 トークン数の目安: {_COSTS} < 全結果 {_FULL}",
