@@ -274,7 +274,8 @@ class StepLog:
 
 def _changes_to_json(changes: Iterable[Change]) -> list[Any]:
     return [
-        [each.path, node_to_json(each.before), node_to_json(each.after), each.moved_from] for each in changes
+        [each.path, node_to_json(each.before), node_to_json(each.after), *filter(None, [each.moved_from])]
+        for each in changes
     ]
 
 
