@@ -44,7 +44,7 @@ def with_moves(changes: Sequence[Change]) -> list[Change]:
             if target not in created or source not in deleted:
                 break
             found.setdefault(target, source)
-    return [replace(each, moved_from=found.get(each.path, "")) for each in changes]
+    return [replace(each, moved_from=found[each.path]) if each.path in found else each for each in changes]
 
 
 def _is_file(node: Node | None) -> bool:
