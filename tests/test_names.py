@@ -7,8 +7,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
 OUTER = {"__init__", "__main__"}
-# Functions that each module of a package defines: those of a dialect, and those of a framework.
-INTERFACES = {"specs", "tools"}
+# What each module of a package defines: functions of a dialect and of a framework, constants of a dialect.
+INTERFACES = {"specs", "tools", "DIALECT", "NAME"}
 
 
 def modules() -> Iterator[tuple[str, str]]:
@@ -22,16 +22,17 @@ def modules() -> Iterator[tuple[str, str]]:
 
 
 def public_names() -> Iterator[tuple[str, str]]:
-    """Yield the name and the place of each public class, type and function at the top of a module.
+    """Yield the name and the place of each public class, type, function and constant at the top of a module.
 
-    Code in a string counts too.
+    Code in a string counts too. Type variables have one letter, and are not counted.
     """
     pattern = re.compile(
-        r"^(?:class|(?:async )?def) ([A-Za-z]\w*)|^([A-Z][A-Z0-9]*[a-z]\w*)(?:: \w+)? = ", re.MULTILINE
+        r"^(?:class|(?:async )?def) ([A-Za-z]\w*)|^([A-Z]\w+(?:, [A-Z]\w+)*)(?:: [^=\n]+)? = ", re.MULTILINE
     )
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        for name in {found[1] or found[2] for found in pattern.finditer(text)} - INTERFACES:
+        lists = [found[1] or found[2] for found in pattern.finditer(text)]
+        for name in {name for names in lists for name in names.split(", ")} - INTERFACES:
             yield name, str(path.relative_to(PACKAGE))
 
 

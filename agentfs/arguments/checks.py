@@ -63,6 +63,10 @@ class ArgumentChecker:
         declared = self.signature.parameters
         return [each for name, each in self._parameters.items() if declared[name].kind.name != "KEYWORD_ONLY"]
 
+    def by_name(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by their names; those that the function refuses may be missing."""
+        return {**{each.name: value for each, value in zip(self._positional, args, strict=False)}, **kwargs}
+
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments to pass, without `self`; raise `invalid_argument` for a wrong type."""
         parameters = self._parameters

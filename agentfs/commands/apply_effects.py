@@ -13,6 +13,7 @@ from agentfs.fs.effects import Effects, is_changed_since, size_of
 from agentfs.fs.protect import fold
 from agentfs.history import Journal
 from agentfs.history.recordings.recording import OpenRecording, recorded_result
+from agentfs.history.renames import with_moves
 from agentfs.history.report import MayShow, changed_meanwhile, name_paths
 from agentfs.history.take_back import Lines, alike_clash, merge_nodes
 from agentfs.history.timeline import Step
@@ -119,7 +120,7 @@ def _merged(effects: Effects, base: Base, target: Target) -> list[Change]:
             merged.append(change)
     if clashes:
         raise _conflict(root, clashes)
-    return [each for each in merged if not each.changes_nothing]
+    return with_moves([each for each in merged if not each.changes_nothing])
 
 
 def _conflict(root: Root, clashes: Mapping[str, Lines]) -> ConflictError:

@@ -136,7 +136,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
     with _about_directory(entry, "moved"):
         nodes = _subtree(root, limits, entry, real_path, _MOST_MOVED)
         removed = [Change(real_path + below, node, None) for below, node in nodes]
-        created = [Change(target + below, None, node) for below, node in nodes]
+        created = [Change(target + below, None, node, real_path + below) for below, node in nodes]
         applied = root.apply(
             [*removed, *created], max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root)
         )

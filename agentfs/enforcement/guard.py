@@ -169,7 +169,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
         self._root.check_open()
         positional, named = checker.check(args, kwargs)
         if changes:
-            given = checker.signature.bind(self, *positional, **named).arguments
+            given = checker.by_name(positional, named)
             for parameter in ("path", "to") if "path" in given else ("paths",):
                 _refuse_kept_names(self, given.get(parameter) or ())
         timeout = None if effect == "execute" else named.get("timeout")  # a command's time is its own

@@ -139,5 +139,5 @@ def _checked(
                 resolved.check_hard_links()
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             before = replace(before, metadata=present.metadata)
-        wanted.append(Change(path, present if isinstance(present, DirectoryNode) else before, after))
+        wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))
     return wanted

@@ -113,7 +113,7 @@ class UndoableBatch:
         """Restore the old nodes of some paths; return the paths that another program has changed since."""
         changed_by_others: list[str] = []
         undone: set[str] = set()
-        for step, plan in reversed(steps_of(self._plans)):
+        for step, plan in reversed(steps_of(self._plans, self._with_changes)):
             path = plan.change.path
             if path not in paths or (path in undone and step != "open"):
                 continue
@@ -335,8 +335,6 @@ class UndoableBatch:
         "close": _restore_open,
     }
 
-    # Unbound, because bound methods would keep the contents of each batch in a reference cycle.
-
 
 class Batch(UndoableBatch):
     """A batch to apply."""
@@ -363,7 +361,11 @@ class Batch(UndoableBatch):
             if recorder is not None and self._terms.log_step is None:
                 recorder.prepare(changes)
             # Only a directory that was closed later than its entries were changed may be opened for that.
-            steps = [each for each in steps_of(self._plans) if each[0] != "open" or self._terms.undoing]
+            steps = [
+                each
+                for each in steps_of(self._plans, self._with_changes)
+                if each[0] != "open" or self._terms.undoing
+            ]
             # The temporary of a single file lies in the directory of the file, which is created first.
             first = steps[:-1] if self._held is not None else []
             for step, plan in first:

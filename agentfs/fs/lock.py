@@ -185,13 +185,14 @@ def _is_outside(directory: str, root_path: str) -> bool:
     return not os.path.realpath(directory).startswith(root_path.rstrip("/") + "/")
 
 
-def lock_directories(user: int) -> list[str]:
-    """Return the candidates for the directory of a user's locks."""
+def lock_directories(user: int) -> Iterator[str]:
+    """Yield the candidates for the directory of a user's locks."""
     home = syscalls.home_of(user)
-    shared = [f"/tmp/agentfs-{user}"]  # noqa: S108 - used only if the user owns it
+    if home is not None:
+        yield os.path.join(home, ".cache", "agentfs", "locks")
+    yield f"/tmp/agentfs-{user}"  # noqa: S108 - used only if the user owns it
     if os.path.isdir("/dev/shm"):  # noqa: S108 - as above
-        shared.append(f"/dev/shm/agentfs-{user}")  # noqa: S108 - as above
-    return shared if home is None else [os.path.join(home, ".cache", "agentfs", "locks"), *shared]
+        yield f"/dev/shm/agentfs-{user}"  # noqa: S108 - as above
 
 
 def _is_ours(directory: str, user: int) -> bool:

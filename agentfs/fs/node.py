@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
@@ -80,6 +80,7 @@ class Change:
     path: str
     before: Node | None
     after: Node | None
+    moved_from: str = ""  # the path whose node a move brings here; another change removes it there
 
     @property
     def of_directory(self) -> bool:
@@ -94,9 +95,24 @@ class Change:
             return before.mode == after.mode
         return before == after
 
-    def reversed(self) -> "Change":
-        """Return the change that undoes this one."""
-        return Change(self.path, self.after, self.before)
+
+def moves(changes: Collection[Change]) -> dict[str, str]:
+    """Return the old path of each node that some changes move, by its new path."""
+    found: dict[str, str] = {}
+    moved = [each for each in changes if each.moved_from and each.before is None and each.after is not None]
+    if moved:
+        gone = {each.path for each in changes if each.before is not None and each.after is None}
+        for each in moved:
+            if each.moved_from in gone:
+                gone.discard(each.moved_from)
+                found[each.path] = each.moved_from
+    return found
+
+
+def reverse(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return the changes that undo other ones."""
+    moved_to = {old: new for new, old in moves(changes).items()}
+    return tuple(Change(each.path, each.after, each.before, moved_to.get(each.path, "")) for each in changes)
 
 
 class Current(NamedTuple):

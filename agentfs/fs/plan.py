@@ -2,13 +2,14 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.node import Change, DirectoryNode, FileNode, Node
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, moves
 from agentfs.fs.path import is_in
 from agentfs.fs.resolve import resolve_real
 
@@ -76,13 +77,9 @@ def plan_changes(
     """Return the plan of each change."""
     paths = {change.path for change in changes}
     plans = _plan_renames(context, changes) if rename_directories else []
-    moved = {path for plan in plans for path in (plan.change.path, plan.source)}
-    changes = [each for each in changes if moved.isdisjoint([each.path, *directories_above(each.path)])]
-    # Pair each created file with a removed file of equal content, both in path order.
-    removed: dict[FileNode, list[str]] = {}
-    for change in sorted(changes, key=lambda change: change.path, reverse=True):
-        if isinstance(change.before, FileNode) and change.after is None:
-            removed.setdefault(change.before, []).append(change.path)
+    renamed = {path for plan in plans for path in (plan.change.path, plan.source)}
+    changes = [each for each in changes if renamed.isdisjoint([each.path, *directories_above(each.path)])]
+    sources, before = moves(changes), {change.path: change.before for change in changes}
     places: dict[str, str] = {}
     for change in sorted(changes, key=lambda change: change.path):
         above = list(directories_above(change.path))
@@ -98,51 +95,50 @@ def plan_changes(
         # `remove_stale_temporaries` from removing it.
         plan.temporary = os.path.join(directory, new_temporary("part"))
         plan.backup = os.path.join(directory, new_temporary("part"))
-        if isinstance(change.after, FileNode) and change.before is None:
-            plan.source = removed[change.after].pop() if removed.get(change.after) else ""
+        source = sources.get(change.path, "")
+        if isinstance(change.after, FileNode) and before.get(source) == change.after:
+            plan.source = source
         plans.append(plan)
     return plans
 
 
 def _plan_renames(context: RootContext, changes: Sequence[Change]) -> list[PlannedChange]:
-    """Return plans that rename a removed directory to a created one with equal entries, outermost first."""
+    """Return plans that rename a directory that moves with all its entries, outermost first."""
     turning = _turning(changes)
     steady = [each for each in changes if turning.isdisjoint([each.path, *directories_above(each.path)])]
-    removed = _contents_of({each.path: each.before for each in steady if each.after is None})
-    created = _contents_of({each.path: each.after for each in steady if each.before is None})
-    sources: dict[tuple[object, ...], list[str]] = {}
-    for path in sorted(removed, reverse=True):
-        sources.setdefault(tuple(removed[path]), []).append(path)
+    removed = {each.path: each.before for each in steady if each.after is None}
+    created = {each.path: each.after for each in steady if each.before is None}
+    old_paths, new_paths = sorted(removed), sorted(created)
     plans: list[PlannedChange] = []
     renamed, above_renamed = set[str](), set[str]()
-    for path in sorted(created):
-        candidates = sources.get(tuple(created[path]), [])
-        while candidates and renamed.isdisjoint(directories_above(path)):
-            source = candidates.pop()
-            if source in above_renamed or not renamed.isdisjoint(directories_above(source)):
-                continue
+    for path, source in sorted(moves(steady).items()):
+        if not renamed.isdisjoint([*directories_above(path), *directories_above(source)]):
+            continue
+        node, entries = created[path], _contents_of(path, created, new_paths)
+        if not isinstance(node, DirectoryNode) or source in above_renamed:
+            continue
+        if entries == _contents_of(source, removed, old_paths):
             renamed |= {path, source}
             above_renamed.update(directories_above(source))
-            entries = frozenset(below for below, *_ in created[path] if below)
             with resolve_real(context, source) as resolved:
                 inode = syscalls.lstat(resolved.parent, resolved.name).st_ino
-            change = Change(path, None, created[path][0][1])
-            plans.append(PlannedChange(change, source=source, inode=inode, entries=entries))
-            break
+            change = Change(path, None, node, source)
+            plans.append(PlannedChange(change, "", "", source, inode, frozenset(entries.keys() - {""})))
     return plans
 
 
-def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, Node | None, int | None]]]:
-    """Map each directory to itself and all its entries: relative path, node, and mode of a directory."""
-    contents: dict[str, list[tuple[str, Node | None, int | None]]] = {}
-    for path, node in sorted(nodes.items()):
-        mode = node.mode if isinstance(node, DirectoryNode) else None
-        if isinstance(node, DirectoryNode):
-            contents[path] = [("", node, mode)]
-        for above in directories_above(path):
-            if above in contents:
-                contents[above].append((path[len(above) + 1 :], node, mode))
-    return contents
+def _contents_of(
+    directory: str, nodes: Mapping[str, Node | None], paths: Sequence[str]
+) -> dict[str, tuple[Node | None, int | None]]:
+    """Return a directory and its entries by relative path, with the modes of directories.
+
+    `paths` are those of `nodes`, in order.
+    """
+    below = paths[
+        bisect_left(paths, f"{directory}/") : bisect_left(paths, f"{directory}0")
+    ]  # "0" follows "/"
+    found = ((path[len(directory) + 1 :], nodes[path]) for path in (directory, *below))
+    return {path: (node, node.mode if isinstance(node, DirectoryNode) else None) for path, node in found}
 
 
 def _turning(changes: Iterable[Change]) -> set[str]:
@@ -158,17 +154,21 @@ def _is_turning(change: Change) -> bool:
 
 
 def directories_with_changes(plans: Sequence[PlannedChange]) -> set[str]:
-    """Return the paths of the directories above changed paths."""
+    """Return the paths of the directories above changed paths, if a directory itself is changed too."""
+    if not any(plan.change.of_directory for plan in plans):
+        return set()
     changed = (path for plan in plans for path in (plan.change.path, plan.source))
     return {directory for path in changed for directory in directories_above(path)}
 
 
-def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:
+def steps_of(
+    plans: Sequence[PlannedChange], directories: Container[str]
+) -> list[tuple[StepKind, PlannedChange]]:
     """Return the steps in order. If possible, all new nodes are created before old ones are removed.
 
-    A directory that is closed to its owner is open while entries in it are changed.
+    A directory that is closed to its owner is open while entries in it are changed. `directories` are those
+    of `directories_with_changes`.
     """
-    directories = directories_with_changes(plans)
     with_changes = [plan for plan in plans if plan.change.path in directories]
     opened = [plan for plan in with_changes if _is_closed(plan.change.before)]
     closed = [plan for plan in with_changes if _is_closed(plan.change.after)]
@@ -182,7 +182,8 @@ def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChan
         for plan in plans:
             before, after = plan.change.before, plan.change.after
             path = plan.change.path
-            if turning.isdisjoint([path, *directories_above(path)]) is replaces_kind:
+            turns = turning and not turning.isdisjoint([path, *directories_above(path)])
+            if bool(turns) is not replaces_kind:
                 continue
             if isinstance(after, DirectoryNode):
                 made.append(("rename" if plan.inode else "make", plan))

@@ -164,24 +164,24 @@ class Root:
         # Notes on unfinished changes of dead processes that were undone.
         self.recovery_notes: tuple[str, ...] = ()
         try:
-            if mounts:
-                self._mount(mounts, only=only_mounts)
+            self._prepare(given, mounts or {}, only_mounts=only_mounts)
         except BaseException:
             self.close()
             raise
-        if not policy.read_only:  # in a read-only root, nothing is undone either
-            if not only_mounts and own_directories.contains(self.path):
-                self.close()
-                raise RefusedError(
-                    f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
-                    hint="Choose another root or open this one with Policy(read_only=True).",
-                    details={"path": given},
-                )
-            try:
-                self.recovery_notes = tuple(repair(self._context, self.path))
-            except BaseException:
-                self.close()
-                raise
+
+    def _prepare(self, given: str, mounts: Mapping[str, Mount], *, only_mounts: bool) -> None:
+        """Mount, and undo the unfinished changes of dead processes; `given` is the path of the root."""
+        if mounts:
+            self._mount(mounts, only=only_mounts)
+        if self.policy.read_only:
+            return
+        if not only_mounts and own_directories.contains(self.path):
+            raise RefusedError(
+                f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
+                hint="Choose another root or open this one with Policy(read_only=True).",
+                details={"path": given},
+            )
+        self.recovery_notes = tuple(repair(self._context, self.path))
 
     def _mount(self, given: Mapping[str, Mount], *, only: bool) -> None:
         context = self._context
@@ -276,7 +276,8 @@ class Root:
 
     def starting_in(self, workdir: str) -> Self:
         """Return a view in which relative paths start in a directory and are displayed from there."""
-        return self._with(workdir=self._real_directory(workdir))
+        with self.open_directory(workdir) as directory:
+            return self._with(workdir=directory.real_path)
 
     @property
     def top(self) -> Self:
@@ -430,7 +431,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        fd = self._open_beneath("", directory=True)
+        fd = self._context.open_beneath("", directory=True)
         if fd >= 0:
             syscalls.close(fd)
         return {
@@ -444,7 +445,7 @@ class Root:
         """Open a regular file for reading."""
         context, parsed = self._context, self._split(path)
         if not parsed.directory and (direct := self._direct_path(parsed)):
-            fd = self._open_beneath(direct)
+            fd = context.open_beneath(direct)
             if fd >= 0:
                 return open_regular(context, fd, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
@@ -459,7 +460,7 @@ class Root:
         context, parsed = self._context, self._split(path or ".")
         direct = self._direct_path(parsed)
         if direct is not None:
-            handle = self._open_beneath(direct, directory=True)
+            handle = context.open_beneath(direct, directory=True)
             if handle >= 0:
                 return Directory(context, handle, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
@@ -489,9 +490,6 @@ class Root:
         is_exact = not (parsed.climbs or parsed.escaped) and is_plain(path)
         return path if is_exact and self._context.is_usable(path) else None
 
-    def _open_beneath(self, real_path: str, *, directory: bool = False) -> int:
-        return self._context.open_beneath(real_path, directory=directory)
-
     @property
     def derived(self) -> dict[Any, Any] | None:
         """A cache of data from outside a watched tree; None if the tree is not watched."""
@@ -501,10 +499,6 @@ class Root:
     def texts(self) -> Any:
         """The kept texts; None if the tree is not watched or the call has permission rules."""
         return None if self.tree is None or self._context.access is not None else self.tree.texts
-
-    def _real_directory(self, path: str) -> str:
-        with self.open_directory(path) as directory:
-            return directory.real_path
 
     def entry(self, path: str) -> Entry:
         """Return the `Entry` at a path."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
@@ -28,19 +29,20 @@ class Present:
         """Return a net change that ends with the node on the disk; `history` has the changes it sums up."""
         path = net.path
         now = self._node(net)
-        if Change(path, net.before, now).changes_nothing:
+        change = replace(net, after=now)
+        if change.changes_nothing:
             if not is_same_node(net.after, now):
                 (self._gone if now is None else self._restored).append(path)
-            return Change(path, net.before, now)
+            return change
         versions: list[tuple[Node | None, bool]] = [(net.before, False)]
-        for change in history:
-            versions += [(change.before, change.before != versions[-1][0]), (change.after, False)]
+        for each in history:
+            versions += [(each.before, each.before != versions[-1][0]), (each.after, False)]
         versions.append((now, now != versions[-1][0]))
         if any(by_others for _, by_others in versions):
             self.others[path] = _lines_of_others(versions)
             if now is None:
                 self._gone.append(path)
-        return Change(path, net.before, now)
+        return change
 
     def notes(self) -> list[str]:
         """Return notes on paths that the changes alone do not explain."""

@@ -1,41 +1,50 @@
-"""Detection of renamed files among deleted and created ones: by content, then by similarity, as in git."""
+"""Moved files: as the changes say, or guessed from deleted and created files, as in git."""
 
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from agentfs.base import call_context
-from agentfs.fs import Change, DirectoryNode, FileNode, Node
+from agentfs.fs import Change, DirectoryNode, FileNode, Node, directories_above
+from agentfs.fs.node import moves
 
 _MOST_COMPARED = 1_000  # pairs of files whose lines are compared
 _MOST_BYTES = 1024 * 1024  # size of the largest file whose lines are compared
 _LEAST_SIMILARITY = 0.5
 
 
-def renames(changes: Iterable[Change]) -> dict[str, str]:
-    """Return the old path of each renamed file and link, by its new path.
+def renames(changes: Collection[Change]) -> dict[str, str]:
+    """Return the old path of each moved file and link, by its new path."""
+    return moves([each for each in changes if not each.of_directory])
+
+
+def with_moves(changes: Sequence[Change]) -> list[Change]:
+    """Return changes by another program with `moved_from`, which is guessed.
 
     Files with equal content are paired in the order of their paths; then the most similar others are.
     """
     ordered = sorted(changes, key=lambda change: change.path)
-    created = [each for each in ordered if each.before is None and _is_file(each.after)]
-    deleted = [each for each in ordered if each.after is None and _is_file(each.before)]
-    if not created or not deleted:
-        return {}
-    found: dict[str, str] = {}
+    created = {each.path: each for each in ordered if each.before is None}
+    deleted = {each.path: each for each in ordered if each.after is None}
+    new = [each for each in created.values() if _is_file(each.after)]
+    old = [each for each in deleted.values() if _is_file(each.before)]
     sources: dict[Node | None, list[str]] = {}
-    for each in reversed(deleted):
+    for each in reversed(old):
         sources.setdefault(each.before, []).append(each.path)
-    for each in created:
-        if candidates := sources.get(each.after):
-            found[each.path] = candidates.pop()
+    found = {each.path: sources[each.after].pop() for each in new if sources.get(each.after)}
     paired = {*found, *found.values()}
-    return found | _similar(
-        [each for each in deleted if each.path not in paired],
-        [each for each in created if each.path not in paired],
+    found |= _similar(
+        [each for each in old if each.path not in paired], [each for each in new if each.path not in paired]
     )
+    for to, origin in list(found.items()):
+        for target, source in zip(directories_above(to), directories_above(origin), strict=False):
+            if target not in created or source not in deleted:
+                break
+            found.setdefault(target, source)
+    return [replace(each, moved_from=found[each.path]) if each.path in found else each for each in changes]
 
 
 def _is_file(node: Node | None) -> bool:

@@ -86,7 +86,7 @@ class ChangeHistory:
         self.bases: dict[str, Node | None] = {}
         self.directories: dict[str, Node | None] = {}
         self._traced: dict[str, TracedFile] = {}
-        self._homes: dict[str, str] = {}  # the path whose base a renamed file is compared with
+        self.homes: dict[str, str] = {}  # the path whose base a renamed file is compared with
         self.accepted = set[str]()  # the paths that nothing has changed since they were accepted
         left = list(reversed(accepted))
         for step in steps:
@@ -125,7 +125,7 @@ class ChangeHistory:
                 moved.advance(source.before, by_another(source.before))
                 if self.bases[path] is None:
                     self._traced[path] = moved
-                    self._homes[path] = self._homes.pop(source.path, source.path)
+                    self.homes[path] = self.homes.pop(source.path, source.path)
                     self._traced[source.path] = TracedFile(self.bases[source.path])
                 else:
                     self.file(path).advance(before, by_another(before))
@@ -145,7 +145,7 @@ class ChangeHistory:
                 self.bases[path] = accepted.base
             file = self.file(path)
             file.advance(now, by_another(now))
-            home = self._homes.get(path, path)
+            home = self.homes.get(path, path)
             if self.bases[home] != file.base:
                 home = path
                 file = self._traced[path] = TracedFile(self.bases[path])
@@ -153,7 +153,7 @@ class ChangeHistory:
             if accepted.whole or not (is_text(file.base, file.base_text) and is_text(now, file.text)):
                 if accepted.whole or (now is not None and file.base is None and _covers(accepted, file)):
                     file.rest_on(now)
-                    self._homes.pop(path, None)
+                    self.homes.pop(path, None)
                     self.bases[path] = now
                 continue
             base = with_accepted(file, accepted)
@@ -223,7 +223,7 @@ def changed_files(
         file = history.file(path)
         taken_back = path in history.accepted and path in undone and file.node == undone[path].after
         file.advance(now, by_another(now, _UNDONE if taken_back else OTHER))
-        change = Change(path, history.bases[path], now)
+        change = Change(path, history.bases[path], now, history.homes.get(path, ""))
         if not change.changes_nothing:
             changes.append(change)
     may_show = cache(root.may_show_recorded)

@@ -164,7 +164,7 @@ class _Plan:
         if file.is_whole and {*file.ids} <= self._reject:
             self._note(file, file.hunks[0].shown.note or f"it was {file.kind}")
             if file.old_path:
-                return Change(path, after, None), Change(file.old_path, None, before)
+                return Change(path, after, None), Change(file.old_path, None, before, path)
             return [Change(path, after, before)]
         if not isinstance(after, FileNode):
             raise self._not_lines(file)
@@ -228,7 +228,7 @@ class _Plan:
         for change in found.directories:
             below = any(path.startswith(f"{change.path}/") for path in touched)
             if (every and self._reject) or (below and change.before is not change.after):
-                yield change.reversed()
+                yield Change(change.path, change.after, change.before)
 
     def accepted(self) -> Iterable[AcceptedFile]:
         """Yield what was accepted, with line numbers after the other decisions."""

@@ -74,13 +74,15 @@ class _Tree:
         self._read, self._keep = read, keep
         self._present: dict[str, Node | None] = {}
         self._nodes: dict[str, Node | None] = {}
+        self._moved: dict[str, str] = {}  # where the nodes were moved from
         self.merged: dict[str, None] = {}
         self.clashes: dict[str, Clash] = {}
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """The changes from the present state."""
-        changes = (Change(path, self._present[path], node) for path, node in self._nodes.items())
+        nodes, moved = self._nodes.items(), self._moved
+        changes = (Change(path, self._present[path], node, moved.get(path, "")) for path, node in nodes)
         return tuple(each for each in changes if not each.changes_nothing)
 
     def take(self, changes: Sequence[Change]) -> Iterable[Change]:
@@ -91,6 +93,8 @@ class _Tree:
         for change in changes:
             call_context.check()
             path = change.path
+            if change.before is None:
+                self._moved[path] = self._moved.get(change.moved_from) or change.moved_from
             if path in moved_away:
                 continue
             if path in sources:
@@ -131,7 +135,7 @@ class _Tree:
             return change
         if after is not None:
             self.merged[path] = None
-        return Change(path, before, after)
+        return replace(change, before=before, after=after)
 
     def _node(self, change: Change) -> Node | None:
         """Return the node at the path of a change after the steps so far."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from agentfs.fs import Change, FileNode, LinesBy, Node
+from agentfs.fs.node import reverse
 from agentfs.fs.path import is_in
 from agentfs.history.renames import renames
 from agentfs.results import RecordedResult
@@ -110,9 +111,16 @@ def net_changes(steps: Iterable[Step]) -> list[Change]:
     """Return one change for each path of some steps, even if a path has its old node again."""
     total: dict[str, Change] = {}
     for change in (each for step in steps for each in step.changes):
-        known = total.get(change.path)
-        total[change.path] = change if known is None else Change(change.path, known.before, change.after)
+        known, origin = total.get(change.path, change), first_path(change, total)
+        total[change.path] = Change(change.path, known.before, change.after, origin)
     return [*total.values()]
+
+
+def first_path(change: Change, earlier: Mapping[str, Change]) -> str:
+    """Return where the node of a change was moved from, as of the start of the net changes before it."""
+    moved_from = change.moved_from if change.before is None else change.path
+    known = earlier.get(moved_from)
+    return known.moved_from if known is not None and known.moved_from else change.moved_from
 
 
 def effective_changes(steps: Iterable[Step]) -> list[Change]:
@@ -277,12 +285,12 @@ class UndoPlan:
         """The changes to make, step by step."""
         if not self._undoing:
             return [step.changes for step in self.taken]
-        return [tuple(change.reversed() for change in step.changes) for step in reversed(self.taken)]
+        return [reverse(step.changes) for step in reversed(self.taken)]
 
     def rewind(self, changes: tuple[Change, ...], made: Sequence[tuple[Change, ...]]) -> PendingRewind:
         """Return the rewind with these changes; `made` has the changes of each step after the merge."""
         if self._undoing:
-            made = [tuple(change.reversed() for change in step) for step in reversed(made)]
+            made = [reverse(step) for step in reversed(made)]
         now = iter(made)
         taken = [
             None

@@ -188,7 +188,8 @@ def path_lines(paths: Sequence[ShownPath], of: int = 0, style: Style | None = No
         of: The number of paths in the full list, if `paths` is a part of it.
         style: Shows the paths.
     """
-    if max(len(paths), of) <= _MOST_WHOLE_PATHS:
+    is_flat = not any("/" in path or path.startswith(" ") for path, _, _ in paths)
+    if is_flat or max(len(paths), of) <= _MOST_WHOLE_PATHS:
         return [_shown(path, kind, style) + tail for path, tail, kind in paths]
     full = [f"{path}/" if tail == "/" else path for path, tail, _ in paths]
     shared = [*(_shared_directory(*pair) for pair in pairwise(full)), 0]

@@ -27,7 +27,7 @@ from agentfs.text import (
     decode_in,
 )
 
-MAX_FILES = 4096
+MAX_KNOWN_FILES = 4096
 MAX_VERSIONS = 16
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
@@ -350,7 +350,7 @@ class ReadTracker:
         with self._lock:
             self._moved.pop(to, None)
             self._moved[real_path] = to
-            while len(self._moved) > MAX_FILES:
+            while len(self._moved) > MAX_KNOWN_FILES:
                 self._moved.popitem(last=False)
 
     def moved_to(self, real_path: str) -> str | None:
@@ -371,7 +371,7 @@ class ReadTracker:
         with self._lock:
             repeated = self._said.get(subject) == text
             self._said[subject] = text
-            while len(self._said) > MAX_FILES:
+            while len(self._said) > MAX_KNOWN_FILES:
                 self._said.popitem(last=False)
             return repeated
 
@@ -443,7 +443,7 @@ class ReadTracker:
         self._changed(path, record.revision)
         while len(versions) > MAX_VERSIONS:
             self._drop(path, next(iter(versions)))
-        while len(self._files) > MAX_FILES:
+        while len(self._files) > MAX_KNOWN_FILES:
             self._drop_file(next(iter(self._files)))
         ids = [(each.revision, len(each.ids)) for each in versions.values() if each.ids]
         while len(ids) > 1 and sum(size for _, size in ids) > MAX_IDS_OF_FILE:

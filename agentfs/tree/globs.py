@@ -32,7 +32,7 @@ from agentfs.tree.wildcards import (
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000
-MAX_CHARACTERS = 32 * 1024  # of all globs of a list together, after braces are expanded
+_MAX_CHARACTERS = 32 * 1024  # of all globs of a list together, after braces are expanded
 MAX_NESTING = 20
 MAX_ANY_PARTS = 16  # number of `**` in one glob
 _MAX_LEVELS = 100  # levels of a glob that are tested before a directory is entered; `re` limits nesting
@@ -118,7 +118,7 @@ def _read(patterns: Sequence[str], *, excluding: bool = False) -> list[_Glob]:
     size = 0
     for pattern in patterns:
         negated = pattern.startswith("!")
-        for text in expand(pattern[negated:], MAX_EXPANDED - len(globs), MAX_CHARACTERS - size):
+        for text in expand(pattern[negated:], MAX_EXPANDED - len(globs), _MAX_CHARACTERS - size):
             directory_only = (negated or excluding) and text.endswith("/")
             globs.append(_Glob(text.rstrip("/") if directory_only else text, negated, directory_only))
             size += len(text)
@@ -131,7 +131,7 @@ def _empty() -> InvalidPatternError:
     return InvalidPatternError("The glob is empty.", hint='Pass a glob such as "**/*.py".')
 
 
-def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CHARACTERS) -> list[str]:
+def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = _MAX_CHARACTERS) -> list[str]:
     """Check a glob without its leading `!`, and expand its braces within limits."""
     if not pattern:
         raise _empty()
@@ -149,7 +149,7 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
     if len(expanded) > most:
         problem = f"The braces of the glob expand into more than {MAX_EXPANDED} patterns."
     elif sum(map(len, expanded)) > most_characters:
-        problem = f"With its braces expanded the glob has more than {MAX_CHARACTERS} characters."
+        problem = f"With its braces expanded the glob has more than {_MAX_CHARACTERS} characters."
     if problem:
         hint = "Use `*` in place of long alternatives."
         raise InvalidPatternError(problem, hint=hint, details={"pattern": pattern[:200]})

@@ -16,7 +16,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError, UnreadError
-from agentfs.history.storage.database import VERSION
+from agentfs.history.storage.database import DATABASE_VERSION
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot
@@ -138,8 +138,8 @@ def test_the_database_of_another_program(root, state, application):
 
 def test_a_newer_version(root, state):
     Workspace(root, state=state).close()
-    sql(state, f"PRAGMA user_version = {VERSION + 1}")
-    assert f"has version {VERSION + 1}" in refused(root, state)
+    sql(state, f"PRAGMA user_version = {DATABASE_VERSION + 1}")
+    assert f"has version {DATABASE_VERSION + 1}" in refused(root, state)
 
 
 def test_the_directory_of_an_older_version(root, state):

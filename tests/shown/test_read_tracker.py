@@ -139,7 +139,7 @@ def test_memory_is_bounded_in_texts_files_and_versions(monkeypatch):
     one = module._size_of("x" * 1000)
     monkeypatch.setattr(module, "MAX_TEXT_BYTES", 10 * one)
     monkeypatch.setattr(module, "MAX_ONE_TEXT_BYTES", one)
-    monkeypatch.setattr(module, "MAX_FILES", 20)
+    monkeypatch.setattr(module, "MAX_KNOWN_FILES", 20)
     monkeypatch.setattr(module, "MAX_VERSIONS", 3)
     tracker = ReadTracker()
     for number in range(50):

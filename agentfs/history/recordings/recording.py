@@ -15,12 +15,13 @@ from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, Ref
 from agentfs.fs import Change, DirectoryNode, Root, SpecialNode, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
+from agentfs.history.renames import with_moves
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.database import Damage, Statement, checksum, stored_json
 from agentfs.history.storage.step_log import StepLog, step_to_json
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step, Timeline, moved_to_hidden
+from agentfs.history.timeline import Step, Timeline, first_path, moved_to_hidden
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
@@ -247,7 +248,7 @@ class Recordings:
         opened.lost |= dict.fromkeys(difference.lost)
         step: Step | None = None
         if difference.changes:
-            step = Step(difference.changes, time.time(), label, tuple(opened.lost))
+            step = Step(tuple(with_moves(difference.changes)), time.time(), label, tuple(opened.lost))
         self._write(step, [*difference.statements, drop or self._row(opened)])
         self._snapshot.take_over(difference)
         if step is not None:
@@ -287,7 +288,7 @@ def _total(parts: Iterable[Step]) -> list[Change]:
         if known is not None and not is_same_node(known.after, change.before):
             merged = merge_nodes(path, known.after, known.before, change.before)
             before = known.before if merged.clash is not None else merged.node
-        total[path] = Change(path, before, change.after)
+        total[path] = Change(path, before, change.after, first_path(change, total))
     return [change for change in total.values() if not change.changes_nothing]
 
 

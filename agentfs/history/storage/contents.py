@@ -54,7 +54,7 @@ class Contents:
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with contents that load from here."""
         before = change.before and self.keep_node(change.before)
-        return Change(change.path, before, change.after and self.keep_node(change.after))
+        return replace(change, before=before, after=change.after and self.keep_node(change.after))
 
     def keep_node(self, node: Node, *, compressed: bool = False) -> Node:
         """Keep the content of a node, and return the node with content that loads from here.

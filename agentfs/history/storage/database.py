@@ -17,7 +17,7 @@ from agentfs.fs import quote
 from agentfs.history.storage.state_directory import FILE, StateDirectory, no_locks
 from agentfs.policy import Durability
 
-VERSION = 7
+DATABASE_VERSION = 7
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
@@ -248,10 +248,10 @@ class Database:
                 hint="Give an empty directory, or one that does not exist yet.",
                 details=details,
             )
-        elif version != VERSION:
+        elif version != DATABASE_VERSION:
             raise InvalidArgumentError(
                 f"The state directory {quote(self.path)} has version {version} of the format; this"
-                f" agentfs reads version {VERSION}.",
+                f" agentfs reads version {DATABASE_VERSION}.",
                 hint="Use the agentfs that wrote it, or give a new directory.",
                 details={**details, "version": version},
             )
@@ -266,7 +266,7 @@ class Database:
             for statement in (_CONTENTS, *(() if self.temporary else _SCHEMA.split(";"))):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={VERSION}")
+            connection.execute(f"PRAGMA user_version={DATABASE_VERSION}")
             connection.execute("COMMIT")
         except BaseException:
             self._roll_back(connection)

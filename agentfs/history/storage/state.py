@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, Root, quote
+from agentfs.fs.node import reverse
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.report import changed_meanwhile, name_paths
 from agentfs.history.storage.contents import Contents
@@ -149,7 +150,7 @@ def _recover(loaded: Loaded, log: StepLog, root: Root) -> tuple[tuple[str, ...],
         if made is not None:
             timeline.add(made)
         with suppress(AgentFSError):  # in a read-only workspace they stay
-            remove = [change.reversed() for change in state.stray]
+            remove = reverse(state.stray)
             root.apply(
                 remove, max_bytes=MAX_FILE_BYTES, conflict=partial(changed_meanwhile, root=root), undoing=True
             )

@@ -265,14 +265,18 @@ class StepLog:
         return Step(changes, float(plain["time"]), str(plain.get("label", "")), lost, (kind, name), others)
 
     def _change(self, plain: Any) -> Change:
-        path, before, after = plain
+        path, before, after, *moved_from = plain
         if "\0" in path or {"", ".", ".."} & set(path.split("/")):
             raise ValueError(path)
-        return Change(path, *map(self.contents.node_from_json, (before, after)))
+        before, after = map(self.contents.node_from_json, (before, after))
+        return Change(path, before, after, str(moved_from[0]) if moved_from else "")
 
 
 def _changes_to_json(changes: Iterable[Change]) -> list[Any]:
-    return [[change.path, node_to_json(change.before), node_to_json(change.after)] for change in changes]
+    return [
+        [each.path, node_to_json(each.before), node_to_json(each.after), *filter(None, [each.moved_from])]
+        for each in changes
+    ]
 
 
 def step_to_json(step: Step) -> dict[str, Any]:

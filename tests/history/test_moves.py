@@ -1,0 +1,78 @@
+"""A change says where its file was moved from: a move is what a call did, not what equal contents suggest."""
+
+from pathlib import Path
+
+import pytest
+
+from agentfs import Workspace
+
+
+def actions(ws: Workspace) -> set[tuple[str, str, str | None]]:
+    return {(file.path, file.action, file.moved_from) for file in ws.changes().files}
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / "a").write_text("one\ntwo\nthree\n")
+    return root
+
+
+def test_a_file_with_the_content_of_a_deleted_one_was_not_moved(top: Path):
+    with Workspace(top) as ws:
+        ws.delete("a")
+        ws.write("b", "one\ntwo\nthree\n")
+        assert actions(ws) == {("a", "deleted", None), ("b", "created", None)}
+
+
+def test_of_two_equal_files_each_was_moved_from_its_own_place(top: Path):
+    (top / "b").write_text((top / "a").read_text())
+    with Workspace(top) as ws:
+        ws.move("b", "c")
+        ws.move("a", "d")
+        assert actions(ws) == {("c", "moved", "b"), ("d", "moved", "a")}
+        with ws.transaction() as inner:
+            inner.move("c", "e")
+            inner.move("d", "f")
+        assert actions(ws) == {("e", "moved", "b"), ("f", "moved", "a")}
+
+
+def test_a_moved_file_without_a_common_line_is_still_moved(top: Path, tmp_path: Path):
+    with Workspace(top, state=tmp_path / "state") as ws:
+        ws.move("a", "b")
+        ws.write("b", "other\n", overwrite=True)
+        ws.move("b", "c")
+        assert actions(ws) == {("c", "moved", "a")}
+    with Workspace(top, state=tmp_path / "state") as ws:
+        assert actions(ws) == {("c", "moved", "a")}
+        ws.undo()
+        assert actions(ws) == {("b", "moved", "a")}
+        ws.redo()
+        assert actions(ws) == {("c", "moved", "a")}
+        ws.undo(3)
+        assert actions(ws) == set()
+        assert [path.name for path in top.iterdir()] == ["a"]
+
+
+def test_a_file_that_comes_back_was_not_moved(top: Path):
+    with Workspace(top) as ws:
+        ws.move("a", "b")
+        ws.move("b", "a")
+        assert actions(ws) == set()
+        ws.move("a", "b")
+        ws.write("a", "new\n")
+        assert actions(ws) == {("a", "changed", None), ("b", "created", None)}
+        ws.move("b", "c")
+        ws.delete("a")
+        assert actions(ws) == {("c", "moved", "a")}
+
+
+def test_a_file_that_was_created_and_moved_was_created(top: Path):
+    with Workspace(top) as ws:
+        ws.write("b", "new\n")
+        ws.move("b", "c")
+        assert actions(ws) == {("c", "created", None)}
+        with ws.recording("make"):
+            (top / "a").rename(top / "d")
+        assert actions(ws) == {("c", "created", None), ("d", "moved", "a")}
