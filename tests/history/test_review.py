@@ -89,6 +89,20 @@ def test_accepted_text_is_the_base_for_every_checkpoint(top: Path):
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]
 
 
+def test_a_new_file_is_accepted_with_all_its_lines_since_a_checkpoint(top: Path):
+    with Workspace(top) as ws:
+        ws.checkpoint("c")
+        ws.write("b.txt", "one\ntwo\n")
+        ws.checkpoint("d")
+        ws.edit("b.txt", "two", "2")
+        ws.review("d").accept()
+        (file,) = ws.review().files
+        assert (file.kind, file.hunks[0].new_lines) == ("created", ("one\n", "2\n"))
+        ws.write("b.txt", "1\nII\n", overwrite=True)
+        ws.review("d").accept()
+        assert ws.review().files == ws.review("c").files == ()
+
+
 def test_undo_of_an_accepted_change_is_a_new_hunk(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.py", "line 3\n", "three\n")
