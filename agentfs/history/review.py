@@ -107,6 +107,7 @@ class ChangeHistory:
             if self.bases[path] is None:
                 self._traced[path] = self._traced[source]
                 self._traced[source] = TracedFile(self.bases[source], source)
+                self._traced[path].last = LineEvent(version)
         for path, after in files:
             self.file(path).advance(after, version, births.get(path))
 

@@ -50,6 +50,7 @@ def test_a_line_edited_before_a_move_keeps_its_author(top: Path):
             'renamed from "a.py"',
             "tool edit",
         ]
+        assert file.hunks[0].origins == (Origin("tool", "move"),)
 
 
 @pytest.mark.parametrize("kind", ["created", "deleted", "renamed", "binary", "mode", "link"])
