@@ -125,6 +125,7 @@ def test_a_page_of_2000_hunks_opens_in_2_seconds(top: Path, tmp_path: Path, brow
         browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         entry = "performance.getEntriesByType('navigation')[0].loadEventEnd"
         times.append(browser.run(entry))
+    print([round(each) for each in times], "ms")
     assert min(times) < 2000, times
     press(browser, "kas")
     assert json.loads(browser.run(SAVED))["accept"] == [review.hunks[-1].id]
