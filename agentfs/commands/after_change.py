@@ -3,8 +3,8 @@
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.lazy import shutil
@@ -72,8 +72,8 @@ class AfterChangeRunner:
             name, notes = name_of(rule), list[str]()
             changed: dict[str, str] = {}
             try:
-                run = self._returned if callable(rule.command) else self._printed
-                outputs = run(rule, chosen)
+                command = rule.command
+                outputs = _returned(command, chosen) if callable(command) else self._printed(rule, chosen)
             except AgentFSError as error:
                 outputs = {}
                 notes.append(f"{name} could not run, so nothing was formatted: {error.message}")
@@ -84,18 +84,6 @@ class AfterChangeRunner:
                     changed[path] = now[path] = output
             done.append(Filtered(name, changed, tuple(notes)))
         return done
-
-    def _returned(self, rule: AfterChange, texts: Texts) -> dict[str, str | _Failed]:
-        """Return what the function of a formatter makes of each text."""
-        made: dict[str, str | _Failed] = {}
-        for path, text in texts.items():
-            try:
-                output = call_context.call_back(rule.command, path, text)
-            except Exception as error:  # noqa: BLE001 - the edit is worth more than its format
-                output = _Failed(f"raised {type(error).__name__}: {error}")
-            is_known = isinstance(output, str | _Failed)
-            made[path] = output if is_known else _Failed(f"returned {type(output).__name__}, not a text")
-        return made
 
     def _printed(self, rule: AfterChange, texts: Texts) -> dict[str, str | _Failed]:
         """Return what the command of a formatter prints for each text."""
@@ -230,6 +218,19 @@ def _chosen(rule: AfterChange, texts: Texts) -> dict[str, str]:
 def _argument(path: str) -> str:
     """Return a path that no program takes for an option."""
     return f"./{path}" if path.startswith("-") else path
+
+
+def _returned(function: Callable[[str, str], Any], texts: Texts) -> dict[str, str | _Failed]:
+    """Return what a function makes of each text."""
+    made: dict[str, str | _Failed] = {}
+    for path, text in texts.items():
+        try:
+            output = call_context.call_back(function, path, text)
+        except Exception as error:  # noqa: BLE001 - the edit is worth more than its format
+            output = _Failed(f"raised {type(error).__name__}: {error}")
+        is_known = isinstance(output, str | _Failed)
+        made[path] = output if is_known else _Failed(f"returned {type(output).__name__}, not a text")
+    return made
 
 
 def _refusal(output: str | _Failed) -> str:

@@ -108,8 +108,8 @@ class ChangeHistory:
                 self._traced[path] = self._traced[source]
                 self._traced[source] = TracedFile(self.bases[source], source)
                 self._traced[path].last = LineEvent(version)
-        for path, after in files:
-            self.file(path).advance(after, version, births.get(path))
+        for path, node in files:
+            self.file(path).advance(node, version, births.get(path))
 
     def _accept(self, acceptance: Acceptance) -> None:
         for accepted in acceptance.files:

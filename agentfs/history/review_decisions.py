@@ -191,12 +191,12 @@ def _decide(file: FoundFile, marks: _Marks) -> _Decided:
             mode = before.mode if isinstance(before, FileNode) else mode
             places.append(place(0, 0, 0, "taken back", hunk.note))
         elif hunk.id in taken or hunk.id in edited:
-            action, text = "taken back", "".join(old[a:b])
+            text = "".join(old[a:b])
             if hunk.id in edited:
-                action, text = "edited", _typed(marks.edit[hunk.id], after, is_last=d == len(new))
+                text = _typed(marks.edit[hunk.id], after, is_last=d == len(new))
             count = line_count(text)
             replaced.append((c, d, text))
-            places.append(place(c + shift + 1, count, d - c, action))
+            places.append(place(c + shift + 1, count, d - c, "edited" if hunk.id in edited else "taken back"))
             shift += count - (d - c)
     now = with_lines(after, replaced, mode)
     accepted: list[AcceptedFile] = []

@@ -1,7 +1,7 @@
 """A review has the same answers in each kind of workspace, and of each kind of text."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,38 +15,38 @@ TEXT = "".join(f"line {number}\n" for number in range(20))
 
 
 @contextmanager
-def plain(top: Path) -> Iterator[Any]:
+def plain(top: Path) -> Generator[Any]:
     with Workspace(top) as ws:
         yield ws
 
 
 @contextmanager
-def watched(top: Path) -> Iterator[Any]:
+def watched(top: Path) -> Generator[Any]:
     with Workspace(top, watch=True) as ws:
         yield ws
 
 
 @contextmanager
-def in_a_view(top: Path) -> Iterator[Any]:
+def in_a_view(top: Path) -> Generator[Any]:
     with Workspace(top) as ws:
         yield ws.view(policy=Policy())
 
 
 @contextmanager
-def connected(top: Path) -> Iterator[Any]:
+def connected(top: Path) -> Generator[Any]:
     with connect(open_pipe(), top, push=False) as ws:
         yield ws
 
 
 @contextmanager
-def mounted(top: Path) -> Iterator[Any]:
+def mounted(top: Path) -> Generator[Any]:
     (top / "m").rename(top.parent / "mounted")
     with Workspace(top, mounts={"m": Mount(top.parent / "mounted")}) as ws:
         yield ws
 
 
 @contextmanager
-def kept(top: Path) -> Iterator[Any]:
+def kept(top: Path) -> Generator[Any]:
     with Workspace(top, state=top.parent / "state") as ws:
         yield ws
 
@@ -119,9 +119,15 @@ def test_a_transaction_is_reviewed_before_and_after_its_end(top: Path):
 
 
 def test_a_notebook_is_reviewed_by_the_lines_of_its_file(top: Path):
-    cell = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
     cells = [{**cell, "id": str(number), "source": [f"x = {number}\n", "y = 1"]} for number in range(3)]
-    book = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    book: dict[str, Any] = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (top / "n.ipynb").write_text(json.dumps(book, indent=1) + "\n")
     before = (top / "n.ipynb").read_bytes()
     with Workspace(top) as ws:
