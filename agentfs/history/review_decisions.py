@@ -93,11 +93,10 @@ def apply_review(journal: Journal, context: Context, given: Mapping[str, Any]) -
             found = changed_files(journal, root, limits, marks.since, scope)
             _check(found, marks, root)
             decided = [_decide(file, marks) for file in found.files]
-            changes = [change for each in decided for change in each.changes]
+            changes = [change for each in decided for change in each.changes if not change.changes_nothing]
             changes += _directories(found, changes, {*marks.reject})
             with suppress(ConcurrentChange):
-                made = [change for change in changes if not change.changes_nothing]
-                applied = root.apply(made, max_bytes=limits.file_bytes, conflict=begin_again, undoing=True)
+                applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=begin_again, undoing=True)
                 break
             if time.monotonic() > deadline:
                 raise kept_changing(".")

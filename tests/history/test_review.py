@@ -104,6 +104,17 @@ def test_a_new_file_is_accepted_with_all_its_lines_since_a_checkpoint(top: Path)
         assert ws.review().files == ws.review("c").files == ()
 
 
+def test_accepting_a_file_leaves_its_directory(top: Path):
+    (top / "d").mkdir(mode=0o755)
+    (top / "d" / "a.txt").write_text("one\ntwo\n")
+    with Workspace(top) as ws:
+        with ws.recording("chmod"):
+            (top / "d").chmod(0o700)
+            (top / "d" / "a.txt").write_text("one\n2\n")
+        ws.review().accept()
+        assert ((top / "d").stat().st_mode & 0o777, (top / "d" / "a.txt").read_text()) == (0o700, "one\n2\n")
+
+
 def test_undo_of_an_accepted_change_is_a_new_hunk(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.py", "line 3\n", "three\n")
