@@ -3,8 +3,8 @@
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.lazy import shutil
@@ -49,6 +49,12 @@ class _Ran(NamedTuple):
     stderr: bytes = b""
 
 
+class _Failed(NamedTuple):
+    """The reason for which a formatter has no output for a text."""
+
+    why: str
+
+
 class AfterChangeRunner:
     """Runs what `Policy.after_change` of a workspace names; see `editing.finish.Finisher`."""
 
@@ -63,70 +69,51 @@ class AfterChangeRunner:
             chosen = _chosen(rule, now)
             if rule.kind != "filter" or not chosen:
                 continue
-            made, notes = self._outputs(rule, chosen)
-            name = name_of(rule)
+            name, notes = name_of(rule), list[str]()
             changed: dict[str, str] = {}
-            for path, output in made.items():
-                if not output or "\0" in output:
-                    what = "printed a NUL character" if output else "printed nothing"
-                    notes.append(f"{name} {what}, so {one_line(path)} is as it was edited")
-                elif output != now[path]:
+            try:
+                command = rule.command
+                outputs = _returned(command, chosen) if callable(command) else self._printed(rule, chosen)
+            except AgentFSError as error:
+                outputs = {}
+                notes.append(f"{name} could not run, so nothing was formatted: {error.message}")
+            for path, output in outputs.items():
+                if why := _refusal(output):
+                    notes.append(f"{name} {one_line(why)}; {one_line(path)} is as it was edited")
+                elif isinstance(output, str) and output != now[path]:
                     changed[path] = now[path] = output
             done.append(Filtered(name, changed, tuple(notes)))
         return done
 
-    def _outputs(self, rule: AfterChange, texts: Texts) -> tuple[dict[str, str], list[str]]:
-        """Return the output of a formatter for each text, and notes on failures."""
-        name = name_of(rule)
-        if callable(rule.command):
-            made: dict[str, str] = {}
-            notes: list[str] = []
-            for path, text in texts.items():
-                try:
-                    output = call_context.call_back(rule.command, path, text)
-                except Exception as error:  # noqa: BLE001 - the edit is worth more than its format
-                    notes.append(_failed(name, path, f"raised {type(error).__name__}: {error}"))
-                    continue
-                if isinstance(output, str):
-                    made[path] = output
-                else:
-                    notes.append(_failed(name, path, f"returned {type(output).__name__}, not a text"))
-            return made, notes
-        return self._printed(rule, _encoded(texts))
-
-    def _printed(self, rule: AfterChange, inputs: Mapping[str, bytes]) -> tuple[dict[str, str], list[str]]:
-        name, limit = name_of(rule), self._around.limits.file_bytes
+    def _printed(self, rule: AfterChange, texts: Texts) -> dict[str, str | _Failed]:
+        """Return what the command of a formatter prints for each text."""
+        limit, inputs = self._around.limits.file_bytes, _encoded(texts)
         words = [each.replace("{path}", "\0") for each in rule.arguments]
         command = " ".join(shlex.quote(each).replace("\0", "'\"$2\"'") for each in words)
         calls = "\n".join(f"f {len(data)} {shlex.quote(_argument(path))}" for path, data in inputs.items())
         script = _FILTER.format(command=command, limit=limit + 1, errors=_ERROR_BYTES, calls=calls)
-        try:
-            ran = self._run(script, b"".join(inputs.values()), {}, _OUTPUTS * limit)
-        except AgentFSError as error:
-            return {}, [f"{name} could not run, so nothing was formatted: {error.message}"]
-        made: dict[str, str] = {}
-        notes: list[str] = []
+        ran = self._run(script, b"".join(inputs.values()), {}, _OUTPUTS * limit)
+        made: dict[str, str | _Failed] = {}
         rest = ran.stdout
         for path in inputs:
             head, _, rest = rest.partition(b"\n")
             try:
                 status, size, errors = map(int, head.split())
             except ValueError:
-                why = "did not end in time" if ran.exit_status is None else "could not run"
-                notes.append(_failed(name, path, why))
+                made[path] = _Failed("did not end in time" if ran.exit_status is None else "could not run")
                 break
             output, said, rest = rest[:size], rest[size : size + errors], rest[size + errors :]
             if size > limit:
-                notes.append(_failed(name, path, f"printed more than {limit} bytes"))
+                made[path] = _Failed(f"printed more than {limit} bytes")
             elif status:
                 reason = said.decode("utf-8", "replace").strip()
-                notes.append(_failed(name, path, f"failed with exit status {status}: {reason}"))
+                made[path] = _Failed(f"failed with exit status {status}: {reason}")
             else:
                 try:
                     made[path] = output.decode("utf-8")
                 except UnicodeDecodeError:
-                    notes.append(_failed(name, path, "printed what is not UTF-8"))
-        return made, notes
+                    made[path] = _Failed("printed what is not UTF-8")
+        return made
 
     def findings(self, texts: Texts) -> Sequence[Findings]:
         """Run the checks on files with these texts."""
@@ -233,8 +220,24 @@ def _argument(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
-def _failed(name: str, path: str, why: str) -> str:
-    return f"{name} {one_line(why)}; {one_line(path)} is as it was edited"
+def _returned(function: Callable[[str, str], Any], texts: Texts) -> dict[str, str | _Failed]:
+    """Return what a function makes of each text."""
+    made: dict[str, str | _Failed] = {}
+    for path, text in texts.items():
+        try:
+            output = call_context.call_back(function, path, text)
+        except Exception as error:  # noqa: BLE001 - the edit is worth more than its format
+            output = _Failed(f"raised {type(error).__name__}: {error}")
+        is_known = isinstance(output, str | _Failed)
+        made[path] = output if is_known else _Failed(f"returned {type(output).__name__}, not a text")
+    return made
+
+
+def _refusal(output: str | _Failed) -> str:
+    """Return why an output cannot be taken for the text of a file, or ""."""
+    if isinstance(output, _Failed):
+        return output.why
+    return "printed nothing" if not output else "printed a NUL character" if "\0" in output else ""
 
 
 def _shown(line: str) -> str:

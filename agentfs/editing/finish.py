@@ -92,13 +92,8 @@ def finish(finisher: Finisher | None, before: Texts, edited: Texts) -> Finished:
                 end = old_end
             authors[path], texts[path] = [*new, *old[end:]], text
             names += [] if name in names else [name]
-    by_others = tuple(
-        LinesBy(path, line, line + 1, author)
-        for path, lines in authors.items()
-        for line, author in enumerate(lines)
-        if author is not None
-    )
-    return Finished(texts, by_others, tuple(notes), tuple(names), finisher.findings(before))
+    by_others = [each for path, lines in authors.items() for each in LinesBy.of(path, lines)]
+    return Finished(texts, tuple(by_others), tuple(notes), tuple(names), finisher.findings(before))
 
 
 def new_findings(finisher: Finisher | None, finished: Finished) -> tuple[str, ...]:

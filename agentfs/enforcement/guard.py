@@ -168,7 +168,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
         self._root.check_open()
         positional, named = checker.check(args, kwargs)
-        if changes:
+        if changes and self._outputs.has_names:
             given = checker.by_name(positional, named)
             for parameter in ("path", "to") if "path" in given else ("paths",):
                 _refuse_kept_names(self, given.get(parameter) or ())

@@ -4,10 +4,11 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 from agentfs.base.frozen_data import frozen
@@ -160,6 +161,17 @@ class LinesBy(NamedTuple):
     start: int
     end: int
     author: tuple[str, str]
+
+    @classmethod
+    def of(cls, path: str, authors: Iterable[tuple[str, str] | None]) -> "list[LinesBy]":
+        """Return the ranges of lines with an author, given that of each line."""
+        found: list[LinesBy] = []
+        end = 0
+        for author, lines in groupby(authors):
+            start, end = end, end + sum(1 for _ in lines)
+            if author is not None:
+                found.append(cls(path, start, end, author))
+        return found
 
 
 class Recorder(Protocol):

