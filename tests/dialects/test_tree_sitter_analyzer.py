@@ -820,10 +820,15 @@ def test_the_formats_exclude_one_another(call, tool):
             assert f"{first}, {second} exclude one another" in refused["message"]
 
 
+ORDINARY_LENGTH = 24  # of a root
+
+
 @pytest.fixture(scope="module")
 def project(django_source):
     """A real project under a root of ordinary length."""
     directory = f"{tempfile.gettempdir()}/{''.join(random.choices('abcdefgh', k=8))}"
+    if len(directory) > ORDINARY_LENGTH:
+        pytest.skip("under this TMPDIR the root is longer than that of the table")
     shutil.copytree(
         django_source / "django",
         f"{directory}/django",
@@ -1201,9 +1206,9 @@ def test_the_language_is_that_of_the_environment_unless_it_is_given(
 def test_hints_speak_of_the_tools_there_are(call):
     missing = error(call("search_content", query="x", roots=["src/utils"]))
     assert "src/util" in missing["hint"]
-    wrong = error(call("search_content", query="f(", roots=["."]))
+    wrong = error(call("search_content", query="help(", roots=["."]))
     assert "pass query=" in wrong["hint"]
-    wrong = error(call("find_and_grep", query="f(", roots=["."], pattern="x"))
+    wrong = error(call("find_and_grep", query="help(", roots=["."], pattern="helper"))
     assert "pass query=" in wrong["hint"]
     wrong = error(call("list_files", roots=["."], pattern="f("))
     assert "pass pattern=" in wrong["hint"]

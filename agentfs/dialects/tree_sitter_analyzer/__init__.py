@@ -260,7 +260,7 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     except InvalidPatternError as error:
         # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
         suggestion = error.details.get("suggestion")
-        advice = Advice("To match it literally, ", Retry({"query": suggestion}), ".")
+        advice = Advice("To search for what was probably meant, ", Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,

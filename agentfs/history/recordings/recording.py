@@ -12,7 +12,7 @@ from typing import Any
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
-from agentfs.fs import Change, DirectoryNode, Root, SpecialNode, quote
+from agentfs.fs import Change, DirectoryNode, FileNode, Root, SpecialNode, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
@@ -173,6 +173,7 @@ class Recordings:
         if not self._open and self._own is None:
             return
         statements: list[Statement] = []
+        files: list[str] = []
         for path, before, after in ((each.path, each.before, each.after) for each in changes):
             seen = self._snapshot.paths.get(path)
             # An undo may change a file that others have changed too; their part stays to be recorded.
@@ -184,6 +185,7 @@ class Recordings:
             if isinstance(node, SpecialNode):  # a recording counts those that it finds
                 node = None
             statements += self._snapshot.put(path, node and self._contents.keep_node(node))
+            files += [path] if isinstance(node, FileNode) else []
             parent = os.path.dirname(path)
             is_kept = not parent or self._snapshot.paths.get(parent) is not None
             if node is not None and not is_kept:  # in an ignored directory
@@ -191,6 +193,8 @@ class Recordings:
             if self._own is not None:
                 self._own.add(path)
         if self._log is not None:
+            if self._open:
+                statements += self._snapshot.identify_moved(files, self._open[-1].root)
             self._contents.database.defer(statements)
 
     def restore(self, log: StepLog, root: Root, limits: Limits) -> None:

@@ -124,6 +124,21 @@ class Snapshot:
         self.paths.put(path, None if node is None else Seen(node, None))
         return self._stored([path], self.paths)
 
+    def identify_moved(self, paths: Iterable[str], root: Root) -> tuple[Statement, ...]:
+        """Store the inodes of files that the workspace has moved, for the process that reopens the journal."""
+        found: list[str] = []
+        with suppress(AgentFSError), root.top.open_directory(".") as top:
+            for path in paths:
+                seen, inode = self.paths.get(path), -1
+                with suppress(OSError):
+                    inode = Status.of(syscalls.lstat(top.handle, path)).inode
+                if (
+                    seen is not None and inode in self._own_inodes
+                ):  # otherwise another program has replaced it
+                    self.paths.put(path, seen._replace(status=Status(0, 0, 0, inode=inode), young=True))
+                    found.append(path)
+        return self._stored(found, self.paths)
+
     def difference(
         self, old: SeenTree, root: Root, limits: Limits, *, ignored: bool, since: int | None = None
     ) -> Difference:
