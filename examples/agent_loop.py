@@ -4,6 +4,8 @@
     python examples/agent_loop.py --repository DIR    # another repository
     OPENAI_API_KEY=... python examples/agent_loop.py --task "Add a changelog entry"
 
+If this system can stage commands, the model has a shell too. The changes of each command are applied at once.
+
 Without the `openai` package and a key, a scripted model plays its part, so that the loop runs offline. Either
 way the loop is the same: it works on a copy, prints the transcript, and ends with the diff of what it did.
 """
@@ -20,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentfs import Toolset, Workspace
+from agentfs import AgentFSError, Policy, Toolset, Workspace
 
 Message = dict[str, Any]
 Model = Callable[[list[Message], list[Any]], Message]
@@ -86,6 +88,7 @@ class ScriptedModel:
                 self._edit_as_the_error_says,
                 self._multi_edit,
                 self._write,
+                self._run,
             ]
         )
         self._calls = 0
@@ -94,11 +97,11 @@ class ScriptedModel:
 
     def __call__(self, messages: list[Message], schemas: list[Any]) -> Message:
         """Return the next message of the script."""
+        offered = {schema["function"]["name"] for schema in schemas}
         step = next(self._steps, None)
-        if step is None:
+        if step is None or (step == self._run and "run" not in offered):
             return {"role": "assistant", "content": "Done: a heading, a note and a new file."}
         name, arguments = step(str(messages[-1]["content"]))
-        offered = {schema["function"]["name"] for schema in schemas}
         if name not in offered:
             raise LookupError(f"the loop does not offer {name}")
         self._calls += 1
@@ -143,6 +146,9 @@ class ScriptedModel:
     def _write(self, _: str) -> tuple[str, dict[str, Any]]:
         return "write", {"path": "AGENT_NOTES.md", "content": "# Notes\n\nWritten by an agent loop.\n"}
 
+    def _run(self, _: str) -> tuple[str, dict[str, Any]]:
+        return "run", {"command": "date -u +%Y >> AGENT_NOTES.md && wc -l AGENT_NOTES.md"}
+
 
 def copy_of(repository: Path, target: Path) -> None:
     """Copy a repository without what it ignores, and commit it there as the state to compare with."""
@@ -174,6 +180,15 @@ def choose_model(name: str) -> Model:
     return ScriptedModel()
 
 
+def stages_commands(workspace: Workspace) -> bool:
+    """Return True if this system can stage a command; the error says what it lacks."""
+    try:
+        return workspace.host.run("true").exit_status == 0
+    except AgentFSError as error:
+        print(f"(no shell: {error})", file=sys.stderr)
+        return False
+
+
 def main() -> int:
     """Run the loop on a copy of a repository and print what it changed."""
     parser = argparse.ArgumentParser(description="An agent loop over agentfs.")
@@ -185,8 +200,10 @@ def main() -> int:
         target = Path(directory) / "repository"
         target.mkdir()
         copy_of(arguments.repository.resolve(), target)
-        with Workspace(target) as workspace:
-            run_loop(choose_model(arguments.model), workspace.tools(), arguments.task)
+        with Workspace(target, policy=Policy(run="staged")) as workspace:
+            shell = ["run"] if stages_commands(workspace) else []
+            tools = workspace.tools([*workspace.tools().names, *shell])
+            run_loop(choose_model(arguments.model), tools, arguments.task)
         git(target, "add", "-A")
         print("\n=== the change, as git sees it ===")
         print(git(target, "diff", "--cached"))

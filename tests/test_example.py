@@ -37,11 +37,12 @@ def test_the_loop_uses_every_tool_errs_once_and_recovers(tmp_path):
     done = run("--repository", str(tmp_path))
 
     assert done.returncode == 0, done.stderr
-    for name in ("ls", "glob", "grep", "read", "edit", "multi_edit", "write"):
+    for name in ("ls", "glob", "grep", "read", "edit", "multi_edit", "write", "run"):
         assert f">>> {name} " in done.stdout
     assert "old_string is not in" in done.stdout  # the mistake
     assert "\n+An agent was here, and looked around first." in done.stdout  # the outcome, by git
-    assert "\n+Written by an agent loop." in done.stdout
+    assert "\n+Written by an agent loop.\n+20" in done.stdout  # the year is from the shell
+    assert "Exit status 0, staged" in done.stdout
     assert (tmp_path / "README.md").read_bytes() == before, "the loop works on a copy"
 
 

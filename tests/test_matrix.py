@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations, count, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -194,6 +194,7 @@ class Method(NamedTuple):
         only: The values of further dimensions that make sense.
         undo: How many steps take the change back; 0 if undo does not apply.
         unread: True if it may replace only what was shown.
+        run: `Policy.run` of its workspace.
     """
 
     tool: "str | Callable[[Site], Result]"
@@ -204,6 +205,7 @@ class Method(NamedTuple):
     only: Mapping[str, tuple[str, ...]] = {}
     undo: int = 1
     unread: bool = False
+    run: 'Literal["staged", "recorded"] | None' = None
 
 
 ONE = {"one": "path"}
@@ -218,8 +220,10 @@ PROGRAM = {"caller": ("program",)}
 ONE_TARGET = {"target": ("text",), "rules": ("open",)}
 # In a transaction, a change by another program is `stale`.
 WITH_OTHERS = {"view": ("plain", "workdir", "only")}
-# A command is refused in a transaction and in a part of the tree.
-COMMAND = {**PROGRAM, **ONE_TARGET, "view": ("plain", "workdir")}
+# A command names its files itself. In a transaction and in a part of the tree, it is refused.
+COMMAND = {"target": ("text", "large"), "rules": ("open", "denied")}
+# A recorded command reads what rules deny, and destroys what is too large to be kept before it.
+RECORDED_COMMAND = ONE_TARGET
 # A recording is refused in a transaction, and only files and directories are recorded.
 RECORDED = {
     **PROGRAM,
@@ -347,6 +351,24 @@ def recorded(command: "Callable[[Site], None]") -> "Callable[[Site], Result]":
     return recording
 
 
+def command(site: "Site") -> dict[str, Any]:
+    """Show the target, append to it, and make a file."""
+    path = site.path if site.cell["target"] not in KEPT else site.spelled(site.target)
+    return {"command": f"cat {path}; echo {NEW} >> {path}; echo {NEW} > made"}
+
+
+def started(site: "Site") -> Result:
+    """Start a command as a program does, and wait for it."""
+    return site.view.start(**command(site)).wait(60)
+
+
+def in_background(site: "Site") -> None:
+    """Start a command that has written all its output, as `c1`."""
+    found = site.attempt(lambda: site.view.start(**command(site)))
+    if not isinstance(found, AgentFSError):
+        found.wait(60)
+
+
 EDITOR = "str_replace_based_edit_tool"
 
 
@@ -436,7 +458,31 @@ METHODS: dict[str, Method] = {
         "checkpoint", NONE, lambda _: {"name": "here"}, kind="change", undo=0, only=ONE_TARGET
     ),
     "rollback": Method("rollback", PATHS, lambda _: {"to": "start"}, before=edited, kind="change", undo=0),
-    "run": Method("run", NONE, lambda _: {"command": "echo x > made"}, kind="change", only=COMMAND),
+    "run": Method("run", NONE, command, kind="change", only=COMMAND, run="staged"),
+    "run preview": Method(
+        "run",
+        NONE,
+        lambda site: command(site) | {"preview": True},
+        kind="change",
+        undo=0,
+        only=PROGRAM | COMMAND,
+        run="staged",
+    ),
+    "run recorded": Method("run", NONE, command, kind="change", only=RECORDED_COMMAND, run="recorded"),
+    "start": Method(started, NONE, kind="change", only=PROGRAM | RECORDED_COMMAND, run="recorded"),
+    "output": Method(
+        "output", NONE, lambda _: {"id": "c1"}, in_background, only=RECORDED_COMMAND, run="recorded"
+    ),
+    "stop": Method(
+        "stop",
+        NONE,
+        lambda _: {"id": "c1"},
+        in_background,
+        kind="change",
+        undo=0,
+        only=RECORDED_COMMAND,
+        run="recorded",
+    ),
     "recording": Method(recorded(other_program), ONE, kind="change", only=RECORDED),
     "recording rename": Method(recorded(command_renames), ONE, kind="change", only=RECORDED),
     "recording secret": Method(
@@ -526,9 +572,7 @@ LOOKS = {
     "codescout": ("read_file", "path", {}),
 }
 # Methods of `Workspace` without a row: they open, close or make views and names.
-# `tests/commands` has the commands in the background.
-BACKGROUND = {"output", "start", "stop"}
-NO_ROWS = BACKGROUND | {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
+NO_ROWS = {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
 
 
 # Targets that a kind of method is not combined with, because another kind shows the same.
@@ -722,7 +766,7 @@ def tools_of(view: Workspace, dialect: str) -> Any:
 @cache
 def schemas(dialect: str, form: str) -> dict[str, Any]:
     """Return the schemas of a dialect's tools by name."""
-    with Workspace(template()) as ws:
+    with Workspace(template(), policy=Policy(run="recorded")) as ws:
         return {each["name"]: each for each in tools_of(ws, dialect).schemas(form)}
 
 
@@ -747,12 +791,12 @@ def opened(cell: Cell) -> Iterator[Site]:
     with ExitStack() as stack:
         reads = METHODS[cell["method"]].kind in {"read", "search"}
         top = stack.enter_context(laid_out(reused=reads))
-        policy = Policy(run="staged" if cell["method"] == "run" else None)
-        options: dict[str, Any] = {"limits": LIMITS[cell["limits"]], "policy": policy}
+        way = METHODS[cell["method"]].run
+        options: dict[str, Any] = {"limits": LIMITS[cell["limits"]], "policy": Policy(run=way)}
         if cell["rules"] == "denied":
             outside = Site({**cell, "view": "plain"}, top, None, None)
             path = outside.spelled(outside.target)
-            options["policy"] = Policy(deny=(f"*({path})", f"*({path}/**)"))
+            options["policy"] = Policy(run=way, deny=(f"*({path})", f"*({path}/**)"))
         if cell["way"] == "connect":
             workspace = connect(open_pipe(), str(top), push=False, **options)
         else:
@@ -1062,7 +1106,8 @@ def paths_in(data: Any, name: str = "") -> Iterator[str]:
 @law
 def every_path_leads_back(seen: Seen) -> Iterator[str]:
     """A path in an answer can be passed to the reading tool of the same toolset, and is the same file."""
-    gone = seen.name in {"delete", "move", "undo", "redo", "rollback"} or seen.name == "apply_patch"
+    gone = seen.name in {"delete", "move", "undo", "redo", "rollback", "apply_patch"}
+    gone = gone or "preview" in seen.arguments
     if gone or not seen.answer.success or seen.cell["rules"] == "denied":
         return
     if seen.cell["view"] == "workdir" and (seen.name == "changes" or callable(seen.site.method.tool)):
@@ -1177,8 +1222,8 @@ def undo_restores_all(seen: Seen) -> Iterator[str]:
     ):
         return
     data = seen.answer.data if isinstance(seen.answer.data, dict) else {}
-    if data.get("files") == []:
-        return  # a recording of nothing
+    if data.get("changes", data).get("files") == []:
+        return  # a recording or a command that changed nothing
     for steps in range(method.undo, 0, -1):
         undone = answer_of(lambda steps=steps: seen.site.view.undo(steps))
         if undone.code != "invalid_argument":
@@ -1257,8 +1302,8 @@ def test_every_method_and_every_tool_is_a_row():
         for name, each in vars(Workspace).items()
         if inspect.isfunction(inspect.unwrap(each)) and not name.startswith("_") and name not in NO_ROWS
     }
-    # The rows of `recording` are functions. `memory` reaches only `memories/`, which the trees here lack.
-    missing = {*tools, *public} - rows - {("", "recording"), ("memory", "memory")}
+    # The rows of `recording` and `start` are functions. `memory` reaches only `memories/`, which no tree has.
+    missing = {*tools, *public} - rows - {("", "recording"), ("", "start"), ("memory", "memory")}
     assert not missing
 
 

@@ -401,9 +401,17 @@ class Server:
                     block.manager.__exit__(None, None, None)
                     return protocol.BLOCKS[block.method](block.value)
                 case str() as name if name in protocol.REMOTE_METHODS:
+                    if name == "run" and (workspace.policy.run == "recorded" or arguments.get("network")):
+                        self._begin_command(message)
                     return getattr(workspace, name)(**arguments)
                 case _:
                     raise protocol.ProtocolError("There is no such method.")
+
+    def _begin_command(self, message: Mapping[str, Any]) -> None:
+        """Let a command whose acts others see run only once. What a staged one does is dropped with it."""
+        key = message.get("key")
+        if key is not None and self._outcomes is not None:
+            self._outcomes.begin_command(key)
 
     def _limited(
         self, message: Mapping[str, Any], workspace: Workspace

@@ -165,6 +165,12 @@ class Outcomes:
         noted, self._noted = self._noted, False
         return [_SETTLE[whole]] if noted else ()
 
+    def begin_command(self, key: str) -> None:
+        """Store the key of a command before it runs; its step, if it makes one, begins when it has ended."""
+        self._database.write(
+            [("INSERT INTO outcomes (key, made) VALUES (?, ?)", (key, _UNCERTAIN)), *_FORGET]
+        )
+
     def find(self, key: str) -> Mapping[str, Any] | None:
         """Return the answer to a change that began before; None if it may be made now."""
         (rows,) = self._database.read(("SELECT made, answer FROM outcomes WHERE key = ?", (key,)))
