@@ -55,7 +55,7 @@ def directory_of(workspace: Workspace) -> str:
     return posixpath.normpath(posixpath.join(workspace.root, workspace.workdir))
 
 
-def refused(error: AgentFSError) -> tuple[bytes, bytes]:
+def refusal_output(error: AgentFSError) -> tuple[bytes, bytes]:
     """Return what a command had written before its changes were refused; the reason is in its errors."""
     written = (str(error.details.get("stdout", "")), f"{error.details.get('stderr', '')}{error}\n")
     stdout, stderr = (each.encode("utf-8", "surrogateescape") for each in written)

@@ -36,7 +36,7 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
 )
-from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below, refused
+from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below, refusal_output
 from agentfs.frameworks.versions import warn_if_newer
 from agentfs.policy import Policy, Run
 from agentfs.providers.openai import REFUSED
@@ -211,7 +211,7 @@ class Backend(SandboxBackendProtocol):
         try:
             done = self.workspace.run(command, seconds)
         except AgentFSError as error:
-            return ExecuteResponse(b"".join(refused(error)).decode("utf-8", "replace"), REFUSED)
+            return ExecuteResponse(b"".join(refusal_output(error)).decode("utf-8", "replace"), REFUSED)
         output = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.timed_out:
             return ExecuteResponse(f"{output}\nThe command was stopped after {seconds:g} s.", _TIMED_OUT)
