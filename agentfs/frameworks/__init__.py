@@ -1,6 +1,7 @@
 """Tools for agent frameworks: one module for each, which is imported only when it is asked for.
 
-    from agentfs.frameworks import acp, anthropic, langchain, mcp_server, openai_agents, pydantic_ai
+    from agentfs.frameworks import acp, anthropic, deepagents, langchain, mcp_server
+    from agentfs.frameworks import openai_agents, pydantic_ai
 
 Most make the framework's own tools of a `Toolset`: our schemas, images as images, errors as the framework's
 failed results. Calls that need approval wait for it by the framework's own mechanism, if `ask` is the
@@ -19,6 +20,7 @@ __all__ = ["ask"]
 _PACKAGES = {
     "acp": "agent-client-protocol",
     "anthropic": "anthropic",
+    "deepagents": "deepagents",
     "langchain": "langchain",
     "mcp_server": "mcp",
     "openai_agents": "openai-agents",

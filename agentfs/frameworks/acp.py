@@ -17,6 +17,7 @@ from agentfs.async_workspace import AsyncWorkspace
 from agentfs.commands.background import Command
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.events import current_call_id
+from agentfs.frameworks.backends import refusal_output
 from agentfs.frameworks.versions import warn_if_newer
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, Effect, PermissionAnswer, PermissionRequest
@@ -250,9 +251,7 @@ def _outcome(ended: "asyncio.Future[RunResult]") -> tuple[bytes, schema.Terminal
         return b"", schema.TerminalExitStatus(signal="SIGKILL")
     error = ended.exception()
     if isinstance(error, AgentFSError):
-        return f"{error.details.get('stdout', '')}{error}\n".encode(), schema.TerminalExitStatus(
-            exit_code=REFUSED
-        )
+        return b"".join(refusal_output(error)), schema.TerminalExitStatus(exit_code=REFUSED)
     result = ended.result()
     if result.exit_status is None:
         return result.stdout + result.stderr, schema.TerminalExitStatus(signal="SIGKILL")

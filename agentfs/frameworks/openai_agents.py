@@ -37,6 +37,7 @@ from agents.tool_context import ToolContext
 from agentfs.async_workspace import AsyncWorkspace
 from agentfs.dialects.apply_patch import NAME, read_patch
 from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
+from agentfs.frameworks.backends import refusal_output
 from agentfs.frameworks.versions import warn_if_newer
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.providers.openai import REFUSED, command_output, patch_of
@@ -203,8 +204,7 @@ class _Session(BaseSandboxSession):
         try:
             done = await self._workspace.run(line, timeout or self._workspace.limits.run_timeout)
         except AgentFSError as error:
-            written = (str(error.details.get("stdout", "")), f"{error.details.get('stderr', '')}{error}\n")
-            stdout, stderr = (each.encode("utf-8", "surrogateescape") for each in written)
+            stdout, stderr = refusal_output(error)
             return ExecResult(stdout=stdout, stderr=stderr, exit_code=REFUSED)
         if done.timed_out:
             raise ExecTimeoutError(command=command, timeout_s=timeout)

@@ -28,14 +28,13 @@ from agentfs.errors import (
     NotFoundError,
     RootGoneError,
 )
-from agentfs.frameworks.backends import Place, open_below
+from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below
 from agentfs.policy import Policy, Run
 from agentfs.results import Entry
 from agentfs.workspace import Workspace
 
 _R = TypeVar("_R")
 _PROVIDER = "agentfs"
-_NO_TIMEOUT = 1e9  # seconds
 _GONE = (ClosedError, DisconnectedError, RootGoneError)
 
 
@@ -99,7 +98,7 @@ class WorkspaceBackend:
     @property
     def _directory(self) -> str:
         assert self._workspace is not None  # noqa: S101 - the callers have opened it
-        return posixpath.normpath(posixpath.join(self._workspace.root, self._workspace.workdir))
+        return directory_of(self._workspace)
 
     def close(self) -> None:
         """Close the backend, and the workspace if the backend has opened it; the directory stays."""
@@ -143,7 +142,7 @@ class WorkspaceBackend:
 
         def act(workspace: Workspace) -> CommandResult:
             try:
-                done = workspace.run(line, timeout or _NO_TIMEOUT, env=env)
+                done = workspace.run(line, timeout or NO_TIMEOUT, env=env)
             finally:
                 workspace.exists(".")  # raises if the root was removed meanwhile
             stdout, stderr = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))

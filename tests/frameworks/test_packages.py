@@ -6,9 +6,10 @@ import warnings
 
 import pytest
 
+from agentfs import frameworks
 from agentfs.frameworks import versions
 
-PACKAGES = ("acp", "agents", "anthropic", "langchain_core", "openai", "pydantic", "pydantic_ai")
+PACKAGES = ("acp", "agents", "anthropic", "deepagents", "langchain_core", "openai", "pydantic", "pydantic_ai")
 
 
 def test_import_agentfs_imports_none_of_them():
@@ -35,3 +36,10 @@ def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installe
         warnings.simplefilter("always")
         versions.warn_if_newer("openai-agents", "0.24")
     assert [installed in str(each.message) for each in seen] == [True] * warned
+
+
+def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "deepagents", None)
+    monkeypatch.delitem(sys.modules, "agentfs.frameworks.deepagents", raising=False)
+    with pytest.raises(ImportError, match=r"agentfs\.frameworks\.deepagents needs .*pip install deepagents"):
+        frameworks.deepagents  # noqa: B018

@@ -42,6 +42,28 @@ def test_the_staged_backend_fails_only_the_tests_that_watch_a_running_command(py
     }, printed
 
 
+def test_the_backend_fails_only_the_tests_of_deepagents_that_contradict_its_protocol(python_of, tmp_path):
+    """The protocol wants absolute paths and files from `glob`, and `write` to overwrite."""
+    counts, failed, printed = outcome(
+        python_of, tmp_path, "suite_deepagents.py", "recorded", "-o", "asyncio_mode=auto"
+    )
+    assert failed == {
+        "test_glob",
+        "test_glob_basic_pattern",
+        "test_glob_hidden_files_explicitly",
+        "test_glob_with_character_class",
+        "test_glob_with_directories",
+        "test_glob_with_question_mark",
+        "test_write_existing_file_fails",
+    }, printed
+    assert counts == {"passed": 79, "failed": 7}
+
+
 def test_an_agent_with_file_tools_and_a_shell_does_the_task_on_a_staged_backend(python_of, tmp_path):
     counts, _, printed = outcome(python_of, tmp_path, "suite_harness.py", "staged")
     assert counts == {"passed": 1}, printed
+
+
+def test_an_agent_of_deepagents_does_the_task_and_its_backend_meets_bad_input(python_of, tmp_path):
+    counts, _, printed = outcome(python_of, tmp_path, "suite_deepagents_agent.py", "recorded")
+    assert counts == {"passed": 7}, printed
