@@ -624,6 +624,11 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
         return
+    several = re.findall(r"[^\s,]+", path)
+    if len(several) > 1 and all(_is_there(root, each) for each in several):
+        retries = [Advice(Retry({"path": each})) for each in several]
+        error.hint = Advice("Each path needs a call of its own: ", Joined("; ", *retries), ".")
+        return
     straight = _DECORATION.sub("", _ALIAS.sub("", path)).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):

@@ -21,6 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import pytest
+
 CHUNK = 65536
 
 

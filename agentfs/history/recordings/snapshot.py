@@ -125,7 +125,7 @@ class Snapshot:
         return self._stored([path], self.paths)
 
     def identify_moved(self, paths: Iterable[str], root: Root) -> tuple[Statement, ...]:
-        """Store the inodes of files that the workspace has moved, for the process that reopens the journal."""
+        """Store the inodes of files that the workspace has moved, for a process that reopens the journal."""
         found: list[str] = []
         with suppress(AgentFSError), root.top.open_directory(".") as top:
             for path in paths:
