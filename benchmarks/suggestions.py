@@ -477,7 +477,7 @@ class Made(NamedTuple):
 
 
 def suggestions(
-    result: ToolResult, name: str, arguments: Arguments
+    tools: Toolset, result: ToolResult, name: str, arguments: Arguments
 ) -> Iterator[tuple[str, Call, int | None]]:
     """Yield each suggestion of an answer: its kind, the call that follows it, and the promised matches."""
     data = result.data if isinstance(result.data, dict) else {}
@@ -506,7 +506,8 @@ def suggestions(
                 yield "near path", (name, {**arguments, path: json.loads(each)}), None
     if not text.startswith(("status: ", "{")):  # some dialects' JSON and YAML quote what a file has
         for found in CALL.finditer(text):
-            if (given := arguments_at(text, found.end(), ")")) is not None:
+            given = arguments_at(text, found.end(), ")")
+            if given is not None and found[1] in tools.names:  # not code of a file
                 yield "call", (found[1], given), None
     for each in details.get("suggested_calls", ()):
         yield "listed call", (each["name"], each["arguments"]), None
@@ -526,7 +527,7 @@ def follow(ws: Workspace, tools: Toolset, made: tuple[str, Arguments, ToolResult
     """Follow each suggestion once, and take back what it changed."""
     name, arguments, result = made
     seen: set[str] = set()
-    for kind, (called, given), promised in suggestions(result, name, arguments):
+    for kind, (called, given), promised in suggestions(tools, result, name, arguments):
         key = json.dumps([called, given], sort_keys=True)
         if key in seen:
             continue
@@ -549,10 +550,10 @@ def follow(ws: Workspace, tools: Toolset, made: tuple[str, Arguments, ToolResult
         yield Followed(kind, called, given, wrong, answer.content)
 
 
-def calls_on(root: Path, each: int, seed: int) -> Iterator[Made]:
-    """Make every mistake in every dialect that has a tool for it, on a tree that may be changed."""
+def calls_on(root: Path, each: int, seed: int, every: int = 1) -> Iterator[Made]:
+    """Make each `every`-th mistake in every dialect with a tool for it, on a tree that may be changed."""
     tree = Tree(root)
-    for number, (mistake, make) in enumerate(MISTAKES.items()):
+    for number, (mistake, make) in enumerate([*MISTAKES.items()][::every]):
         rng = random.Random(f"{seed} {number}")
         for _ in range(each):
             call = make(draw := Draw(tree, rng))

@@ -347,7 +347,7 @@ def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatter
         return
     probe, given = Probe(context), options.path
     if _LOOKS_LIKE_GLOB.fullmatch(options.pattern) and isinstance(given, str):
-        path = {} if given == "." else {"path": given}
+        path: dict[str, Any] = {} if given == "." else {"path": given}
         if files := count_of_glob(probe, GlobOptions(options.pattern, **path)):
             error.details["suggestion"] = None
             fact, advice = f"As a glob it names {files}", call("glob", pattern=options.pattern, **path)
@@ -357,7 +357,10 @@ def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatter
     if found is None or found.skipped.reached is not None:
         return  # nothing is known of the suggestion
     others = _other_readings(context.root, options, replace(found, searched=1))
-    readings = [("As plain text it matches", {"pattern": suggestion}), *others]
+    readings: list[tuple[str, dict[str, Any]]] = [
+        ("As plain text it matches", {"pattern": suggestion}),
+        *others,
+    ]
     reading = _first_that_finds(probe, options, readings)
     error.details["suggestion"] = None if reading is None else reading.changes.get("pattern")
     error.hint = "As plain text it matches nothing." if reading is None else reading.hint(options)
@@ -391,7 +394,7 @@ def _other_entries(probe: Probe, options: GlobOptions | FindOptions) -> str:
             more = found.total - len(found.entries)
             return f"in another case: {named}{f' and {more} more' if more else ''}"
     for fact, globs in _other_globs(options.globs):
-        changes = {"pattern" if isinstance(options, GlobOptions) else "glob": globs}
+        changes: dict[str, Any] = {"pattern" if isinstance(options, GlobOptions) else "glob": globs}
         if (found := probe.entries(replace(options, **changes))) is not None and found.entries:
             more = f" and {found.total - 1} more" if found.total > 1 else ""
             shown = f"{fact} it matches {one_line(found.entries[0].path)}{more}"
@@ -623,6 +626,11 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         error.hint = Advice(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
+        return
+    several = re.findall(r"[^\s,]+", path)
+    if len(several) > 1 and all(_is_there(root, each) for each in several):
+        retries = [Advice(Retry({"path": each})) for each in several]
+        error.hint = Advice("Each path needs a call of its own: ", Joined("; ", *retries), ".")
         return
     straight = _DECORATION.sub("", _ALIAS.sub("", path)).replace("\\", "/")
     given = error.details.get("similar", ())

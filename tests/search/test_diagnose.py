@@ -178,7 +178,7 @@ def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
             (tmp_path / name / f"{number:02}.txt").write_text(f"in {name} {number}\n")
     (tmp_path / "c" / "x.log").write_text("in a log\n")
     with Workspace(tmp_path) as ws:
-        assert re.search(r"at least 1\d lines in hidden or ignored files, as in b/", ws.grep(r"in b \d").text)
+        assert re.search(r"at least 20 lines in hidden or ignored files, as in b/", ws.grep(r"in b \d").text)
         assert "1 line in hidden or ignored files, as in c/x.log" in ws.grep("in a log").text
         assert "hidden or ignored files" not in ws.grep("in b 99").text, "it is not one of the first"
         assert "3 ignored" in ws.grep("in b 99").text
@@ -375,3 +375,53 @@ def test_regression_rules_and_protected_files_are_named_in_full_words(code, tmp_
         (tmp_path / name).touch()
     assert "and 1 more rule, 1 protected" in code.grep("absent").text
     assert "1 protected by the policy" in code.grep("absent").text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("foo(", 'As plain text it matches 1 line, as in a.py: pass pattern="foo\\\\(".'),
+        ("absent(", "As plain text it matches nothing."),
+        ("*foo*", 'Without the stars it matches 1 line, as in a.py: pass pattern="foo".'),
+        ("*.py", 'As a glob it names 1 file: call glob(pattern="*.py").'),
+    ],
+)
+def test_an_invalid_pattern_is_advised_only_what_finds_something(tmp_path, pattern, said):
+    """A pattern was suggested that matches nothing."""
+    (tmp_path / "a.py").write_text("def foo(): pass\n")
+    with Workspace(tmp_path) as ws, pytest.raises(InvalidPatternError) as caught:
+        ws.grep(pattern)
+    assert str(caught.value.hint) == said
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [(r"\(foo\)x", "(foo)x"), (r"foo\\.x", r"foo\.x"), ("a  = foo", r"a\s+= foo"), (r"\0foo", r"\\0foo")],
+)
+def test_other_readings_of_escapes_and_spaces(tmp_path, pattern, meant):
+    (tmp_path / "a.txt").write_text("foox\nfoo.x\na = foo\n\\0foo\n")
+    with Workspace(tmp_path) as ws:
+        found = ws.tools().call("grep", {"pattern": pattern})
+        assert f"pass pattern={json.dumps(meant)}" in found.content
+        assert ws.grep(meant).total_lines
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [(r"src\*.py", "src/*.py"), (r".*\.py$", "*.py"), ("**/a.jsx", "**/a.*"), ("src/[id]/x", r"src/\[id]/x")],
+)
+def test_other_readings_of_globs(tmp_path, pattern, meant):
+    for name in ("src/a.py", "src/[id]/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    with Workspace(tmp_path) as ws:
+        found = ws.tools().call("glob", {"pattern": pattern})
+        assert found.data["total"] or f"pass pattern={json.dumps(meant)}" in found.content
+
+
+def test_skipped_names_that_a_short_search_has_seen_are_not_advised(tmp_path):
+    """Nothing was found with `include_ignored`, which the answer advised."""
+    (tmp_path / ".hidden").write_text("text\n")
+    with Workspace(tmp_path) as ws:
+        assert ws.grep("absent").text.endswith("[left out: 1 hidden]")
+        assert "pass include_ignored=true" in ws.grep("text").text

@@ -178,3 +178,25 @@ def test_regression_the_old_path_of_a_move_names_the_new_one_first(tmp_path):
             ws.read("docs/guide.md")
         assert "moved" not in str(caught.value)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["docs", "manual"]
+
+
+@pytest.mark.parametrize("between", [" ", ", ", ","])
+def test_two_paths_in_one_get_a_call_each(tmp_path, between):
+    """Files with the name of the last part were suggested."""
+    for name in ("src/a.txt", "lib/b.txt"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("needle\n")
+    with Workspace(tmp_path) as ws:
+        found = ws.tools().call("grep", {"pattern": "needle", "path": f"src{between}lib"})
+    advised = 'Each path needs a call of its own: pass path="src"; pass path="lib".'
+    assert advised in found.content
+
+
+def test_a_path_in_other_letters_is_found_at_any_depth(tmp_path):
+    """More than four names were not corrected, and a file beside a directory ended the search."""
+    (tmp_path / "one/two/three/four/five").mkdir(parents=True)
+    (tmp_path / "one/two/three/four/five/six.txt").touch()
+    (tmp_path / "one/two/three.txt").touch()
+    with Workspace(tmp_path) as ws, pytest.raises(NotFoundError) as caught:
+        ws.read("ONE/TWO/THREE/FOUR/FIVE/SIX.TXT")
+    assert caught.value.details["similar"] == ["one/two/three/four/five/six.txt"]
