@@ -330,6 +330,12 @@ class Root:
         """Return a path to display in this view, or None if it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
 
+    @property
+    def closed_trees(self) -> frozenset[str]:
+        """The tops of the other trees that a rule forbids the call to read."""
+        access = self._context.access
+        return frozenset() if access is None else frozenset(filter(access.denies_reading, self.trees.others))
+
     def may_show(self, real_path: str) -> bool:
         """Return True if a file may be used, and protected names and permission rules allow showing it."""
         return self.is_usable(real_path) and self._context.may_read(real_path)

@@ -63,6 +63,7 @@ class Walk:
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._several = bool(self.root.trees.others)
+        self._closed = self.root.closed_trees  # not entered, so that none of their names is shown
         self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
         self._own: LeftOut | None = None  # the last item, while names are added to it
@@ -231,6 +232,10 @@ class Walk:
                     self._skip("symlink")
                     return None
         except (AgentFSError, OSError):
+            self._skip("unreadable")
+            return None
+        if opened.real_path in self._closed:
+            opened.close()
             self._skip("unreadable")
             return None
         rules = visit.rules
