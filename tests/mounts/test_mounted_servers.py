@@ -144,8 +144,8 @@ def test_parts_of_the_mounts_by_the_roots_of_a_client(places):
 @pytest.mark.parametrize(
     ("roots", "sees"),
     [
-        (["lib", "notes"], ["lib/b.py", "notes/n.md"]),
-        (["lib"], ["b.py"]),
+        (["lib", "notes"], ["lib/b.py", "lib/sub/c.py", "notes/n.md"]),
+        (["lib"], ["lib/b.py", "lib/sub/c.py"]),
         (["lib/sub", "notes"], ["lib/sub/c.py", "notes/n.md"]),
         ([], []),
     ],
@@ -163,9 +163,7 @@ async def test_a_client_with_several_roots_sees_its_parts_of_the_mounts(places, 
             for path in ("b.py", "lib/b.py", "lib/sub/c.py", "notes/n.md"):
                 if not (await connected.call_tool("read", {"path": path})).is_error:
                     seen.append(path)
-            assert [path for path in seen if path in sees] == sees
-            assert not {*seen} - {*sees, "lib/sub/c.py"}
-            assert ("lib/b.py" in seen) == ("lib/b.py" in sees)
+            assert seen == sees
 
 
 def test_a_stored_tree_as_a_mount(places):
@@ -186,9 +184,12 @@ def test_a_stored_tree_as_a_mount(places):
         workspace.undo(2)
         assert stored.push().deleted == ("new.md",)
         assert bytes(obstore.get(store, "guide/start.md").bytes()) == b"needle stored\n"
-    with Workspace(places / "root", mounts={"shared": Mount(stored, read_only=True)}) as workspace:
-        with pytest.raises(AgentFSError, match="read-only"):
-            workspace.write("shared/x", "y")
+    mounts = {"shared": Mount(stored, read_only=True)}
+    with (
+        Workspace(places / "root", mounts=mounts) as workspace,
+        pytest.raises(AgentFSError, match="read-only"),
+    ):
+        workspace.write("shared/x", "y")
 
 
 @needs("bwrap")

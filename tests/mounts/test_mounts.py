@@ -428,7 +428,7 @@ def test_a_mount_is_suggested_for_a_misspelt_name(places):
     with opened(places) as workspace:
         with pytest.raises(AgentFSError) as raised:
             workspace.read("nwe/notes/n.md")
-        assert '"new"' in str(raised.value)
+        assert 'Did you mean "new/notes/n.md"?' in str(raised.value)
 
 
 def test_a_watched_walk_sees_a_changed_rule_above_a_mount(places):
