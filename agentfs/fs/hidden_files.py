@@ -17,7 +17,7 @@ from agentfs.fs import syscalls
 from agentfs.fs.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
 from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
-from agentfs.fs.trees import Tree
+from agentfs.fs.trees import OpenTree
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
 # Directories of a repository without settings, which may have many entries.
@@ -126,7 +126,7 @@ def _other_names(root: Root, hidden: Iterable[str]) -> set[str]:
     return found
 
 
-def _files_of(tree: Tree) -> Iterator[str]:
+def _files_of(tree: OpenTree) -> Iterator[str]:
     """Yield the absolute paths of the files in a tree."""
     if tree.file:
         yield tree.source

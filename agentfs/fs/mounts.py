@@ -21,7 +21,7 @@ from agentfs.fs.node import revision_of
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.fs.protect import NameMatcher, name_matcher
 from agentfs.fs.resolve import resolve_real
-from agentfs.fs.trees import RootHandle, Tree, Trees
+from agentfs.fs.trees import OpenTree, RootHandle, Trees
 from agentfs.policy import Mount
 
 _R = TypeVar("_R")
@@ -32,7 +32,7 @@ class MountEntry:
 
     __slots__ = ("_tree", "leads", "name")
 
-    def __init__(self, name: str, tree: Tree, *, leads: bool = False) -> None:
+    def __init__(self, name: str, tree: OpenTree, *, leads: bool = False) -> None:
         self.name = name
         self.leads = leads
         self._tree = tree
@@ -65,12 +65,12 @@ class MountEntry:
 class MountedTrees(Trees):
     """The trees of a root with mounts."""
 
-    def __init__(self, root: Tree, mounted: Iterable[Tree], *, only: bool) -> None:
+    def __init__(self, root: OpenTree, mounted: Iterable[OpenTree], *, only: bool) -> None:
         """Take open trees. With `only`, nothing outside the mounts may be changed."""
         super().__init__(root)
         self.others = {tree.path: tree for tree in mounted}
         self.only_others = only
-        self._stand_in = Tree("", "", RootHandle(_removed_directory()))
+        self._stand_in = OpenTree("", "", RootHandle(_removed_directory()))
         self._entries: dict[str, dict[str, MountEntry]] = {}  # by directory
         for tree in self.others.values():
             directory, _, name = tree.path.rpartition("/")
@@ -80,7 +80,7 @@ class MountedTrees(Trees):
                 entry = MountEntry(name, self._stand_in, leads=True)
         self.above = self._entries.keys() - {""}
 
-    def of(self, real_path: str) -> Tree:
+    def of(self, real_path: str) -> OpenTree:
         """Return the tree that a real path lies in."""
         for path, tree in self.others.items():
             if is_in(real_path, path):
@@ -280,7 +280,7 @@ def with_mounts(
         read_only: True if nothing in the workspace is changed.
         only: Refuse changes outside the mounts.
     """
-    root, opened = context.trees.root, dict[str, Tree]()
+    root, opened = context.trees.root, dict[str, OpenTree]()
     try:
         for path, mount in mounts.items():
             real_path = _checked_path(path, [*opened])
@@ -358,7 +358,7 @@ def _kind_on_disk(context: RootContext, real_path: str) -> Literal["", "director
     return "" if status is None else "directory" if stat.S_ISDIR(status.st_mode) else "file"
 
 
-def _check_place(tree: Tree, root_path: str, kind: str) -> None:
+def _check_place(tree: OpenTree, root_path: str, kind: str) -> None:
     if kind == "file" or (kind and tree.file):
         raise InvalidArgumentError(
             f"The mount {quote(tree.path)} would hide a {kind} of the root.", hint="Mount it at another path."
@@ -370,7 +370,7 @@ def _check_place(tree: Tree, root_path: str, kind: str) -> None:
         )
 
 
-def _opened(real_path: str, mount: Mount, *, read_only: bool) -> Tree:
+def _opened(real_path: str, mount: Mount, *, read_only: bool) -> OpenTree:
     source = os.path.realpath(mount.place)
     what = f"The source {quote(mount.place)} of the mount {quote(real_path)}"
     try:
@@ -392,7 +392,7 @@ def _opened(real_path: str, mount: Mount, *, read_only: bool) -> Tree:
             details={"path": source},
         )
     name = "" if is_directory else os.path.basename(source)
-    return Tree(real_path, source, handle, name, mount, mount.rules_below(real_path))
+    return OpenTree(real_path, source, handle, name, mount, mount.rules_below(real_path))
 
 
 def _removed_directory() -> int:

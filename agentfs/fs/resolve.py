@@ -33,7 +33,7 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.fs.trees import RootHandle, Tree
+from agentfs.fs.trees import OpenTree, RootHandle
 from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
@@ -356,7 +356,7 @@ class ResolvedPath:
         self._push(directory, name)
         return True
 
-    def _enter_single_file(self, tree: Tree, path: str, name: str, *, last: bool) -> None:
+    def _enter_single_file(self, tree: OpenTree, path: str, name: str, *, last: bool) -> None:
         """End the walk at a tree that is one file, or at a temporary of it, which is named below it."""
         internal = self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
         if not (last or internal):

@@ -50,7 +50,7 @@ from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, 
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.trees import RootHandle, Tree, Trees
+from agentfs.fs.trees import OpenTree, RootHandle, Trees
 from agentfs.policy import VIEWED, Mount, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
@@ -151,7 +151,7 @@ class Root:
             absolute_parts(given): (),
         }
         self._context = RootContext(
-            Trees(Tree("", self.path, RootHandle(handle))),
+            Trees(OpenTree("", self.path, RootHandle(handle))),
             roots,
             unreadable=name_matcher(tuple(policy.protect.read), backups=True),
             unwritable=name_matcher(tuple(policy.protect.write)),

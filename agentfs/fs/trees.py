@@ -33,7 +33,7 @@ class RootHandle:
 
 
 @dataclass(eq=False)
-class Tree:
+class OpenTree:
     """An open tree. Its top is at the real path `path`, which is "" for that of the root."""
 
     path: str
@@ -56,23 +56,23 @@ class Tree:
 class Trees:
     """The trees of a root: its own, and none besides."""
 
-    others: Mapping[str, Tree] = {}  # by real path
+    others: Mapping[str, OpenTree] = {}  # by real path
     above: Collection[str] = ()  # the directories that lead to others, except the root
     only_others = False  # True if nothing outside the others may be changed
 
-    def __init__(self, root: Tree) -> None:
+    def __init__(self, root: OpenTree) -> None:
         self.root = root
 
-    def __iter__(self) -> Iterator[Tree]:
+    def __iter__(self) -> Iterator[OpenTree]:
         yield self.root
         yield from self.others.values()
 
-    def of(self, real_path: str) -> Tree:
+    def of(self, real_path: str) -> OpenTree:
         """Return the tree that a real path lies in."""
         del real_path
         return self.root
 
-    def below(self, real_path: str) -> list[Tree]:
+    def below(self, real_path: str) -> list[OpenTree]:
         """Return the other trees below a directory."""
         return [tree for path, tree in self.others.items() if is_in(path, real_path)]
 

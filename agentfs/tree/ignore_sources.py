@@ -12,7 +12,7 @@ from agentfs.fs.ignore_files import (
     is_git_file,
     read_outer_rules,
 )
-from agentfs.fs.trees import Tree
+from agentfs.fs.trees import OpenTree
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules, TooManyRulesError, read_rules
 
 Sources = tuple[bytes | None, bytes | None, bool, bytes | None]
@@ -46,7 +46,7 @@ class RuleReader:
         self.unreadable += len(new)
         self.unread += new[: _MAX_UNREAD - len(self.unread)]
 
-    def _outside(self, tree: Tree) -> IgnoreRules:
+    def _outside(self, tree: OpenTree) -> IgnoreRules:
         """Return the rules from outside a tree: global excludes and rule files of directories above."""
         found, top = read_outer_rules(tree.source), tree.path
         self._refuse(*[""] * found.unreadable)
