@@ -296,8 +296,10 @@ class Mount:
         for name in ("allow", "ask", "deny"):
             object.__setattr__(self, name, getattr(rules, name))
 
-    def rules_below(self, path: str) -> Policy:
-        """Return its rules with paths from the root, where it is at a real path."""
+    def rules_below(self, path: str) -> Policy | None:
+        """Return its rules with paths from the root, where it is at a real path; None if it has none."""
+        if not (self.allow or self.ask or self.deny):
+            return None
         allow, ask, deny = (
             [rule_below(text, path) for text in each] for each in (self.allow, self.ask, self.deny)
         )

@@ -446,3 +446,10 @@ def test_a_watched_walk_sees_a_changed_rule_above_a_mount(places):
         for _ in range(3):
             assert [each.path for each in workspace.glob("docs/**").files] == ["docs/page"]
             assert [each.path for each in workspace.glob("**", "docs").files] == ["docs/page"]
+
+
+def test_a_mount_without_rules_adds_no_judgement_to_calls(places):
+    with opened(places) as workspace:
+        assert not workspace._root.has_rules_of_trees
+    with Workspace(places / "root", mounts={"x": Mount(places / "lib", deny=["write"])}) as workspace:
+        assert workspace._root.has_rules_of_trees
