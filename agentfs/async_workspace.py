@@ -5,15 +5,12 @@ from contextlib import asynccontextmanager
 from functools import partial, wraps
 from os import PathLike
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs.base import call_context
 from agentfs.concurrency.runner import Runner
 from agentfs.errors import InvalidArgumentError
-from agentfs.events import OnEvent
 from agentfs.history.timeline import Recording
-from agentfs.limits import Limits
-from agentfs.policy import Policy
 from agentfs.tools.declaration import declarations
 from agentfs.workspace import Workspace
 
@@ -21,16 +18,6 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Method = Callable[Concatenate[Workspace, _P], _R]
 _Awaitable = Callable[Concatenate["AsyncWorkspace", _P], Coroutine[Any, Any, _R]]
-
-
-class _Options(TypedDict, total=False):
-    """The options of `Workspace`."""
-
-    policy: Policy | None
-    limits: Limits | None
-    state: str | PathLike[str] | None
-    on_event: OnEvent | None
-    watch: bool | Literal["calls"]
 
 
 def _awaitable(method: _Method[_P, _R]) -> _Awaitable[_P, _R]:
@@ -66,7 +53,7 @@ class AsyncWorkspace:
     """
 
     def __init__(
-        self, workspace: Workspace | str | PathLike[str], *, concurrency: int = 8, **options: Unpack[_Options]
+        self, workspace: Workspace | str | PathLike[str], *, concurrency: int = 8, **options: Any
     ) -> None:
         """Open a directory, or make the methods of an open workspace awaitable.
 
@@ -74,8 +61,7 @@ class AsyncWorkspace:
             workspace: The directory, or a workspace, also one of a subclass or of `connect`. The workspace
                 may be used at the same time.
             concurrency: The most methods that run at once.
-            **options: The options of `Workspace` for a directory: `policy`, `limits`, `state`, `on_event`
-                and `watch`.
+            **options: The options of `Workspace` for a directory, such as `policy` and `watch`.
 
         Raises:
             AgentFSError: `invalid_argument` if `concurrency` is not a positive integer, or options are
@@ -182,7 +168,3 @@ class AsyncWorkspace:
 
     def __repr__(self) -> str:
         return f"AsyncWorkspace({self.workspace!r})"
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook displays for the workspace."""
-        return self.workspace._repr_html_()  # pyright: ignore[reportPrivateUsage] - notebooks call it

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from agentfs.base import call_context
 from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import logging
-from agentfs.base.visible import one_line
+from agentfs.base.visible import one_line, quoted
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
 from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
@@ -223,11 +223,11 @@ class _Outcome:
                 path = getattr(result, "path", None)
                 found = getattr(result, "skipped", None)
                 skipped: dict[str, Any] = {"skipped": vars(found)} if isinstance(found, Skipped) else {}
-                summary = result.summary or _first_line(result.text)
+                summary = result.summary or first_line(result.text)
                 return ToolResult(True, result.text, summary, images=images, file_path=path, data=skipped)
             case AgentFSError() as error:
                 failure = {"code": error.code, "message": str(error.message)}
-                return ToolResult(False, str(error), _first_line(error.message), error=failure)
+                return ToolResult(False, str(error), first_line(error.message), error=failure)
             case Exception() as error:
                 name = type(error).__name__
                 return ToolResult(False, "", name, error={"code": "internal", "message": name})
@@ -235,7 +235,7 @@ class _Outcome:
                 cancelled = {"code": "cancelled", "message": "The call was cancelled."}
                 return ToolResult(False, "", "cancelled", error=cancelled)
             case other:
-                return ToolResult(True, "", _first_line(str(other)))
+                return ToolResult(True, "", first_line(str(other)))
 
 
 def _path_of(arguments: Mapping[str, Any]) -> str | None:
@@ -244,8 +244,10 @@ def _path_of(arguments: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _first_line(text: str) -> str:
-    return one_line(text[: 10 * _MOST_SUMMARY].split("\n", 1)[0])[:_MOST_SUMMARY]
+def first_line(text: str) -> str:
+    """Return the first line of a text that is not blank, shortened for a person."""
+    line = quoted(next((line.strip() for line in text[:10_000].split("\n") if line.strip()), ""))
+    return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 1]}…"
 
 
 def reports_calls(method: _F) -> _F:

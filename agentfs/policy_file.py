@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, cast
 
-from agentfs.enforcement.guard import check_mounts, check_policy
+from agentfs.enforcement.guard import check_rules
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
 from agentfs.fs.protect import name_matcher
@@ -171,7 +171,7 @@ def _load(path: str) -> dict[str, Any]:
 
 
 def _checked_policy(**settings: Any) -> None:
-    check_policy(Policy(**settings), Workspace)
+    check_rules(Workspace, Policy(**settings))
 
 
 def _protect(table: _Table) -> Protect:
@@ -202,7 +202,7 @@ def _mounts(table: _Table) -> dict[str, Mount]:
 
 
 def _checked_mount(**settings: Any) -> None:
-    check_mounts({"": Mount("", **settings)}, Workspace)
+    check_rules(Workspace, Mount("", **settings))
 
 
 def _root(table: _Table) -> str | None:

@@ -17,8 +17,7 @@ from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
 from agentfs.enforcement.guard import (
     ask_about_transaction,
-    check_mounts,
-    check_policy,
+    check_rules,
     guard_methods,
     host_of,
     may_show_recorded,
@@ -80,6 +79,8 @@ Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _LARGE_KEPT = 8  # a watched workspace keeps a file up to one part in so many of its memory for texts
 _RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Found = TypeVar("_Found", bound=Result)
+_Options = TypeVar("_Options")
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 # By `Policy.overwrite`.
 _ADVICE_ON_WRITE = {
@@ -169,10 +170,9 @@ class Workspace:
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
+        check_rules(type(self), self.policy, *(mounts or {}).values())
         self._root = Root(root, self.policy, mounts)
         try:
-            self.policy = self._root.policy = check_policy(self.policy, type(self), self._root)
-            check_mounts(mounts or {}, type(self))
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
@@ -866,11 +866,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        options = search.options.ListOptions(
-            search.options.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
-        )
-        found = search.listing.list_directory(self._context, options)
-        return self._outputs.keep_full_text(found, self._root)
+        return self._search(search.listing.list_directory, search.options.ListOptions, locals())
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -909,21 +905,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        options = search.options.GlobOptions(
-            pattern,
-            search.options.texts(path),
-            limit,
-            offset,
-            include_ignored,
-            sort,
-            hidden,
-            exclude,
-            anchored,
-            types,
-            timeout,
-        )
-        found = search.listing.find_files(self._context, options)
-        return self._outputs.keep_full_text(found, self._root)
+        return self._search(search.listing.find_files, search.options.GlobOptions, locals())
 
     @tool(effect="search")
     def find(
@@ -984,31 +966,7 @@ class Workspace:
         Raises:
             AgentFSError: As `glob`, and `invalid_argument` for an unknown type, or a bad size or time.
         """
-        options = search.options.FindOptions(
-            path=search.options.texts(path),
-            pattern=pattern,
-            glob=glob,
-            types=types,
-            limit=limit,
-            offset=offset,
-            include_ignored=include_ignored,
-            extensions=extensions,
-            exclude=exclude,
-            min_depth=min_depth,
-            max_depth=max_depth,
-            follow_symlinks=follow_symlinks,
-            hidden=hidden,
-            size=size,
-            changed_within=changed_within,
-            changed_before=changed_before,
-            full_path=full_path,
-            case=case,
-            sort=sort,
-            unique=unique,
-            timeout=timeout,
-        )
-        found = search.listing.find_files(self._context, options)
-        return self._outputs.keep_full_text(found, self._root)
+        return self._search(search.listing.find_files, search.options.FindOptions, locals())
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -1094,44 +1052,17 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        options = search.options.GrepOptions(
-            pattern=pattern,
-            path=search.options.texts(path),
-            glob=glob,
-            type=type,
-            output_mode=output_mode,
-            ignore_case=ignore_case,
-            context=context,
-            multiline=multiline,
-            limit=limit,
-            offset=offset,
-            include_ignored=include_ignored,
-            before=before,
-            after=after,
-            line_numbers=line_numbers,
-            fixed_strings=fixed_strings,
-            word=word,
-            smart_case=smart_case,
-            exclude=exclude,
-            files=files if files is None or isinstance(files, GlobResult) else search.options.texts(files),
-            hidden=hidden,
-            follow_symlinks=follow_symlinks,
-            max_depth=max_depth,
-            max_count=max_count,
-            max_filesize=max_filesize,
-            encoding=encoding,
-            sort=sort,
-            whole_line=whole_line,
-            invert=invert,
-            dot_all=dot_all,
-            samples=samples,
-            overlap=overlap,
-            unique=unique,
-            timeout=timeout,
-            line_ids=line_ids,
-        )
-        found = search.grep.grep_files(self._context, options)
-        return self._outputs.keep_full_text(found, self._root)
+        return self._search(search.grep.grep_files, search.options.GrepOptions, locals())
+
+    def _search(
+        self,
+        find: Callable[[Context, _Options], _Found],
+        kind: Callable[..., _Options],
+        arguments: dict[str, Any],
+    ) -> _Found:
+        """Run a search; `arguments` are `self` and the parameters of its method, which `kind` has too."""
+        del arguments["self"]
+        return self._outputs.keep_full_text(find(self._context, kind(**arguments)), self._root)
 
     @tool(effect="manage")
     def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:

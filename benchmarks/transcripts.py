@@ -39,10 +39,10 @@ COMMAND = "management/commands/showmigrations.py"
 ARGUMENT = '        parser.set_defaults(format="list")\n'
 BRANCH = '            return self.show_plan(connection, options["app_label"])\n'
 CALL = re.compile(r"\b([a-z_]+)\((?=[a-z_]+=)")
-PASS = re.compile(r"\b[Pp]ass (?=[a-z_]+=)")
+PASS = re.compile(r"\b[Pp]ass (?=[a-z_-]+=)")
 NEAR = re.compile(r'(?:Did you mean|There is) "([^"]+)"')
 NAME = re.compile(r"\b(?:[a-z]+_[a-z]+|[A-Z][a-z]+[A-Z])\w+\b")
-ARGUMENT_NAME = re.compile(r"([A-Za-z_]+)=")
+ARGUMENT_NAME = re.compile(r"([A-Za-z_-]+)=")
 
 
 class Session:

@@ -939,6 +939,8 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
         return
     if seen.name in {"exists", "stat", "realpath"} or seen.cell["target"] not in {*SLUGS, *KEPT}:
         return
+    if seen.cell["target"] == "lent" and seen.cell["view"] == "only":
+        return  # a view with `only` does not know the kept names of others
     wanted = tokens(TREE[seen.site.target])
     if seen.cell["named"] == "several":
         wanted |= tokens(TREE[FILES["second"]])

@@ -121,14 +121,9 @@ def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(file, root):
     assert "multi_edit" in raised.value.hint
 
 
-def test_an_absolute_rule_of_a_file_protects_or_is_an_error(file, root, tmp_path):
+def test_an_absolute_rule_of_a_file_is_an_error(file, root):
     """`deny = ["read(/root/secrets/**)"]` was accepted and protected nothing."""
-    settings = PolicyFile.read(file(f"deny = ['read({root}/a.txt)']"))
-    with Workspace(root, policy=settings.policy) as ws, pytest.raises(RefusedError):
-        ws.read("a.txt")
-    settings = PolicyFile.read(file(f"deny = ['read({tmp_path}/a.txt)']"))
-    with pytest.raises(AgentFSError, match="outside the workspace"):
-        Workspace(root, policy=settings.policy)
+    assert "begins with `/`" in refused(file(f"deny = ['read({root}/a.txt)']"))
 
 
 def test_a_file_that_cannot_be_read_is_an_error(file, tmp_path):

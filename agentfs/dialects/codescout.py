@@ -17,13 +17,13 @@ from agentfs.dialects.toolkit import (
     as_json,
     content_of,
     cut_lines,
+    document_renderer,
     glob_notes,
     last_line,
     left_out_field,
     newline_of,
     past_end_of_lines,
     plural,
-    problem_of,
     with_preset,
     without_empty,
 )
@@ -234,17 +234,25 @@ def _is_paged(arguments: Mapping[str, Any]) -> bool:
 
 
 def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
-    problem = problem_of(context)
-    if problem is not None:
-        return as_json(context, {"error": problem._asdict()})
+    match context.outcome:
+        case WriteResult() as written:
+            replaced = () if written.created else ("an existing file was overwritten",)
+            return _ok(context, written.path, (*replaced, *written.notes))
+        case EditResult() as edited:
+            return _ok(context, edited.path, (*edited.notes, *_note_on_newlines(context, edited)))
+        case _:
+            return _render_document(context, workspace)
+
+
+def _document(context: RenderContext, workspace: Workspace) -> dict[str, Any]:
     absolute = absolute_in(workspace)
     match context.outcome:
         case ReadResult() as read:
-            return as_json(context, _page(context, read, workspace))
+            return _page(context, read, workspace)
         case ListResult() as listed:
             entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
             paging = _paging(context, listed)
-            return as_json(context, {"entries": entries, **paging, **left_out_field(listed.skipped)})
+            return {"entries": entries, **paging, **left_out_field(listed.skipped)}
         case GrepResult() as found:
             matches = [
                 {"file": absolute(match.path), "line": match.line, **content_of(match)}
@@ -252,24 +260,21 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             ]
             advice = "Increase max_results, or narrow the search with path"
             totals = _totals(context, found, len(matches), "matching lines", advice)
-            return as_json(context, {"matches": matches, **totals})
-        case GlobResult() as found:
-            files = [absolute(entry.path) for entry in found.files]
+            return {"matches": matches, **totals}
+        case _:
+            globbed: GlobResult = context.outcome
+            files = [absolute(entry.path) for entry in globbed.files]
             advice = "Increase max_results, or use a more specific pattern or path"
-            totals = _totals(context, found, len(files), "files", advice)
+            totals = _totals(context, globbed, len(files), "files", advice)
             pattern = context.arguments["pattern"]
-            if not files and "/" not in pattern and len(found.nothing) == 1:  # no other hint
+            if not files and "/" not in pattern and len(globbed.nothing) == 1:  # no other hint
                 totals["note"] += (
                     f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
                 )
-            return as_json(context, {"files": files, **totals})
-        case WriteResult() as written:
-            replaced = () if written.created else ("an existing file was overwritten",)
-            return _ok(context, written.path, (*replaced, *written.notes))
-        case EditResult() as edited:
-            return _ok(context, edited.path, (*edited.notes, *_note_on_newlines(context, edited)))
-        case _:
-            return context.result
+            return {"files": files, **totals}
+
+
+_render_document = document_renderer(_document, lambda _, problem: {"error": problem._asdict()})
 
 
 def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:

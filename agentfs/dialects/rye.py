@@ -8,33 +8,32 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from agentfs import Limits, LineChange, ToolResult, Workspace
+from agentfs import Limits, LineChange, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     NextCall,
     Problem,
     RenderContext,
     ToolSpec,
-    as_json,
     content_of,
     count_lines,
+    document_renderer,
     glob_notes,
     globs_from_root,
     left_out_field,
     lines_of,
-    problem_of,
     without_empty,
 )
 from agentfs.errors import AgentFSError, UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 # Directories that glob, grep and ls leave out at any depth.
-IGNORED = (
+NOISE = (
     *("node_modules", "__pycache__", ".git", ".venv", "venv", ".tox", ".pytest_cache", ".mypy_cache"),
     *(".ruff_cache", "dist", "build", "*.egg-info", ".eggs", ".nox", ".hg", ".svn"),
 )
 
-_EXCLUDE = [f"{name}/" for name in IGNORED]
+_EXCLUDE = [f"{name}/" for name in NOISE]
 _ID_CHARS = len("[LID:] ")  # added to each line around its id
 _FILE = "Path to file (relative to project root or absolute)."
 _IDS = ("line_id", "start_line_id", "end_line_id")
@@ -152,13 +151,6 @@ def _clean(change: LineChange) -> LineChange:
     return replace(change, **ids)
 
 
-def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
-    problem = problem_of(context)
-    if problem is not None:
-        return as_json(context, _failure(context, problem))
-    return as_json(context, {"success": True, **_fields(context, workspace.limits)})
-
-
 def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
     error, said = context.outcome, problem.message
     if isinstance(error, AgentFSError) and (rows := error.details.get("rows")):
@@ -169,6 +161,10 @@ def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
     if isinstance(error, UnknownLineError):
         reply["available_ids"] = error.details["line_ids"][:_MAX_LISTED_IDS]
     return reply
+
+
+def _document(context: RenderContext, workspace: Workspace) -> dict[str, Any]:
+    return {"success": True, **_fields(context, workspace.limits)}
 
 
 def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
@@ -265,5 +261,5 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always", "line_ids": "fresh"},
-    render=_render,
+    render=document_renderer(_document, _failure),
 )

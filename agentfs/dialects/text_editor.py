@@ -8,11 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
-    ANTHROPIC_TYPES,
     Dialect,
     RenderContext,
     ToolSpec,
@@ -45,20 +44,6 @@ _REVIEW = (
     "Edit the file again if necessary."
 )
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
-
-
-def native_tool(max_characters: int | None = None) -> dict[str, Any]:
-    """Return the tool as Anthropic's API takes it, without a schema: the models know the tool.
-
-    Args:
-        max_characters: The length at which the model expects a view to be cut. `Limits.read_bytes` sets the
-            real one.
-
-    Returns:
-        The entry for `tools` of a request.
-    """
-    tool = dict(ANTHROPIC_TYPES[NAME])
-    return tool if max_characters is None else {**tool, "max_characters": max_characters}
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:

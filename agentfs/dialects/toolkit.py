@@ -33,6 +33,7 @@ from agentfs.errors import (
     PastEndError,
     UnknownToolError,
 )
+from agentfs.events import first_line as first_line
 from agentfs.fs import quote as quote
 from agentfs.permissions import Effect
 from agentfs.permissions import Mode as Mode
@@ -53,7 +54,6 @@ from agentfs.text import plural as plural
 from agentfs.text.nearest import nearest as nearest
 from agentfs.tools.declaration import declarations
 from agentfs.tools.result import AFTER_AN_EXCEPTION
-from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
 from agentfs.tools.spec import ToolSpec as ToolSpec
 from agentfs.tree.globs import compile_globs as compile_globs
@@ -170,6 +170,27 @@ def problem_of(context: RenderContext) -> Problem | None:
 def as_json(context: RenderContext, value: Any) -> ToolResult:
     """Return the result of a call with a value as its data, and the value's JSON as its text."""
     return replace(context.result, content=to_json(value), data=value)
+
+
+def document_renderer(
+    document: Callable[[RenderContext, Workspace], Any],
+    failure: Callable[[RenderContext, Problem], Any],
+    write: Callable[[Any], str] = to_json,
+) -> Callable[[RenderContext, Workspace], ToolResult]:
+    """Return the `render` of a dialect whose answers are documents.
+
+    Args:
+        document: Returns the data of a call that succeeded.
+        failure: Returns the data of a call that failed.
+        write: Returns the text for the data.
+    """
+
+    def render(context: RenderContext, workspace: Workspace) -> ToolResult:
+        problem = problem_of(context)
+        data = document(context, workspace) if problem is None else failure(context, problem)
+        return replace(context.result, content=write(data), data=data)
+
+    return render
 
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:

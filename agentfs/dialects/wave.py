@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, Literal, TypeAlias, cast
 
-from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
+from agentfs import AgentFSError, PermissionRequest, Policy, ToolResult, Toolset, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     Mode,
@@ -24,7 +24,7 @@ from agentfs.dialects.toolkit import (
     visible,
 )
 from agentfs.errors import ClosedError, InvalidArgumentError
-from agentfs.results import EditResult, GrepResult, ListResult
+from agentfs.results import GrepResult, ListResult
 
 _FILE = {"path": "file_path"}
 _UNCHANGED: Mapping[str, str] = {}
@@ -112,18 +112,13 @@ class _Tools:
         limit: int | None = None,
         multiline: bool = False,
     ) -> GrepResult:
-        globs = globs_from_root(self._workspace, path, glob)
-        return self._workspace.grep(
-            pattern=pattern, path=path, glob=globs, type=type, output_mode=output_mode, context=context,
-            before=before, after=after, line_numbers=line_numbers, ignore_case=ignore_case,
-            multiline=multiline, limit=limit or None,
-        )  # fmt: skip
-
-    def edit(self, path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
-        return self._workspace.edit(path, old_string, new_string, replace_all)
-
-    def multi_edit(self, path: str, edits: list[Edit]) -> EditResult:
-        return self._workspace.multi_edit(path, edits)
+        given: dict[str, Any] = {
+            **locals(),
+            "glob": globs_from_root(self._workspace, path, glob),
+            "limit": limit or None,
+        }
+        del given["self"]
+        return self._workspace.grep(**given)
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
@@ -139,13 +134,13 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             preset={"newline": "given"},
         ),
         _spec(
-            tools.edit,
+            workspace.edit,
             "Edit",
             {"old_string": "{} An empty one creates a missing file."},
             parameters=_FILE,
-            effect="edit",
+            hide=("raw",),
         ),
-        _spec(tools.multi_edit, "MultiEdit", parameters=_FILE, effect="edit"),
+        _spec(workspace.multi_edit, "MultiEdit", parameters=_FILE, hide=("raw",)),
         _spec(tools.ls, "LS"),
         _spec(workspace.glob, "Glob", hide=("limit", "offset", "include_ignored")),
         _spec(

@@ -373,7 +373,7 @@ def _nothing_found(
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    reading = watched(other_reading)(context, wanted, found)
+    reading, _ = watched(other_reading)(context, wanted, found)
     hints = [] if reading is None else [_hint_of(reading)]
     return NoMatchError(
         Advice(OLD, f" is not in {searched}; nothing was changed."),

@@ -21,7 +21,7 @@ from agentfs.events import reports_calls
 from agentfs.fs import Change, Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.permissions import CHANGING, Effect
+from agentfs.permissions import CHANGING, GROUPS, Effect, parse_rule
 from agentfs.policy import Mount, Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
@@ -88,26 +88,12 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
         method.__annotations__ = resolve_hints(overridden)[0]
 
 
-def check_policy(policy: Policy, cls: type[Any], root: Root | None = None) -> Policy:
-    """Return a policy with the absolute paths of its rules made relative to the root.
-
-    Raises `invalid_argument` for a rule with an unknown name, a malformed glob, or a path outside the root.
-    """
-    if not (policy.allow or policy.deny or policy.ask):
-        return policy
-    return enforcement.permission_check.check_rules(policy, _ruled_names(cls), root)
-
-
-def check_mounts(mounts: Mapping[str, Mount], cls: type[Any]) -> None:
-    """Raise `invalid_argument` for a mount with a wrong rule."""
-    for mount in mounts.values():
-        if mount.allow or mount.ask or mount.deny:
-            rules = Policy(allow=mount.allow, ask=mount.ask, deny=mount.deny)
-            enforcement.permission_check.check_rules(rules, _ruled_names(cls), None)
-
-
-def _ruled_names(cls: type[Any]) -> list[str]:
-    return [name for name, declared in declarations(cls).items() if declared.effect != "none"]
+def check_rules(cls: type[Any], *settings: Policy | Mount) -> None:
+    """Raise `invalid_argument` for a wrong rule about methods; a toolset checks the rules about tools."""
+    for rule in (parse_rule(text) for each in settings for text in (*each.allow, *each.ask, *each.deny)):
+        declared = declarations(cls).get(rule.name)
+        if rule.name in GROUPS or (declared is not None and declared.effect != "none"):
+            enforcement.permission_check.check_rule(rule)
 
 
 def _is_guarded(workspace: Guarded) -> bool:
@@ -126,7 +112,8 @@ def view_of(
     other = copy(workspace)
     other._guarded_by = ""
     other.limits = limits or workspace.limits
-    other.policy = check_policy(policy or workspace.policy, type(workspace), workspace._root)
+    other.policy = policy or workspace.policy
+    check_rules(type(workspace), other.policy)
     root = workspace._root.with_policy(other.policy)
     if only is not None:
         root = root.restricted_to([fspath(each) for each in only])

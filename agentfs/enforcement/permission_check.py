@@ -9,7 +9,6 @@ each file.
 
 import functools
 import inspect
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -66,25 +65,11 @@ _WILDCARD = re.compile(r"[*?\[\]{}\\]")
 _Test = Callable[[str], bool]
 
 
-def check_rules(policy: Policy, names: Sequence[str], root: Root | None) -> Policy:
-    """Return a policy whose rules have relative paths; raise `invalid_argument` for a wrong rule.
-
-    Without a root, absolute paths are not checked.
-    """
-    checked: dict[str, Any] = {
-        field: tuple(_checked_rule(parse_rule(text), names, root).text for text in getattr(policy, field))
-        for field in ("allow", "deny", "ask")
-    }
-    return policy if vars(policy).items() >= checked.items() else replace(policy, **checked)
-
-
-def _checked_rule(rule: Rule, names: Sequence[str], root: Root | None) -> Rule:
-    """Return a rule with a relative path; the toolset judges a rule about a tool of the program's own."""
-    if rule.name not in names and rule.name not in GROUPS:
-        return rule
+def check_rule(rule: Rule) -> None:
+    """Raise `invalid_argument` for a rule about a method whose glob is malformed or not relative."""
     check_path_rule(rule)
     if rule.glob is None:
-        return rule
+        return
     try:
         alternatives = expand(rule.glob)
         compile_globs([rule.glob])
@@ -93,53 +78,20 @@ def _checked_rule(rule: Rule, names: Sequence[str], root: Root | None) -> Rule:
             f"The rule `{rule.text}` has a wrong glob. {error.message}",
             hint="" if isinstance(error, AccessError) else error.hint,  # the hint is for a search
         ) from None
+    if rule.glob.startswith("/"):
+        raise InvalidArgumentError(
+            f"The rule `{rule.text}` begins with `/`.",
+            hint=f"For a path relative to the root write `{rule.name}(.{rule.glob})`.",
+            details={"rule": rule.text},
+        )
     for each in alternatives:
         alternative = parse_rule(f"{rule.name}({each})")
         check_path_rule(alternative)
-        if alternative.glob != each or each[0] == "/" != rule.glob[0]:
+        if alternative.glob != each or each[0] == "/":
             raise InvalidArgumentError(
                 f"The rule `{rule.text}` has {quote(each)} in its braces, not a plain relative path.",
                 hint="Write a rule for each path.",
             )
-    if root is None or not rule.glob.startswith("/"):
-        return rule
-    return _relative_rule(rule, rule.glob, root)
-
-
-def _relative_rule(rule: Rule, glob: str, root: Root) -> Rule:
-    """Return a rule whose glob begins with `/`, with an absolute path made relative to the root.
-
-    As in `.gitignore`, `/src` is `src` in the root. A rule that may mean two paths, or one outside, is
-    refused because it may not protect what its author meant.
-    """
-    parts = glob.strip("/").split("/")
-    names = [*takewhile(lambda part: not search.options.has_wildcard(part), parts)]
-    path = re.sub(r"\\(.)", r"\1", "/" + "/".join(names))
-    top = root.top.unrestricted
-    inside = _path_inside(top, path)
-    in_root = bool(names) and top.exists(path.split("/")[1])
-    if in_root and inside not in (None, path[1:]):
-        problem = f"means both {quote(path[1:])} and {quote(inside or '.')} in the workspace"
-    elif inside is not None:
-        found = "/".join(filter(None, (_WILDCARD.sub(r"\\\g<0>", inside), *parts[len(names) :])))
-        return parse_rule(f"{rule.name}(./{found}{'/' * glob.endswith('/')})")
-    elif in_root or not names or not os.path.lexists(f"/{path.split('/')[1]}"):
-        return rule
-    else:
-        problem = f"is about {quote(path)}, which is outside the workspace"
-    raise InvalidArgumentError(
-        f"The rule `{rule.text}` {problem}.",
-        hint=f"For a path relative to the root write `{rule.name}(.{glob})`.",
-        details={"rule": rule.text},
-    )
-
-
-def _path_inside(root: Root, path: str) -> str | None:
-    """Return the relative path of an absolute one; None if it is outside the root."""
-    for spelling in (path, os.path.realpath(path)):
-        with suppress(AgentFSError):
-            return root.spellings(spelling)[0]
-    return None
 
 
 class _Grant(NamedTuple):

@@ -12,7 +12,7 @@ from agentfs.habits.parameter_names import snake_case
 from agentfs.text.nearest import nearest
 
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
-MAX_CHARACTERS = 64 * 1024 * 1024
+_MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_UNKNOWN = 100  # reading stops after this many unknown names
 _MAX_NEAREST = 12  # unknown names whose nearest name is looked up
 
@@ -46,8 +46,8 @@ class _NotJSONError(ValueError):
 
 def _parse_json(text: str) -> Any:
     """Return the value of JSON text, in whose strings raw line ends and tabs are accepted."""
-    if len(text) > MAX_CHARACTERS:
-        raise _NotJSONError(f"over {MAX_CHARACTERS:,} characters long")
+    if len(text) > _MAX_CHARACTERS:
+        raise _NotJSONError(f"over {_MAX_CHARACTERS:,} characters long")
     try:
         return json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:

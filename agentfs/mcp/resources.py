@@ -1,7 +1,6 @@
 """The files of a workspace as MCP resources: listed in pages, and read by the rules of the workspace."""
 
 import os
-import re
 import sys
 import urllib.parse
 from dataclasses import replace
@@ -9,14 +8,13 @@ from dataclasses import replace
 from mcp import MCPError, types
 
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError, PathError
+from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.fs import quote
 from agentfs.limits import MIB
 from agentfs.mcp.roots import ClientView, path_of
 from agentfs.tools.result import from_error
 
 PAGE = 500  # resources of one list
-COMPLETIONS = 100  # the most that the protocol allows
 RESOURCE_BYTES = MIB  # of one text
 TEMPLATE = types.ResourceTemplate(
     uri_template="file:///{+path}",
@@ -49,27 +47,6 @@ def list_page(view: ClientView, params: types.PaginatedRequestParams | None) -> 
         resources.insert(0, REVIEW)
     following = str(first + len(found.files)) if found.truncated else None
     return types.ListResourcesResult(resources=resources, next_cursor=following)
-
-
-def complete_path(view: ClientView, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Return the paths that begin with the typed value of the template's `path`; directories end with `/`."""
-    nothing = types.CompleteResult(completion=types.Completion(values=[], total=0))
-    if getattr(params.ref, "uri", None) != TEMPLATE.uri_template or params.argument.name != "path":
-        return nothing
-    typed = os.path.join("/", urllib.parse.unquote(params.argument.value))
-    root = os.path.join(view.directory, "")
-    directory, name = (root, "") if root.startswith(typed) else os.path.split(typed)
-    pattern = rf"\A{re.escape(name)}"
-    try:
-        found = view.workspace.find(directory, pattern, limit=COMPLETIONS, max_depth=1, case="sensitive")
-    except PathError:
-        return nothing
-    values = [
-        _quoted_path(view, entry.path) + "/" * (entry.is_dir) for entry in found.files if not entry.protected
-    ]
-    return types.CompleteResult(
-        completion=types.Completion(values=values, total=found.total, has_more=found.truncated)
-    )
 
 
 def read(view: ClientView, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:

@@ -31,8 +31,7 @@ from agentfs.workspace import Workspace
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
 LIMITS = Limits(watch_bytes=128 * MIB)
 
-# Requests that, from 2026-07-28 on, cannot end with a question.
-_CANNOT_ASK = {"resources/list", "completion/complete"}
+_LIST = "resources/list"  # from 2026-07-28 on, it cannot end with a question
 _Context = Any  # the SDK's ServerRequestContext, a generic type
 
 
@@ -86,21 +85,12 @@ class WorkspaceServer:
         self._dialect = dialect
         self._structured = structured
         self._is_remote = command is not None
+        given: dict[str, Any] = {"mounts": mounts, "policy": policy, "limits": limits, "state": state}
         self._workspace: Workspace
         if command is None:
-            self._workspace = Workspace(
-                root, mounts=mounts, policy=self._policy, limits=limits, state=state, watch=watch
-            )
+            self._workspace = Workspace(root, watch=watch, **given)
         else:
-            self._workspace = agentfs.connect(
-                command,
-                root or ".",
-                mounts=mounts,
-                policy=self._policy,
-                limits=limits,
-                state=state,
-                watch=watch,
-            )
+            self._workspace = agentfs.connect(command, root or ".", watch=watch, **given)
         try:
             self._whole = ClientView(self._workspace, self._workspace.root, self._toolset(self._workspace))
         except AgentFSError:
@@ -116,7 +106,6 @@ class WorkspaceServer:
             on_list_resources=partial(self._answer, function=resources.list_page),
             on_list_resource_templates=self._list_templates,
             on_read_resource=partial(self._answer, function=resources.read),
-            on_completion=partial(self._answer, function=resources.complete_path),
         )
         # A client that sends a request again must send the server's own state, unchanged.
         security = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agentfs")
@@ -203,7 +192,7 @@ class WorkspaceServer:
                 question = questions.required
                 if question is None:
                     raise resources.protocol_error(error) from None
-        if context.method in _CANNOT_ASK:
+        if context.method == _LIST:
             reason = "The user must be asked before this list, and the protocol cannot do that here"
             raise MCPError(code=types.INVALID_PARAMS, message=f"{reason}: use the tools or the template.")
         return question
@@ -214,7 +203,7 @@ class WorkspaceServer:
 
     async def _view_of(self, context: _Context, questions: Questions) -> ClientView:
         """Return the view of the workspace inside the client's roots."""
-        cannot_ask = questions.resends and context.method in _CANNOT_ASK
+        cannot_ask = questions.resends and context.method == _LIST
         if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).view(questions)

@@ -16,7 +16,7 @@ from agentfs.patterns.automaton import byte_pattern
 from agentfs.patterns.engine import MOST_STEPS_OF_RE, RE, engine_note
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, literal_syntax, read_syntax
+from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, as_plain_text, literal_syntax, read_syntax
 from agentfs.text import visible
 
 _MAX_DEPTH = 50
@@ -40,7 +40,6 @@ _SAME_IN_RE = {
 }
 _EDGES = rf"(?:{_SAME_IN_RE['edge'].pattern})*"
 _WORD = re.compile(rf"(?P<before>{_EDGES})(?:\(\?:)?(?P<word>\w+)\)?(?P<after>{_EDGES})", re.ASCII)
-_ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 
 
@@ -343,8 +342,7 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
 
 def _suggestion(engine: Any, written: str) -> str | None:
     """Escape the full pattern if it does not look like a regex, else only the wrong characters."""
-    # A character that is escaped already means itself.
-    literal = "".join(part if len(part) > 1 else escape(part) for part in _ESCAPED_OR_ONE.findall(written))
+    literal = as_plain_text(written)
     if not _LOOKS_LIKE_REGEX.search(written):
         return literal
     repaired = written

@@ -61,6 +61,7 @@ _EMPTY_BRANCH = re.compile(r"(?:^|(?<!\\)[(|])\||(?<!\\)\|(?:$|[|)])")
 _ASCII_SET = re.compile(r"\[(?!\^)(?:[ -Z^-~]|\\[^A-Za-z0-9]|\\[nrt])+\]")
 _FOLDED_FROM_OUTSIDE = frozenset("iks")  # letters with another form outside ASCII
 _SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
+_ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -168,6 +169,11 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(lambda found: "\\" + found[0], text)
 
 
+def as_plain_text(pattern: str) -> str:
+    """Escape the characters of a pattern, except those that are escaped already."""
+    return "".join(part if len(part) > 1 else escape(part) for part in _ESCAPED_OR_ONE.findall(pattern))
+
+
 def has_capital(pattern: str) -> bool:
     """Return True if a pattern has a literal capital letter, for smart case."""
     for token in _first_tokens(pattern):
@@ -195,15 +201,15 @@ def has_character(pattern: str, character: str) -> bool:
 
 
 def from_basic_syntax(pattern: str) -> list[str]:
-    r"""Return the readings of a pattern with `\|`: in basic syntax, and with only `\|` as an operator."""
+    r"""Return the readings of a pattern with `\|` or `\(`: all in basic syntax, and only `\|` in it."""
     tokens = read_syntax(pattern).tokens
     ends = [*(token.start for token in tokens[1:]), len(pattern)]
     texts = [pattern[token.start : end] for token, end in zip(tokens, ends, strict=True)]
-    if "\\|" not in texts:
+    if not {"\\|", "\\("} & {*texts}:
         return []
     basic = "".join(_BASIC.get(text, text) for text in texts)
     meant = dict.fromkeys([basic, "".join("|" if text == "\\|" else text for text in texts)])
-    return [each for each in meant if not _EMPTY_BRANCH.search(each)]
+    return [each for each in meant if each != pattern and not _EMPTY_BRANCH.search(each)]
 
 
 class _Reader:

@@ -76,10 +76,6 @@ class Provider(ABC):
     merged: ClassVar[str] = ""
     native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {}
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return the schemas of tools in the format with this name."""
-        return [self.schema(tool, name, strict=strict) for tool in tools]
-
     @abstractmethod
     def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
         """Return the schema of one tool in the format with this name."""

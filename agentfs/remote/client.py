@@ -406,7 +406,7 @@ def connect(
     functions: list[Callable[..., Any]] = []
     policy, limits = policy or Policy(), limits or Limits()
     hello = {
-        "protocol": protocol.VERSION,
+        "protocol": protocol.PROTOCOL_VERSION,
         "root": "" if push else fspath(root),
         "state": None if state is None else fspath(state),
         "session": session,

@@ -54,7 +54,7 @@ from agentfs.policy import AfterChange, Mount, Policy, Protect
 from agentfs.tools.declaration import declared_tools
 from agentfs.workspace import Workspace
 
-VERSION = 2  # of the protocol; must be equal on both sides
+PROTOCOL_VERSION = 2  # must be equal on both sides
 MAX_LINE = 1 * MIB  # of a received line
 _LINE = MIB // 16  # of a sent line; short, because each line is a sign of life on a slow connection
 MAX_MESSAGE = 64 * MIB
@@ -308,10 +308,8 @@ def to_wire(value: Any, functions: list[_Function] | None = None) -> Any:
         if all(type(key) is str for key in items) and "$" not in items:
             return items
         return {"$": "dict", "items": [[to_wire(key), each] for key, each in items.items()]}
-    if isinstance(value, str):  # `str()` of an enumeration's member may be its name
-        return str.__str__(value)
-    if isinstance(value, (int, float)):
-        return int(value) if isinstance(value, int) else float(value)
+    if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
+        return value
     if isinstance(value, tuple):
         return {"$": [to_wire(each, functions) for each in many]}
     if isinstance(value, Sequence):

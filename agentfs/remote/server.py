@@ -214,7 +214,7 @@ class Server:
 
     def _open(self, hello: Mapping[str, Any]) -> bool:
         """Open the workspace and answer; return False if that failed."""
-        answer: dict[str, Any] = {"agentfs": hello.get("nonce"), "protocol": protocol.VERSION}
+        answer: dict[str, Any] = {"agentfs": hello.get("nonce"), "protocol": protocol.PROTOCOL_VERSION}
         try:
             workspace = self._workspace = self._make_workspace(hello)
         except Exception as error:  # noqa: BLE001 - the client raises it
@@ -232,7 +232,7 @@ class Server:
         return True
 
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
-        if hello.get("protocol") != protocol.VERSION:
+        if hello.get("protocol") != protocol.PROTOCOL_VERSION:
             raise InvalidArgumentError(
                 f"The remote side has agentfs {agentfs.__version__}, with another version of the protocol.",
                 hint="Install the same version on both sides, or connect with push=True.",

@@ -7,7 +7,7 @@ arguments.
 import posixpath
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import takewhile
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidPatternError, NotDirectoryError, NotFoundError
 from agentfs.fs import ReadBuffer, Root, display_name, quote
 from agentfs.limits import Limits
-from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
+from agentfs.patterns.syntax import MAX_CHARACTERS, as_plain_text, escape, from_basic_syntax, has_character
 from agentfs.results import Skipped
 from agentfs.search.entries import PAGE_BYTES, FoundEntries, Page, find_entries
 from agentfs.search.grep_files import FileSource
@@ -68,13 +68,18 @@ _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
     "memory": "the most memory that one call may take",
 }
+_SPACES = re.compile(r"(?:\\?[ \t]){2,}")
 _SPACED_BAR = re.compile(r" +(?<!\\)\|\ *|(?<!\\)\| +")
 # Characters that models write around a pattern.
 _ADDITIONS = {
     "the quotes": re.compile(r"(?P<quote>[\"'`])(?P<pattern>.+)(?P=quote)(?P<flags>)", re.DOTALL),
     "the slashes": re.compile(r"/(?P<pattern>.+)/(?P<flags>[a-z]*)", re.DOTALL),
     "the options": re.compile(r"(?P<flags>(?:-[A-Za-z]+ +)+)(?P<pattern>.+)", re.DOTALL),
+    "the stars": re.compile(r"\*+(?P<pattern>[^*]+)\**(?P<flags>)"),
 }
+_LOOKS_LIKE_GLOB = re.compile(r"\*[\w*./-]+")
+_EXTENDED_GLOB = re.compile(r"[!@+]\(")
+_SUFFIX = re.compile(r"(?<=[^*/.])\.\w+$")  # of a glob that names a file, after a letter
 _FLAGS = {"i": "ignore_case", "w": "word", "F": "fixed_strings"}  # letters of `/x/i` and `-i x`
 PROBE_ENTRIES = 200_000
 # The most names of a short search among hidden and ignored ones, which often are most names of a tree. It
@@ -124,9 +129,11 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     return Joined("; ", report, unread)
 
 
-def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker, *, found: bool) -> str:
+def report_of(
+    options: SearchOptions, skipped: Skipped, tracker: ReadTracker, *, found: bool, can_open: bool = True
+) -> str:
     """Return the skip report of a search; it is shorter after a find, and if it repeats the last one."""
-    report = skip_report(skipped, can_open=not options.include_ignored, found=found)
+    report = skip_report(skipped, can_open=can_open and not options.include_ignored, found=found)
     paths = paths_of(options.path)
     if tracker.was_said((options.method, *paths), str(report)) and found:
         return skip_report(skipped, can_open=False, found=True, repeated=True)
@@ -198,15 +205,21 @@ class Probe:
         self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
     ) -> FoundEntries | None:
         """Return the entries that `ls`, `glob` or `find` finds; None if there are none."""
+        found = self.all_entries(options, any_case=any_case)
+        return found if found is not None and found.total else None
+
+    def all_entries(
+        self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
+    ) -> FoundEntries | None:
+        """Return the entries that `ls`, `glob` or `find` finds, also if there are none."""
         seconds, page = self._ends - time.monotonic(), Page(0, _MAX_NAMED, PAGE_BYTES)
         if seconds <= 0:
             return None
         context = _limited(self._context, _LISTED_EXCLUDED if options.include_ignored else PROBE_ENTRIES)
         try:
-            found = find_entries(context, options, page=page, seconds=seconds, any_case=any_case)
+            return find_entries(context, options, page=page, seconds=seconds, any_case=any_case)
         except AgentFSError:
             return None
-        return found if found.total else None
 
 
 def _limited(context: Context, walk_entries: int, **limits: Any) -> Context:
@@ -227,7 +240,7 @@ class Reading(NamedTuple):
         return _hint(self.fact, _retry(options, self.changes)) if self.changes else f"{self.fact}."
 
 
-def other_reading(context: Context, options: GrepOptions, nothing: Finding) -> Reading | None:
+def other_reading(context: Context, options: GrepOptions, nothing: Finding) -> tuple[Reading | None, bool]:
     """Return how a search without a match would find one, or None.
 
     Short searches try the skipped hidden and ignored names first, then other readings of the arguments, up
@@ -237,22 +250,39 @@ def other_reading(context: Context, options: GrepOptions, nothing: Finding) -> R
         context: The root and the limits of the search.
         options: The arguments of the search.
         nothing: The findings of the search, without a match.
+
+    Returns:
+        The reading, and True if the skipped hidden and ignored names may have a match that it does not name.
     """
     probe, root = Probe(context), context.root
-    excluded = nothing.excluded
+    excluded, may_have_more = nothing.excluded, False
     if not options.include_ignored and excluded:
         found = probe.lines(options, excluded)
         if found is not None and found.total_lines:
             where = why_skipped(root, found.matches[0].path) or one_line(found.matches[0].path)
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
-            return Reading(f"{lines} in hidden or ignored files, as in {where}", _OPEN_IGNORED.arguments)
-    for fact, changes in _other_readings(root, options, nothing):
+            fact = f"{lines} in hidden or ignored files, as in {where}"
+            return Reading(fact, _OPEN_IGNORED.arguments), False
+        may_have_more = found is None or not found.exact or len(excluded) >= MAX_EXCLUDED
+    reading = _first_that_finds(probe, options, _other_readings(root, options, nothing))
+    return reading or _about_returns(probe, options), may_have_more
+
+
+def _first_that_finds(
+    probe: Probe, options: GrepOptions, readings: Iterable[tuple[str, dict[str, Any]]]
+) -> Reading | None:
+    for fact, changes in readings:
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
             first = found.matches[0]
             start, end = first.spans[0]
             text = first.text[start:end]
             return Reading(f"{fact} {_lines(found)}, as in {one_line(first.path)}", changes, text)
+    return None
+
+
+def _about_returns(probe: Probe, options: GrepOptions) -> Reading | None:
+    r"""Explain a pattern with `\r`, which no line has."""
     if "\r" in options.pattern or (not options.fixed_strings and "\\r" in options.pattern):
         files = probe.files_with_returns(options)
         what = f"lines end with \\r\\n in {plural(len(files), 'searched file')}"
@@ -278,12 +308,17 @@ def _other_readings(
         yield "As a regular expression it matches", {"fixed_strings": False}
     else:
         for each in from_basic_syntax(pattern):
-            yield "With | in place of \\| it matches", {"pattern": each}
-        escaped = escape(pattern)
-        if "\\" not in pattern and escaped != pattern and len(escaped) <= MAX_CHARACTERS:
-            yield "As plain text it matches", {"pattern": escaped}
+            operators = "| in place of \\|" if "\\|" in pattern else "( ) in place of \\( \\)"
+            yield f"With {operators} it matches", {"pattern": each}
+        for escaped in dict.fromkeys([escape(pattern), as_plain_text(pattern)]):
+            if escaped != pattern and len(escaped) <= MAX_CHARACTERS:
+                yield "As plain text it matches", {"pattern": escaped}
+        if (single := pattern.replace("\\\\", "\\")) != pattern:
+            yield "With one backslash in place of two it matches", {"pattern": single}
         if (without := re.sub(r"\\([<>])", r"\1", pattern)) != pattern:
             yield "With < and > in place of \\< and \\> it matches", {"pattern": without}
+        if (spaced := _SPACES.sub(r"\\s+", pattern)) != pattern:
+            yield "With \\s+ in place of several spaces it matches", {"pattern": spaced}
         if (without := _SPACED_BAR.sub("|", pattern)) != pattern:
             yield "Without the spaces around | it matches", {"pattern": without}
     for added, expression in _ADDITIONS.items():
@@ -306,21 +341,62 @@ def _directory_of(root: Root, options: GrepOptions) -> str | None:
     return None
 
 
-def explain_no_entries(context: Context, options: GlobOptions | FindOptions, nothing: FoundEntries) -> str:
-    """Return a hint with the first change of arguments that lets `glob` or `find` find something, or ""."""
+def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
+    """Replace the advice for an invalid pattern by a reading of it that finds something, if any does."""
+    suggestion = error.details.get("suggestion")
+    if suggestion is None:
+        return
+    probe, given = Probe(context), options.path
+    if _LOOKS_LIKE_GLOB.fullmatch(options.pattern) and isinstance(given, str):
+        path = {} if given == "." else {"path": given}
+        if files := count_of_glob(probe, GlobOptions(options.pattern, **path)):
+            error.details["suggestion"] = None
+            fact, advice = f"As a glob it names {files}", call("glob", pattern=options.pattern, **path)
+            error.hint = FirstOf(Advice(f"{fact}: call ", advice, "."), f"{fact}.")
+            return
+    found = probe.lines(replace(options, pattern=suggestion))
+    if found is None or found.skipped.reached is not None:
+        return  # nothing is known of the suggestion
+    others = _other_readings(context.root, options, replace(found, searched=1))
+    readings = [("As plain text it matches", {"pattern": suggestion}), *others]
+    reading = _first_that_finds(probe, options, readings)
+    error.details["suggestion"] = None if reading is None else reading.changes.get("pattern")
+    error.hint = "As plain text it matches nothing." if reading is None else reading.hint(options)
+
+
+def explain_no_entries(
+    context: Context, options: GlobOptions | FindOptions, nothing: FoundEntries
+) -> tuple[str, bool]:
+    """Return a hint with the first change of arguments that lets `glob` or `find` find something, or "".
+
+    The second value is True if the skipped hidden and ignored names may have entries that it does not name.
+    """
     probe = Probe(context)
+    may_have_more = False
     if not options.include_ignored and (nothing.skipped.hidden or nothing.skipped.ignored):
-        found = probe.entries(replace(options, include_ignored=True))
-        if found is not None:
+        found = probe.all_entries(replace(options, include_ignored=True))
+        if found is not None and found.total:
             why = why_skipped(context.root, found.entries[0].path) if found.entries else ""
             fact = f"{_or_more(found)} among hidden and ignored{f', as in {why}' if why else ''}"
-            return Joined(": ", fact, _OPEN_IGNORED)
+            return Joined(": ", fact, _OPEN_IGNORED), False
+        may_have_more = found is None or not found.exact
+    return _other_entries(probe, options), may_have_more
+
+
+def _other_entries(probe: Probe, options: GlobOptions | FindOptions) -> str:
+    """Return a hint with the first other reading of the arguments that finds something, or ""."""
     if any(glob.lower() != glob.upper() for glob in options.globs):
         found = probe.entries(options, any_case=True)
         if found is not None and found.entries:
             named = ", ".join(one_line(entry.path) for entry in found.entries)
             more = found.total - len(found.entries)
             return f"in another case: {named}{f' and {more} more' if more else ''}"
+    for fact, globs in _other_globs(options.globs):
+        changes = {"pattern" if isinstance(options, GlobOptions) else "glob": globs}
+        if (found := probe.entries(replace(options, **changes))) is not None and found.entries:
+            more = f" and {found.total - 1} more" if found.total > 1 else ""
+            shown = f"{fact} it matches {one_line(found.entries[0].path)}{more}"
+            return FirstOf(Advice(f"{shown}: ", Retry(changes)), shown)
     if isinstance(options, FindOptions) and (hint := pattern_as_glob(probe, options)):
         return hint
     if isinstance(options, GlobOptions) and options.types == "f" and (hint := _directories(probe, options)):
@@ -366,8 +442,28 @@ def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
             return ""
         retry = Advice(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
         return Joined(": ", "no name has a '/' in it", retry)
-    has_set = any("[" in glob.replace("\\[", "") for glob in options.globs)
-    return "[ ] matches one character of a set: write \\[ for the bracket itself" if has_set else ""
+    extended = any(_EXTENDED_GLOB.search(glob) for glob in options.globs)
+    return "!( ), @( ) and +( ) have no meaning in a glob: use { } for alternatives" if extended else ""
+
+
+def _other_globs(globs: Sequence[str]) -> Iterator[tuple[str, str | list[str]]]:
+    """Yield other readings of globs: how they are read, and the globs, a text if there is only one."""
+    readings: dict[str, Callable[[str], str]] = {
+        "with \\[ for the bracket itself": lambda glob: glob.replace("\\[", "[").replace("[", "\\["),
+        "with / in place of \\": lambda glob: glob.replace("\\", "/"),
+        "as a glob in place of a regular expression": _glob_of_regex,
+        "with another suffix": lambda glob: _SUFFIX.sub(".*", glob),
+    }
+    for fact, read in readings.items():
+        if (read_so := [read(glob) for glob in globs]) != list(globs):
+            yield fact, read_so[0] if len(read_so) == 1 else read_so
+
+
+def _glob_of_regex(pattern: str) -> str:
+    """Return a regular expression without anchors and escapes, with stars for `.*`."""
+    if ".*" not in pattern and "\\." not in pattern:
+        return pattern
+    return pattern.removeprefix("^").removesuffix("$").replace(".*", "*").replace("\\.", ".")
 
 
 def rooted_glob_hint(options: GlobOptions | FindOptions | GrepOptions) -> str:
@@ -532,7 +628,7 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
         is_there = straight != path and _is_there(root, straight)
-        alike = _Alike([root.entry(straight).path]) if is_there else _alike(root, straight, method)
+        alike = _Alike([root.entry(straight).path]) if is_there else _alike(root, tracker, straight, method)
         # A link that leads nowhere has the name itself.
         found = [each for each in alike.paths if each != path]
         if not found or (found == list(given) and method not in _OF_DIRECTORIES):
@@ -575,7 +671,7 @@ class _Alike(NamedTuple):
     has_more: bool = False  # more paths have the same name, or there was no time to look for them
 
 
-def _alike(root: Root, path: str, method: str) -> _Alike:
+def _alike(root: Root, tracker: ReadTracker, path: str, method: str) -> _Alike:
     """Return paths with similar names, else paths elsewhere with the same name."""
     began = time.monotonic()
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
@@ -586,13 +682,14 @@ def _alike(root: Root, path: str, method: str) -> _Alike:
         return _Alike(fitting or found)
     wanted = [part.casefold() for part in reversed(parts)]
     named, is_complete = _named(root, wanted[0])
-    ranked: list[tuple[int, bool, str]] = []
+    ranked: list[tuple[int, bool, bool, str]] = []
     for real_path, is_directory, is_link in named:
         names = reversed(display_name(real_path).casefold().split("/"))
         same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(names, wanted, strict=False))))
         if same == len(parts) if is_directory else method not in _OF_DIRECTORIES:
-            ranked.append((-same, is_link, root.display_path(real_path)))
-    ranked.sort(key=itemgetter(0, 1))
+            was_shown = tracker.knows(real_path)
+            ranked.append((-same, not was_shown, is_link, root.display_path(real_path)))
+    ranked.sort(key=itemgetter(0, 1, 2))
     if ranked:
         best = sum(same == ranked[0][0] for same, *_ in ranked)
         elsewhere = [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
@@ -611,13 +708,22 @@ def _without_prefix(root: Root, parts: Sequence[str]) -> list[str]:
 
 
 def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
-    """Return the path if it exists, else existing paths in which similar names replace the missing ones."""
+    """Return the path if it exists, else existing paths in which similar names replace the missing ones.
+
+    At most `most` names are replaced by others, besides those that differ only in case.
+    """
     path = "/".join(parts)
     try:
         root.entry(path)
+    except NotDirectoryError:
+        return []
     except NotFoundError as error:
-        similar = error.details.get("similar", ()) if most else ()
-        others = [[*near.split("/"), *parts[near.count("/") + 1 :]] for near in similar]
+        similar = error.details.get("similar", ())
+        for near in similar:
+            end = near.count("/") + 1
+            if near.casefold() == "/".join(parts[:end]).casefold():
+                return _corrected(root, [*near.split("/"), *parts[end:]], most)
+        others = [[*near.split("/"), *parts[near.count("/") + 1 :]] for near in similar if most]
         return [found for other in others for found in _corrected(root, other, most - 1)]
     return [path]
 

@@ -11,11 +11,18 @@ from operator import attrgetter
 
 from agentfs.base.advice import Advice, Joined, Retry, Style, Styled, plural
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
-from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, rooted_glob_hint, stop_report
+from agentfs.search.diagnose import (
+    explain_glob_path,
+    explain_pattern,
+    other_reading,
+    report_of,
+    rooted_glob_hint,
+    stop_report,
+)
 from agentfs.search.entries import check_offset
 from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.listing import path_lines
@@ -68,11 +75,15 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
     except NotFoundError as error:
         explain_glob_path(context, options, error)
         raise
+    except InvalidPatternError as error:
+        explain_pattern(context, meant, error)
+        raise
     if options.line_ids:
         found.matches = _with_line_ids(context, found.matches)
     hints: list[str] = []
+    can_open = True
     if not found.total_lines and found.skipped.reached is None and not texts:
-        reading = other_reading(context, meant, found)
+        reading, can_open = other_reading(context, meant, found)
         hints = [] if reading is None else [reading.hint(meant)]
         if not found.searched and (rooted := rooted_glob_hint(meant)):
             hints.append(_sentence(rooted))
@@ -93,7 +104,10 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         glob_note=glob_note,
     )
     remarks = glob_note, _context_note(context.limits, options), _empty_group_note(options)
-    result = _Answer(context, options, found, result, remarks).fitted()
+    skipped = report_of(
+        options, found.skipped, context.tracker, found=found.total_lines > 0, can_open=can_open
+    )
+    result = _Answer(context.limits, options, found, result, remarks, skipped).fitted()
     if options.line_ids and texts:
         return with_note(result, NO_LINE_IDS)
     return result
@@ -178,13 +192,14 @@ class _Answer:
 
     def __init__(
         self,
-        context: Context,
+        limits: Limits,
         options: GrepOptions,
         found: Finding,
         result: GrepResult,
         remarks: Sequence[str],
+        skip_report: str,
     ) -> None:
-        self._limits = limits = context.limits
+        self._limits = limits
         self._options = options
         self._found = found
         self._result = result
@@ -200,7 +215,7 @@ class _Answer:
             fitting = most_that_fit(self._rendered, lambda count: "\n".join(lines[:count]), limits)
             self._most = max(fitting, 1)
         self._stopped = _stop(limits, options, found) if found.skipped.reached else ""
-        self._skip_report = report_of(options, found.skipped, context.tracker, found=found.total_lines > 0)
+        self._skip_report = skip_report
 
     def fitted(self) -> GrepResult:
         """Return the result."""

@@ -266,16 +266,18 @@ class FileSource:
         """
         directories = [path for path in self._paths if self._root.entry(path).is_dir]
         filter_ = NameFilter(self._root, self._options, directories, unseen=True)
-        left, ordered = self._limits.walk_entries, sorted(among, key=lambda each: path_order(each.path))
-        for number, (path, below, entry, _) in enumerate(ordered):
-            is_dir = entry.is_dir(follow_symlinks=False)
+        ordered = sorted(among, key=lambda each: path_order(each.path))
+        kinds = [each.entry.is_dir(follow_symlinks=False) for each in ordered]
+        left, directories_left = self._limits.walk_entries, sum(kinds)
+        for (path, below, entry, _), is_dir in zip(ordered, kinds, strict=True):
+            directories_left -= is_dir
             if filter_.skips(below, is_dir=is_dir):
                 continue
             if entry.is_file(follow_symlinks=False):
                 if filter_.of(below[: -len(entry.name)], [entry]):
                     yield [self._file(display_name(path))]
             elif is_dir and (self._options.max_depth or 0) == 0:
-                walk = self._below(path, f"{below}/", filter_, max(left // (len(ordered) - number), 1))
+                walk = self._below(path, f"{below}/", filter_, max(left // (directories_left + 1), 1))
                 yield from self._walked(walk, filter_, f"{below}/")
                 left -= walk.looked_at
                 self._reached = walk.skipped.reached or self._reached

@@ -57,7 +57,8 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, glob_note, alike)
+    skipped = report_of(options, found.skipped, context.tracker, found=found.total > 0)
+    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, skipped, glob_note, alike)
 
 
 def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries) -> str:
@@ -109,6 +110,7 @@ def find_files(context: Context, options: GlobOptions | FindOptions) -> GlobResu
             error.hint = pattern_as_glob(Probe(context), options, fact) or f"{fact} nothing."
         raise
     nothing = hint = ""
+    can_open = True
     if not found.total:
         paths = paths_of(options.path)
         nothing = f"0 {noun[1]} match"
@@ -117,7 +119,7 @@ def find_files(context: Context, options: GlobOptions | FindOptions) -> GlobResu
             patterns = [*patterns, *as_list(options.pattern)]
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
-        hint = explain_no_entries(context, meant, found)
+        hint, can_open = explain_no_entries(context, meant, found)
         nothing += "" if hint else "."
     shown: list[ShownPath] = [
         (each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries
@@ -132,7 +134,8 @@ def find_files(context: Context, options: GlobOptions | FindOptions) -> GlobResu
         glob_note=glob_note,
     )
     nothing = Joined("; ", nothing, hint)
-    return _fitted_page(context, options, found, result, shown, nothing, noun, glob_note)
+    skipped = report_of(options, found.skipped, context.tracker, found=found.total > 0, can_open=can_open)
+    return _fitted_page(context, options, found, result, shown, nothing, noun, skipped, glob_note)
 
 
 def _fitted_page(
@@ -143,17 +146,17 @@ def _fitted_page(
     shown: Sequence[ShownPath],
     nothing: str,
     noun: Noun,
+    skip_report: str,
     *remarks: str,
 ) -> _R:
     """Return the result with as many entries as fit into the token budget, and the call for the rest."""
-    _, tracker, limits, _ = context
+    limits = context.limits
     total, skipped, first = found.total, found.skipped, found.page.first
     lines = path_lines(shown)
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
     counted = f"{total}" if found.exact else f"at least {total}"
     names_page = bool(total) and (first > 0 or not found.exact)
-    skipped_report = report_of(options, skipped, tracker, found=total > 0)
 
     def answer(count: int) -> _R:
         end = min(found.page.end, total) if count >= len(lines) else first + count
@@ -161,7 +164,7 @@ def _fitted_page(
         notes = notes_of(
             f"{noun[1]} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
-            skipped_report,
+            skip_report,
             stop_report(skipped, options, limits),
             *remarks,
         )

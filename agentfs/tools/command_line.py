@@ -1,7 +1,7 @@
 """Permission rules for shell command lines, such as `bash(git push*)`.
 
 `simple_commands` takes a line apart as bash and a POSIX `sh` do, without a terminal and with default options.
-It refuses what it does not know instead of guessing: functions, arrays, `((`, `$'…'`, extended globs, ….
+It refuses what it does not know instead of guessing: functions, `case`, arrays, `((`, `$'…'`, ….
 
 An allow rule must match every command of the line, whatever its expansions become. A deny or ask rule must
 match one command, for any value of its expansions. A refused line matches no allow rule and every other one.
@@ -23,7 +23,7 @@ _DEEPEST_NESTING = 50
 # bash uses some of these characters internally. A lone surrogate is a byte that is not valid UTF-8.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _KEYWORDS = {"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"}
-_UNSUPPORTED = {"function", "select", "coproc", "time"}
+_UNSUPPORTED = {"case", "esac", "function", "select", "coproc", "time"}
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 # Commands in a subscript run when it is evaluated, so neither arithmetic nor `${…}` may contain one.
@@ -61,8 +61,6 @@ _REDIRECTION = re.compile(r"&>>?|[0-9]?(?P<operator><<<|<<-?|<>|>>|>\||[<>]&|[<>
 _LONG_DESCRIPTOR = re.compile(rf"[0-9]+|\{{{_NAME}\}}")
 _DELIMITER = re.compile(r"""[ \t]*(?P<quote>['"]?)(?P<word>\w+)(?P=quote)(?=[\s;&|)<>]|\Z)""")
 _EXPANDS_IN_DOCUMENT = re.compile(rf"`|\\\n|\$[(\[]|\$\{{(?!{_NAME}\}})")
-_ARM = re.compile(r"[ \t\n]*(?:(?P<last>esac)(?=[\s;&|)]|\Z)|\(?)")
-_ARM_PATTERN_END = re.compile(r"[ \t]*([|)])[ \t]*")
 
 
 class SimpleCommand(NamedTuple):
@@ -164,25 +162,23 @@ class _Line:
         self._documents: list[tuple[str, bool]] = []  # a pattern of the text, and whether it has expansions
         self._read_list("")
 
-    def _read_list(self, closer: str) -> str:
-        """Read commands up to `closer`, or up to `esac` in place of `;;`; return the one found."""
+    def _read_list(self, closer: str) -> None:
+        """Read commands up to `closer`."""
         self._nesting += 1
         if self._nesting > _DEEPEST_NESTING:
             raise _RefusedError
         operator = "\n"
-        while operator not in (";;", ")", "", "esac"):
-            operator = self._read_command() or self._expect(_OPERATOR)[0]
+        while operator not in (";;", ")", ""):
+            self._read_command()
+            operator = self._expect(_OPERATOR)[0]
             if operator == "\n":
                 self._read_documents()
-        if operator != closer and (operator, closer) != ("esac", ";;"):
-            raise _RefusedError
-        if self._documents and closer in ("", ")"):
+        if operator != closer or self._documents:
             raise _RefusedError
         self._nesting -= 1
-        return operator
 
-    def _read_command(self) -> str:
-        """Read a command up to an operator; return "esac" if that word stands in place of a command."""
+    def _read_command(self) -> None:
+        """Read a command up to an operator."""
         words: list[str] = []
         start, ended = True, False
         while True:
@@ -199,11 +195,6 @@ class _Line:
                     break
                 if start and raw in _KEYWORDS:
                     continue
-                if start and raw == "esac":
-                    return raw
-                if start and raw == "case":
-                    self._read_case()
-                    continue
                 if ended or raw == "{" or (start and raw in _UNSUPPORTED):
                     raise _RefusedError
                 if not words and _ASSIGNMENT.match(raw):
@@ -216,23 +207,6 @@ class _Line:
         if words:
             allowable = _UNKNOWN not in words[0] and words[0] not in ("for", "[[")
             self.commands.append(SimpleCommand(tuple(words), allowable))
-        return ""
-
-    def _read_case(self) -> None:
-        """Read a `case` command behind its first word."""
-        self._accept(_BLANKS)
-        self._read_word()
-        self._accept(_BLANKS)
-        if self._read_word()[0] != "in":
-            raise _RefusedError
-        closer = ""
-        while closer != "esac" and not self._expect(_ARM)["last"]:
-            while True:
-                self._accept(_BLANKS)
-                self._read_word()
-                if self._expect(_ARM_PATTERN_END)[1] == ")":
-                    break
-            closer = self._read_list(";;")
 
     def _read_redirection(self, text: str, operator: str) -> None:
         """Read the target of a redirection, or note that a document follows."""

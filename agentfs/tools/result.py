@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from agentfs.arguments.kinds import Record
 from agentfs.base.advice import Names, NextCall, Retry
-from agentfs.base.visible import quoted, to_json
+from agentfs.base.visible import to_json
 from agentfs.errors import AgentFSError
+from agentfs.events import first_line
 from agentfs.results import ReadResult, Result, ToolResult, plain
 from agentfs.tools.spec import Tool
 
 AFTER_AN_EXCEPTION = "Try it another way; repeating the same call will hardly help."  # the hint
-_MAX_LINE = 120
 
 
 def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResult:
@@ -66,12 +66,6 @@ def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any
         error={"code": "internal", "message": message},
         file_path=_file_path(tool, values),
     )
-
-
-def first_line(text: str) -> str:
-    """Return the first line of a text that is not blank, shortened for a person."""
-    line = quoted(next((line.strip() for line in text[:10_000].split("\n") if line.strip()), ""))
-    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
 
 
 def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:

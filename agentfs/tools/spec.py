@@ -320,15 +320,11 @@ def tool_schemas(
             hint=f"Leave `strict` out, or use one of {', '.join(STRICT_FORMATS)}.",
         )
     own_types: Mapping[str, Schema] = provider.native.get(name, {}) if native else {}
-    # A tool with another name is not the one that the models know.
-    known = {
-        each.name: own_types.get(each.own_name)
-        for each in tools
-        if each.checks_itself and each.name == each.own_name
-    }
-    described: list[ToolDescription] = []
+    schemas: list[Schema] = []
     for tool in tools:
-        if known.get(tool.name):
+        # A tool with another name is not the one that the models know.
+        if tool.checks_itself and tool.name == tool.own_name and tool.name in own_types:
+            schemas.append(dict(own_types[tool.name]))
             continue
         try:
             parameters = object_schema(tool.parameters, rules)
@@ -337,9 +333,9 @@ def tool_schemas(
                 f"{tool.name} has no strict schema: {error.message}.", hint="Leave out `strict` or this tool."
             ) from None
         output = _output_schema(tool) if form.has_output else None
-        described.append(ToolDescription(tool.name, tool.description, parameters, tool.effect, output))
-    schemas = iter(provider.schemas(described, name, strict=strict))
-    return [dict(known.get(tool.name) or next(schemas)) for tool in tools]
+        described = ToolDescription(tool.name, tool.description, parameters, tool.effect, output)
+        schemas.append(provider.schema(described, name, strict=strict))
+    return schemas
 
 
 def _output_schema(tool: Tool) -> Schema | None:

@@ -19,7 +19,7 @@ from agentfs.base.html_output import html_table
 from agentfs.base.lazy import find_dialect
 from agentfs.concurrency.runner import Runner, complete, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
+from agentfs.events import EventEmitter, OnEvent, current_call_id, first_line, provider_call
 from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, READING, Rule, check_path_rule
@@ -40,7 +40,7 @@ from agentfs.tools.gate import (
     run_in_time,
     within_output_limit,
 )
-from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
 from agentfs.tools.spec import (
     RenderContext,
     Tool,
@@ -336,8 +336,8 @@ class Toolset:
             One new dict for each tool, ready for JSON. The same toolset always returns the same schemas.
 
         Raises:
-            InvalidArgumentError: The format is unknown or has no strict mode, a type has no strict schema,
-                or the tools exceed the provider's limits for strict mode (`invalid_argument`).
+            InvalidArgumentError: The format is unknown or has no strict mode, or a type has no strict schema
+                (`invalid_argument`).
         """
         self._check_rules()
         return tool_schemas(tuple(self._tools.values()), format, strict=strict, native=native)

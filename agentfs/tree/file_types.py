@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.base.advice import Advice, FirstOf, ParameterName, Retry
 from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError
 from agentfs.text.nearest import closest
@@ -112,27 +112,31 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     Raises:
         InvalidArgumentError: If a type is unknown; the message names similar ones.
     """
+    listed = [each for name in names for each in _LISTED.findall(name)]
     globs = [
         f"{'!' * name.startswith('!')}{_glob(each)}"
-        for name in dict.fromkeys(reversed([each for name in names for each in _LISTED.findall(name)]))
-        for each in _TYPES[_find(name.removeprefix("!"))].split()
+        for name in dict.fromkeys(reversed(listed))
+        for each in _TYPES[_find(name.removeprefix("!"), alone=listed == [name.strip("!")])].split()
     ]
     return compile_globs(globs[::-1])
 
 
-def _find(name: str) -> str:
+def _find(name: str, *, alone: bool) -> str:
+    """Return the type of a name; `alone` if the call lists no other type."""
     key = name.strip().lower().removeprefix("*").removeprefix(".")
     key = _ALIASES.get(key, key)
     if key in _TYPES:
         return key
     near = closest(key, [*_TYPES, *_ALIASES], 3, 0.5)
-    nearest = f"Nearest: {', '.join(near)}." if near else ""
-    by_name = Retry({"glob": "*.py"}, ("type",))
-    otherwise = FirstOf(
-        Advice("To choose files by name, ", by_name, "."), Advice("Leave ", ParameterName("type"), " out.")
-    )
+    advice: str = Advice("Leave ", ParameterName("type"), " out.")
+    if near:
+        nearest = f"Nearest: {', '.join(near)}"
+        advice = Advice(f"{nearest}: ", Retry({"type": near[0]}), ".") if alone else f"{nearest}."
+    elif alone and key.isalnum():
+        by_name = Advice("To choose files by name, ", Retry({"glob": f"*.{key}"}, ("type",)), ".")
+        advice = FirstOf(by_name, advice)
     raise InvalidArgumentError(
         f"There is no file type {literal(name)}.",
-        hint=Joined(" ", nearest, otherwise),
+        hint=advice,
         details={"type": name[:200], "nearest": near, "types": type_names()},
     )

@@ -82,7 +82,8 @@ def templates(random: random.Random, files: list[str], directories: list[str]) -
         f"mv {place} away-{number}; mkdir {place}; cp -r away-{number}/. {place}",
         f"cp -a {place} copy-{number}; rm -rf {place}",
         f"chmod -R go-rwx *.py {place}; chmod +x {one}; chmod 700 {place}",
-        f"chmod 000 {two}; mkdir -m 2775 shared",
+        # Only root can read what has no permissions, so only root can take it back.
+        f"chmod {'000' if os.geteuid() == 0 else '400'} {two}; mkdir -m 2775 shared",
         f"ln -s {one} l; ln -sfn {place} {two}; ln {three} hard",
         f"rm {one}; mkdir {one}; echo x > {one}/inside",
         f"rm -rf {place}; echo file > {place}",

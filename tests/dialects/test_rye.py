@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects import find
-from agentfs.dialects.rye import IGNORED
+from agentfs.dialects.rye import NOISE
 from tests.dialects.trees import lay_out_large
 from tests.reading.conftest import make_image
 from tests.tool_calls import accepts
@@ -556,11 +556,11 @@ def test_glob_is_sorted_as_strings_before_the_cut(do, tmp_path):
 
 
 def test_ignored_directories(do, tmp_path):
-    assert set(IGNORED) == {
+    assert set(NOISE) == {
         "node_modules", "__pycache__", ".git", ".venv", "venv", ".tox", ".pytest_cache", ".mypy_cache",
         ".ruff_cache", "dist", "build", "*.egg-info", ".eggs", ".nox", ".hg", ".svn",
     }  # fmt: skip
-    for name in (*IGNORED, ".jj", ".bzr"):
+    for name in (*NOISE, ".jj", ".bzr"):
         for place in (tmp_path, tmp_path / "src"):
             directory = place / name.replace("*", "rye")
             directory.mkdir()

@@ -3,7 +3,7 @@
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.dialects.text_editor import NAME, native_tool
+from agentfs.dialects.text_editor import NAME
 from tests.dialects.trees import lay_out_large
 from tests.tool_calls import accepts
 
@@ -45,8 +45,8 @@ def test_the_tool_and_its_parameters(ws):
     assert properties["command"]["enum"] == ["view", "create", "str_replace", "insert"]
     assert properties["view_range"]["items"] == {"type": "integer"}
     assert tool["input_schema"]["required"] == ["command", "path"]
-    assert native_tool() == {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}
-    assert native_tool(10_000)["max_characters"] == 10_000
+    native = ws.tools(dialect="text-editor").schemas("anthropic", native=True)
+    assert native == [{"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}]
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])

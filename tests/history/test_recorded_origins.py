@@ -165,3 +165,34 @@ def test_what_the_workspace_moved_counts_as_known(root):
         ws.undo(2)
     assert (root / "a.txt").read_text() == "one\n"
     assert not (root / "c.txt").exists()
+
+
+def test_a_moved_file_that_a_command_then_changes_is_known_after_a_crash(root, tmp_path):
+    """The inode of the moved file was forgotten: its change counted as lost, and undo ended in a conflict."""
+    before = contents(root)
+    child = os.fork()
+    if child == 0:
+        with Workspace(root, state=tmp_path / "state") as ws, ws.recording("killed"):
+            ws.move("a.txt", "b.txt")
+            (root / "b.txt").write_text("two\n")  # the same inode
+            os._exit(0)
+    os.waitpid(child, 0)
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.undo(2)
+        assert contents(root) == before
+        assert not (root / "b.txt").exists()
+        ws.redo(2)
+        assert (root / "b.txt").read_text() == "two\n"
+
+
+def test_a_secret_that_replaces_a_moved_file_is_not_overwritten_after_a_crash(root, tmp_path):
+    child = os.fork()
+    if child == 0:
+        with Workspace(root, state=tmp_path / "state") as ws, ws.recording("killed"):
+            ws.move("a.txt", "b.txt")
+            (root / ".env").rename(root / "b.txt")
+            os._exit(0)
+    os.waitpid(child, 0)
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.undo()
+        assert SECRET.encode() in contents(root)

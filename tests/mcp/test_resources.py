@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from mcp import MCPError, types
+from mcp import MCPError
 from PIL import Image as Pillow
 
 from agentfs import Policy
@@ -98,63 +98,6 @@ async def test_the_template_names_a_file(tree):
         uri = template.uri_template.replace("{+path}", str(tree / "a.txt").removeprefix("/"))
         assert uri == (tree / "a.txt").as_uri()
         assert (await connected.read_resource(uri)).contents[0].text == "one\ntwo\nthree\n"
-
-
-async def paths_for(connected, typed):
-    """The paths that complete a value of the template, without the root."""
-    [template] = (await connected.list_resource_templates()).resource_templates
-    ref = types.ResourceTemplateReference(uri=template.uri_template)
-    answer = await connected.complete(ref, {"name": "path", "value": typed})
-    return answer.completion
-
-
-@MODES
-async def test_the_path_of_the_template_is_completed(tree, mode):
-    (tree / "a b#.txt").write_text("with a space\n")
-    (tree / "around").symlink_to("sub")
-    root = str(tree).removeprefix("/")
-    async with client(tree, mode=mode) as connected:
-        entries = [f"{root}/{name}" for name in ("a%20b%23.txt", "a.txt", "around/", "other/", "sub/")]
-        for typed in ("", "/", root[:3], root, f"{root}/", f"/{root}/"):
-            assert (await paths_for(connected, typed)).values == entries, typed
-        for typed, name in {
-            "a ": "a%20b%23.txt",
-            "a%20": "a%20b%23.txt",
-            "su": "sub/",
-            "sub/": "sub/c.txt",
-        }.items():
-            assert (await paths_for(connected, f"{root}/{typed}")).values == [f"{root}/{name}"]
-        for typed in ("A.", ".*", "a.txt/", "none/", "../"):
-            assert (await paths_for(connected, f"{root}/{typed}")).values == []
-        for path in [path for path in entries if not path.endswith("/")]:
-            assert (await connected.read_resource(f"file:///{path}")).contents[0].text
-        prompt = types.PromptReference(name="none")
-        assert (await connected.complete(prompt, {"name": "path", "value": ""})).completion.values == []
-
-
-async def test_a_completion_has_at_most_a_hundred_paths(tree):
-    for number in range(150):
-        (tree / "sub" / f"{number}.txt").touch()
-    async with client(tree) as connected:
-        completion = await paths_for(connected, f"{tree}/sub/")
-    assert (len(completion.values), completion.total, completion.has_more) == (100, 151, True)
-
-
-@MODES
-async def test_a_completion_names_no_path_that_a_list_leaves_out(tree, mode):
-    """Attack: hidden, ignored and protected names, and the names outside the root or the client's roots."""
-    (tree / ".gitignore").write_text("ignored\n")
-    for name in ("ignored", ".env", "server.key"):
-        (tree / name).write_text("x")
-    (tree / "out").symlink_to("/etc")
-    root = str(tree).removeprefix("/")
-    async with client(tree, mode=mode) as connected:
-        inside = [".", ".e", "ign", "ser", "out/", "out/pass", "../", "sub/../../", "x\0", "%00"]
-        for typed in ["etc/", "etc/pass", f"{root}x", *(f"{root}/{each}" for each in inside)]:
-            assert (await paths_for(connected, typed)).values == [], typed
-    async with client(tree, mode="legacy", list_roots_callback=roots_of(tree, "sub")) as connected:
-        assert (await paths_for(connected, f"{root}/other/")).values == []
-        assert (await paths_for(connected, "")).values == [f"{root}/sub/c.txt"]
 
 
 @MODES

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 from fnmatch import fnmatch
 from glob import iglob
@@ -248,7 +249,7 @@ def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree):
     ("edit(*.txt)", "lib/b.txt", True), ("write(src/**)", "src/a.txt", False),
     ("change(src/**)", "src/a.txt", True),
     ("edit(link/**)", "src/a.txt", True), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
-    ("edit(/a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
+    ("edit(./a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
 ])  # fmt: skip
 def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):
     os.symlink("src", tree / "link")
@@ -257,15 +258,14 @@ def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):
 
 
 @pytest.mark.parametrize("rule", [
-    "{tree}/src/**", "{tree}//src/./", "/src/**", "./src/**", "src//**", "src/./**", "./src/.", ".", "./",
-    "/", "{link}/src/**", "src/**/.",
+    "./src/**", "src//**", "src/./**", "./src/.", ".", "./", "/", "src/**/.",
 ])  # fmt: skip
 def test_a_rule_with_another_spelling_of_a_path_protects_it(tmp_path, rule):
     tree = tmp_path / "tree"
     (tree / "src").mkdir(parents=True)
     (tree / "src" / "a.txt").write_text("one\n")
     os.symlink(tree, tmp_path / "link")
-    rule = f"read({rule.format(tree=tree, link=tmp_path / 'link')})"
+    rule = f"read({rule})"
     for root in (tree, tmp_path / "link"):
         with Workspace(root, policy=Policy(deny=[rule])) as ws:
             for view in (
@@ -288,8 +288,9 @@ def test_a_rule_with_another_spelling_of_a_path_protects_it(tmp_path, rule):
     ("~/src/**", "`~` stands for no directory"), ("~", "`~` stands for no directory"),
     ("!src/**", "has no exceptions"), ("{{src, lib}}/**", "leave out the space"),
     ("{{{outside}/src,lib}}/**", "in its braces"), ("{{src/.,lib}}/**", "in its braces"),
-    ("{outside}/src/**", r"outside the workspace.\nFor a path relative to the root write `read\(\./"),
-    ("/usr", "outside the workspace"), ("[", "has a wrong glob"), ("../src", "has a wrong glob"),
+    ("{outside}/src/**", r"begins with `/`.\nFor a path relative to the root write `read\(\./"),
+    ("/usr", "begins with `/`"), ("/src/**", "begins with `/`"),
+    ("[", "has a wrong glob"), ("../src", "has a wrong glob"),
 ])  # fmt: skip
 def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_path_factory, glob, said):
     """`deny=["read(/root/secrets/**)"]` was accepted and protected nothing."""
@@ -305,7 +306,8 @@ def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_p
 def test_a_rule_that_may_mean_two_directories_is_refused(tmp_path):
     tree = tmp_path / "tree"
     (tree / str(tmp_path).split("/")[1]).mkdir(parents=True)
-    with pytest.raises(InvalidArgumentError, match=r'means both "tmp.*" and "src" in the workspace'):
+    first = re.escape(str(tmp_path).split("/")[1])
+    with pytest.raises(InvalidArgumentError, match=rf'means both "{first}/.*" and "src" in the workspace'):
         Workspace(tree, policy=Policy(allow=[f"edit({tree}/src)"]))
 
 

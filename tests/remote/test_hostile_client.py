@@ -30,7 +30,7 @@ class Client:
         self.thread = threading.Thread(target=self.serve, args=(options, far_input, far_output))
         self.thread.start()
         given = {
-            "protocol": protocol.VERSION,
+            "protocol": protocol.PROTOCOL_VERSION,
             "nonce": "n",
             "client": "c",
             "root": "",

@@ -61,7 +61,7 @@ class RemoteSide:
         self.incoming.put(None)
 
 
-HELLO = {"protocol": protocol.VERSION, "root": "/far", "notes": [], "kept": True}
+HELLO = {"protocol": protocol.PROTOCOL_VERSION, "root": "/far", "notes": [], "kept": True}
 HELLO |= {"remote": {"version": "1", "python": "3", "engine": "re", "pid": 1}}
 
 

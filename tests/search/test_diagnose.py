@@ -373,5 +373,5 @@ def test_regression_rules_and_protected_files_are_named_in_full_words(code, tmp_
     (tmp_path / ".gitignore").write_text("*.a\n*.b\n*.c\n")
     for name in ("x.a", "x.b", "x.c", "key.pem"):
         (tmp_path / name).touch()
-    assert "and 1 more rule (pass include_ignored=true)" in code.grep("absent").text
+    assert "and 1 more rule, 1 protected" in code.grep("absent").text
     assert "1 protected by the policy" in code.grep("absent").text

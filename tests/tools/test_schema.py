@@ -141,33 +141,6 @@ def test_open_objects_have_no_strict_schema(provider):
         toolset.schemas(provider, strict=True)
 
 
-def numbered(count):
-    for number in range(count):
-
-        def tool(a: int = 1, b: str | list[str] = "x") -> str:
-            """Do it.
-
-            Args:
-                a: One.
-                b: Two.
-            """
-            return f"{a}{b}"
-
-        tool.__name__ = f"tool_{number}"
-        yield tool
-
-
-def test_exceeding_the_strict_limits_of_anthropic_is_an_error():
-    assert len(Toolset(numbered(12)).schemas("anthropic", strict=True)) == 12
-    with pytest.raises(InvalidArgumentError, match=r"26 optional parameters \(24 at most\)"):
-        Toolset(numbered(13)).schemas("anthropic", strict=True)
-    with pytest.raises(InvalidArgumentError) as caught:
-        Toolset(numbered(21)).schemas("anthropic", strict=True)
-    assert caught.value.details["counts"] == {
-        "tools": 21, "optional parameters": 42, "union-typed parameters": 21
-    }  # fmt: skip
-
-
 def test_schemas_are_the_same_in_every_process():
     program = (
         "import json\nfrom tests.tool_samples import CLOSED\nfrom agentfs.tools.toolset import Toolset\n"

@@ -22,6 +22,7 @@ from agentfs.dialects.toolkit import (
     call,
     case_options,
     cut_lines,
+    document_renderer,
     glob_notes,
     globs_from_root,
     last_line,
@@ -30,7 +31,6 @@ from agentfs.dialects.toolkit import (
     literal,
     most_that_fit,
     past_end_of_lines,
-    problem_of,
     read_docstring,
     to_json,
     without_empty,
@@ -279,12 +279,6 @@ def _with_document(
     return replace(context.result, data=document(context.outcome, context, limits))
 
 
-def _render_yaml(context: RenderContext, _: Workspace) -> ToolResult:
-    problem = problem_of(context)
-    document = context.result.data if problem is None else {"status": "error", **problem._asdict()}
-    return replace(context.result, content=to_yaml(document), data=document)
-
-
 def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
     path = str(context.arguments.get("path") or ".")
     if found.entries:  # spell the directory as the paths of its entries do
@@ -474,5 +468,9 @@ DIALECT = Dialect(
         "output_tokens": 40_000,
         "context_lines": 100,
     },
-    render=_render_yaml,
+    render=document_renderer(
+        lambda context, _: context.result.data,
+        lambda _, problem: {"status": "error", **problem._asdict()},
+        to_yaml,
+    ),
 )

@@ -33,23 +33,17 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
     OPTIONS,
+    REPLY_FORMATS,
     ContentQuery,
     FileFilter,
     FindAndGrep,
     Language,
-    OutputFormat,
     SearchContent,
     language_of_environment,
     own_error,
     translated,
 )
-from agentfs.dialects.tree_sitter_analyzer.replies import (
-    MAX_MATCHES,
-    SAMPLES,
-    UNBOUNDED,
-    list_reply,
-    search_reply,
-)
+from agentfs.dialects.tree_sitter_analyzer.replies import SAMPLES, UNBOUNDED, list_reply, search_reply
 from agentfs.errors import InvalidPatternError, UnknownToolError
 from agentfs.results import GlobResult, GrepResult
 
@@ -65,13 +59,6 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
     "context_after": (0, None),
     "max_count": (1, None),
     "timeout_ms": (1, MAX_TIMEOUT_MS),
-}
-_FORMAT_OPTIONS: dict[OutputFormat, dict[str, Any]] = {
-    "total_only": {"output_mode": "total"},
-    "count_only_matches": {"output_mode": "count", "limit": MAX_LIMIT},
-    "summary_only": {"output_mode": "summary", "limit": MAX_LIMIT},
-    "group_by_file": {"limit": MAX_MATCHES},
-    "full": {"limit": MAX_MATCHES},
 }
 
 
@@ -232,7 +219,6 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
-    output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
     return {
@@ -250,7 +236,7 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "max_count": given.max_count,
         "max_filesize": min(given.max_filesize or DEFAULT_FILESIZE, MAX_FILESIZE, key=parse_filesize),
         "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
-        **_FORMAT_OPTIONS[output_format],
+        **REPLY_FORMATS[given.format].options,
     }
 
 
@@ -260,7 +246,7 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     except InvalidPatternError as error:
         # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
         suggestion = error.details.get("suggestion")
-        advice = Advice("To match it literally, ", Retry({"query": suggestion}), ".")
+        advice = Advice("To search for what was probably meant, ", Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry
 from agentfs.errors import InvalidArgumentError
@@ -17,6 +17,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
 DEFAULT_FILESIZE = "10M"
 MAX_FILESIZE = "200M"
+MAX_MATCHES = 2000  # of group_by_file and full
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +112,7 @@ class ContentQuery:
     @property
     def format(self) -> OutputFormat:
         """The requested format; more than one is an error."""
-        given: list[OutputFormat] = [name for name in FORMATS if getattr(self, name)]
+        given: list[OutputFormat] = [name for name in COSTS if getattr(self, name)]
         if len(given) > 1:
             raise own_error("formats", given[0], given=", ".join(given))
         return given[0] if given else "full"
@@ -149,21 +150,34 @@ class FindAndGrep(ContentQuery, FileFilter):
     sort: Literal["path", "mtime", "size"] = "path"
 
 
-FORMATS: Mapping[OutputFormat, str] = {
-    "total_only": "~10 tokens",
-    "count_only_matches": "~50-200 tokens",
-    "summary_only": "~500-2000 tokens",
-    "group_by_file": "~2000-10000 tokens",
+class ReplyFormat(NamedTuple):
+    """A format of replies: its stated cost, its budget in tokens or 0, and its arguments of `grep`."""
+
+    cost: str
+    budget: int
+    options: Mapping[str, Any]
+
+
+# Only `Limits` bounds `full`.
+REPLY_FORMATS: Mapping[OutputFormat, ReplyFormat] = {
+    "total_only": ReplyFormat("~10 tokens", 0, {"output_mode": "total"}),
+    "count_only_matches": ReplyFormat("~50-200 tokens", 200, {"output_mode": "count", "limit": MAX_LIMIT}),
+    "summary_only": ReplyFormat("~500-2000 tokens", 2000, {"output_mode": "summary", "limit": MAX_LIMIT}),
+    "group_by_file": ReplyFormat("~2000-10000 tokens", 10_000, {"limit": MAX_MATCHES}),
+    "full": ReplyFormat("~2000-50000+ tokens", 0, {"limit": MAX_MATCHES}),
 }
-_FULL = "~2000-50000+ tokens"
+COSTS: Mapping[OutputFormat, str] = {
+    name: each.cost for name, each in REPLY_FORMATS.items() if name != "full"
+}
+_FULL = REPLY_FORMATS["full"].cost
 
 _LADDER = f"""\
 🎯 RECOMMENDED WORKFLOW (Most Efficient Approach):
-1. START with total_only=true for initial count validation ({FORMATS["total_only"]})
-2. IF more detail needed, use count_only_matches=true for file distribution ({FORMATS["count_only_matches"]})
-3. IF context needed, use summary_only=true for overview ({FORMATS["summary_only"]})
+1. START with total_only=true for initial count validation ({COSTS["total_only"]})
+2. IF more detail needed, use count_only_matches=true for file distribution ({COSTS["count_only_matches"]})
+3. IF context needed, use summary_only=true for overview ({COSTS["summary_only"]})
 4. ONLY use full results when specific content review is required ({_FULL})
-💡 For a review by file, group_by_file=true ({FORMATS["group_by_file"]}); optimize_paths=true takes 10-30% \
+💡 For a review by file, group_by_file=true ({COSTS["group_by_file"]}); optimize_paths=true takes 10-30% \
 off full results.
 ⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
 
@@ -180,10 +194,10 @@ _FIND_AND_GREP = f"""\
 Find files by name, type, size and time, then search their contents: list_files and search_content in one.
 💡 Narrow the files first: what is not found is not searched.
 {_LADDER}"""
-_COSTS = " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
+_COST_LADDER = " < ".join(f"{name} {cost}" for name, cost in COSTS.items())
 _GUIDE: Mapping[Language, str] = {
-    "en": f"💡 Tokens: {_COSTS} < full {_FULL}",
-    "ja": f"💡 トークン数の目安: {_COSTS} < 全結果 {_FULL}",
+    "en": f"💡 Tokens: {_COST_LADDER} < full {_FULL}",
+    "ja": f"💡 トークン数の目安: {_COST_LADDER} < 全結果 {_FULL}",
 }
 
 # The dialect's own errors: message and hint.

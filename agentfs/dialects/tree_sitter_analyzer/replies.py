@@ -1,7 +1,7 @@
 """The replies of `tree-sitter-analyzer` in each output format, with notes on what was left out. Pure."""
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -21,7 +21,9 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
     FIND_NAMES,
     GREP_NAMES,
     MAX_LIMIT,
+    MAX_MATCHES,
     MAX_TIMEOUT_MS,
+    REPLY_FORMATS,
     FileFilter,
     FindAndGrep,
     OutputFormat,
@@ -29,14 +31,7 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
 )
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
-# Most tokens of a format. `total_only` is one number, and only `Limits` bounds `full`.
-_BUDGETS: Mapping[OutputFormat, int] = {
-    "count_only_matches": 200,
-    "summary_only": 2000,
-    "group_by_file": 10_000,
-}
 UNBOUNDED = 10**9  # more tokens than any reply has
-MAX_MATCHES = 2000  # of group_by_file and full
 SAMPLES = 10  # if only one file has matches
 _MAX_SAMPLES = 30
 _SAMPLE_CHARS = 160
@@ -234,7 +229,7 @@ def _formatted(
         return _fit([_match(each, absolute) for each in found.matches], budget)
     head = {"total_matches": found.total_matches, "total_files": found.total_files}
     least: dict[str, Any] = {**head, "base": "", "files": [], "others": {"files": 99_999, "matches": 999_999}}
-    remaining = _BUDGETS[fmt] - estimate_tokens(to_json(least)) - reserved
+    remaining = REPLY_FORMATS[fmt].budget - estimate_tokens(to_json(least)) - reserved
     if fmt == "count_only_matches":
         counts = dict(_fit(_by_count(found), remaining))
         return {**head, "file_counts": counts, **_others(found, len(counts), sum(counts.values()))}

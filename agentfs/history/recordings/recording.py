@@ -191,6 +191,8 @@ class Recordings:
             if self._own is not None:
                 self._own.add(path)
         if self._log is not None:
+            if self._open:
+                statements.append(self._row(self._open[-1], self._snapshot.own_inodes))
             self._contents.database.defer(statements)
 
     def restore(self, log: StepLog, root: Root, limits: Limits) -> None:
@@ -205,6 +207,7 @@ class Recordings:
             opened = OpenRecording(number, step.label, *given, is_late=True)
             opened.lost = dict.fromkeys(step.lost)
             self._open.append(opened)
+            self._snapshot.own_inodes.update(plain["own"])
 
     @contextmanager
     def _scanning(self) -> Generator[None]:
@@ -252,9 +255,9 @@ class Recordings:
             self._timeline.add(step)
         return step
 
-    def _row(self, opened: OpenRecording) -> Statement:
-        step = Step((), 0.0, opened.label, tuple(opened.lost))
-        plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step)}
+    def _row(self, opened: OpenRecording, own_inodes: Iterable[int] = ()) -> Statement:
+        step, own = Step((), 0.0, opened.label, tuple(opened.lost)), sorted(own_inodes)
+        plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step), "own": own}
         payload = stored_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 

@@ -95,7 +95,7 @@ class Snapshot:
         self._paths: SeenTree | None = None
         self._basis: Basis | None = None
         self._left_out = Counter[str]()
-        self._own_inodes: set[int] = set()  # of files that the workspace has moved or replaced
+        self.own_inodes: set[int] = set()  # of files that the workspace has moved or replaced
         self._is_reported = False  # only directories of `_again` may have changed without an event
         self._again: set[str] = set()
 
@@ -111,7 +111,7 @@ class Snapshot:
         self._paths = difference.paths
         self._basis = difference.basis
         self._left_out = difference.left_out
-        self._own_inodes = set()
+        self.own_inodes = set()
         self._is_reported = difference.again is not None
         self._again = difference.again or set()
 
@@ -120,7 +120,7 @@ class Snapshot:
         self._again.add(os.path.dirname(path))
         known = self.paths.get(path)
         if known is not None and known.node is not None and known.status is not None:
-            self._own_inodes.add(known.status.inode)
+            self.own_inodes.add(known.status.inode)
         self.paths.put(path, None if node is None else Seen(node, None))
         return self._stored([path], self.paths)
 
@@ -146,7 +146,7 @@ class Snapshot:
             if scan.partial:
                 scan.left_out |= self._left_out
             changed = paths.changed_since(old)
-            comparison = _Comparison(scan, old, paths, self._own_inodes)
+            comparison = _Comparison(scan, old, paths, self.own_inodes)
             if since is not None and changed:
                 comparison.run(changed, since)
         statements = self._stored(changed, paths)
