@@ -18,12 +18,11 @@ from agentfs.errors import (
 )
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.policy import AfterChange, Policy, Protect
+from agentfs.policy import AfterChange, Mount, Policy, Protect
 
 if TYPE_CHECKING:
     from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
-    from agentfs.fs.mounts import Mount
     from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
@@ -72,7 +71,6 @@ _LAZY = {
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
-    "Mount": "fs.mounts",
     "PolicyFile": "policy_file",
     "ToolResult": "results",
     "ToolSpec": "tools.spec",

@@ -1,13 +1,14 @@
-"""`Policy`: the permissions and preferences of a workspace; `Protect`: the protected names."""
+"""`Policy`: the permissions and preferences of a workspace; `Protect`: the protected names; `Mount`."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import KW_ONLY, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule
+from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule, rule_below
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
@@ -254,6 +255,55 @@ class Policy:
         """True if a rule, the mode or a callback may refuse a call."""
         asks = self.mode != "bypass" and bool(self.askers or self.allow)
         return self.mode == "plan" or bool(self.deny or self.ask) or asks
+
+
+@frozen
+class Mount:
+    """A directory or file outside the root that appears at a path below it.
+
+    Attributes:
+        source: The directory or file. A relative path starts in the working directory of the process.
+        read_only: Refuse all changes in it.
+        allow: Rules that allow calls in it, with paths relative to the mount. A mount with rules in `allow`
+            or `ask` has them in place of those of the policy.
+        ask: Rules that ask before calls in it.
+        deny: Rules that refuse calls in it. Those of the policy hold in it too.
+        protect: The names whose contents are not shown or changed; None for those of the policy.
+    """
+
+    source: str | os.PathLike[str]
+    _: KW_ONLY
+    read_only: bool = False
+    allow: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    protect: Protect | None = None
+
+    @property
+    def place(self) -> str:
+        """The source as a text."""
+        return str(os.fspath(self.source))
+
+    def __post_init__(self) -> None:
+        given: dict[str, Any] = vars(self)
+        named = isinstance(given["source"], (str, os.PathLike))
+        protects = given["protect"] is None or isinstance(given["protect"], Protect)
+        for name, fits in {"source": named, "protect": protects}.items():
+            if not fits:
+                raise InvalidArgumentError(f"Mount.{name} cannot be {given[name]!r}.")
+        # The policy checks the other values.
+        rules = Policy(read_only=self.read_only, allow=self.allow, ask=self.ask, deny=self.deny)
+        for name in ("allow", "ask", "deny"):
+            object.__setattr__(self, name, getattr(rules, name))
+
+    def rules_below(self, path: str) -> Policy | None:
+        """Return its rules with paths from the root, where it is at a real path; None if it has none."""
+        if not (self.allow or self.ask or self.deny):
+            return None
+        allow, ask, deny = (
+            [rule_below(text, path) for text in each] for each in (self.allow, self.ask, self.deny)
+        )
+        return Policy(allow=allow, ask=ask, deny=deny)
 
 
 def _after_change(table: object) -> AfterChange:

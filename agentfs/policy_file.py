@@ -9,11 +9,10 @@ from typing import Any, Self, cast
 from agentfs.enforcement.guard import check_rules
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
-from agentfs.fs.mounts import Mount
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.limits import Limits
-from agentfs.policy import Policy, Protect
+from agentfs.policy import Mount, Policy, Protect
 from agentfs.text.nearest import nearest
 from agentfs.workspace import Workspace
 

@@ -26,11 +26,10 @@ from agentfs.enforcement.guard import (
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.fs.hidden_files import HiddenFiles
-from agentfs.fs.mounts import Mount
 from agentfs.history.storage.opening import open_history
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
-from agentfs.policy import Durability, Policy
+from agentfs.policy import Durability, Mount, Policy
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -202,12 +201,12 @@ class Workspace:
     @property
     def mounts(self) -> Mapping[str, Mount]:
         """The mounts, by the path where each appears."""
-        return self._root.mounts
+        return {tree.path: tree.mount for tree in self._root.trees if tree.mount is not None}
 
     @property
     def has_only_mounts(self) -> bool:
         """True for a workspace without a root, where only files in mounts can be changed."""
-        return self._root.has_only_mounts
+        return self._root.trees.only_others
 
     @property
     def workdir(self) -> str:

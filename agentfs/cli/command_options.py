@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.fs.mounts import Mount
+from agentfs.policy import Mount
 
 
 @dataclass

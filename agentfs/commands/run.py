@@ -209,7 +209,7 @@ class Staged(NamedTuple):
 
     Attributes:
         process: The command.
-        overlays: The overlays of the root ("") and of its mounts, by real path.
+        overlays: The overlays of the trees, by real path.
         hidden: The protected files that it does not see.
     """
 
@@ -244,11 +244,11 @@ def staged_process(
     with Stage(sandbox.place, root.path) as stage:
         outside = _hidden_outside(around)
         arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
-        mounted, overlays = _mounts_inside(stage, root)
+        shown, overlays = _trees_inside(stage, root)
         for path, content in files.items():
             top = max((each for each in overlays if is_in(path, each)), key=len)
             overlays[top].put(path[len(top) :].lstrip("/"), content)
-        arguments += [*mounted, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
+        arguments += [*shown, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
         process = StagedProcess([sandbox.program, *arguments], request, captured)
         try:
             process.limit(size)
@@ -270,20 +270,20 @@ def _hidden_outside(around: Surroundings) -> list[str]:
     return [each for each in (*found, *around.private, *own) if not f"{each}/".startswith(f"{root}/")]
 
 
-def _mounts_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
-    """Return the arguments that show the mounts at their paths, and the overlays of what may change.
+def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
+    """Return the arguments that show the other trees at their paths, and the overlays of what may change.
 
-    A mounted file is shown read-only, because no overlay holds a single file.
+    A single file is shown read-only, because no overlay holds one.
     """
     found: list[str] = []
     overlays = {"": stage.overlay}
-    for path, mount in root.mounts.items():
-        source, shown = root.path_on_disk(path), os.path.join(root.path, path)
-        if mount.read_only or not os.path.isdir(source):
-            found += ["--ro-bind", source, shown]
+    for tree in root.trees.others.values():
+        shown = os.path.join(root.path, tree.path)
+        if tree.is_read_only or tree.file:
+            found += ["--ro-bind", tree.source, shown]
         else:
-            overlay = overlays[path] = stage.add_overlay(source)
-            found += ["--overlay-src", source, "--overlay", overlay.upper, overlay.work, shown]
+            overlay = overlays[tree.path] = stage.add_overlay(tree.source)
+            found += ["--overlay-src", tree.source, "--overlay", overlay.upper, overlay.work, shown]
     return found, overlays
 
 
@@ -295,9 +295,8 @@ def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
             found += ["--ro-bind", mount.point, mount.point]
     for path in sorted(hidden):
         full = os.path.join(root.path, path)
-        shown = (
-            stage.add_file(shown_settings(contents(root.path_on_disk(path)))) if has_settings(path) else ""
-        )
+        on_disk = root.trees.path_on_disk(path)
+        shown = stage.add_file(shown_settings(contents(on_disk))) if has_settings(path) else ""
         found += stage.as_empty(full, shown)
     return found
 

@@ -19,11 +19,10 @@ from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import Change, Root, quote
-from agentfs.fs.mounts import Mount
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.permissions import CHANGING, GROUPS, Effect, parse_rule
-from agentfs.policy import Policy
+from agentfs.policy import Mount, Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
 from agentfs.tools.declaration import declaration_of, declarations, declare
@@ -99,7 +98,7 @@ def check_rules(cls: type[Any], *settings: Policy | Mount) -> None:
 
 def _is_guarded(workspace: Guarded) -> bool:
     """Return True if a rule, the mode or a callback may refuse a call."""
-    return workspace.policy.guards or workspace._root.has_mount_rules
+    return workspace.policy.guards or workspace._root.has_rules_of_trees
 
 
 def view_of(

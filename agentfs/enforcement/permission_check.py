@@ -33,6 +33,7 @@ from agentfs.errors import (
     UnreadError,
 )
 from agentfs.fs import Change, Root, quote
+from agentfs.fs.trees import Trees
 from agentfs.permissions import (
     CHANGING,
     DO_NOT_RETRY,
@@ -146,12 +147,13 @@ class GuardedCall:
         self.finds_files = self.changes and "glob" in self.arguments
         self.paths: tuple[str, ...] = ()  # in the arguments, as `_decide` has resolved them
         self._checker = checker
-        policy, mounted = workspace.policy, workspace._root.rules_by_tree
-        denied = (rule for each in mounted.values() for rule in each.deny_rules)
-        asked = (rule for each in mounted.values() for rule in each.ask_rules)
+        policy = workspace.policy
+        of_trees = {tree.path: tree.rules for tree in workspace._root.trees if tree.rules}
+        denied = (rule for each in of_trees.values() for rule in each.deny_rules)
+        asked = (rule for each in of_trees.values() for rule in each.ask_rules)
         self.deny_rules = _through_links((*policy.deny_rules, *denied), workspace._root)
         self.ask_rules = _through_links((*policy.ask_rules, *asked), workspace._root)
-        self._own_rules = {tree: each for tree, each in mounted.items() if each.allow or each.ask}
+        self._own_rules = {tree: each for tree, each in of_trees.items() if each.allow or each.ask}
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
@@ -243,7 +245,7 @@ class GuardedCall:
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
         """Return the access that the mode and the rules grant for an effect, or None to ask.
 
-        A mount with rules of its own is judged by them in place of those of the policy.
+        A tree with rules of its own is judged by them in place of those of the policy.
         """
         if not self._own_rules:
             return self._granted_by(self.workspace.policy, effect, paths)
@@ -252,14 +254,14 @@ class GuardedCall:
         inside: dict[str, list[str]] = {}
         for path in paths or ["."]:
             real_path = "" if path == "." else path
-            for tree in (root.mount_at(real_path), *(root.mounts_below(real_path) if below else ())):
-                inside.setdefault(tree, []).extend(paths and [path])
+            for tree in (root.trees.of(real_path), *(root.trees.below(real_path) if below else ())):
+                inside.setdefault(tree.path, []).extend(paths and [path])
         for tree, named in inside.items():
             grant = self._granted_by(self._own_rules.get(tree, self.workspace.policy), effect, named)
             if grant is None:
                 return None
             grants[tree] = grant
-        return next(iter(grants.values())) if len(grants) == 1 else _by_tree(root.mount_at, grants)
+        return next(iter(grants.values())) if len(grants) == 1 else _by_tree(root.trees, grants)
 
     def _granted_by(self, rules: Policy, effect: Effect, paths: Sequence[str]) -> _Grant | None:
         policy, asking = self.workspace.policy, self.ask_rules
@@ -515,11 +517,11 @@ def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
     return {change.path: change for change in changes}
 
 
-def _by_tree(mount_at: Callable[[str], str], grants: Mapping[str, _Grant]) -> _Grant:
+def _by_tree(trees: Trees, grants: Mapping[str, _Grant]) -> _Grant:
     """Return the access that each tree grants in it; other trees grant none."""
 
     def test(real_path: str, kind: str) -> bool:
-        grant = grants.get(mount_at("" if real_path == "." else real_path))
+        grant = grants.get(trees.of("" if real_path == "." else real_path).path)
         return grant is not None and ((own := getattr(grant, kind)) is None or own(real_path))
 
     unasked = [rule for grant in grants.values() for rule in grant.unasked]

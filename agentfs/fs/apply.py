@@ -133,8 +133,8 @@ def _checked(
         context = context_at(path)
         with resolve_real(context, path, create_parents=True) as resolved:
             resolved.check_may_change()
-            if after is None and context.mounts is not None:
-                context.mounts.check_removable(path, path)
+            if after is None:
+                context.trees.check_removable(path, path)
             if isinstance(present, FileNode) and isinstance(after, FileNode):
                 resolved.check_hard_links()
         if isinstance(before, FileNode) and isinstance(present, FileNode):

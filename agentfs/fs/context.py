@@ -4,18 +4,17 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.handles import RootHandle, SharedHandle
-from agentfs.fs.mounts import Mounts
 from agentfs.fs.node import Change, StagedNodes
 from agentfs.fs.own_directories import OwnDirectories
 from agentfs.fs.path import display_name, is_in, path_from
 from agentfs.fs.protect import NameMatcher
+from agentfs.fs.trees import Trees
 
 TIME_RESOLUTION = 3_000_000_000  # nanoseconds: two changes this far apart get different file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of the clock below
@@ -55,8 +54,8 @@ class FileAccess(Protocol):
 class RootContext:
     """The open root with the settings that decide which paths may be read and changed."""
 
-    shared_handle: SharedHandle
-    # The absolute spellings of the root and its mounts, in parts, each with the parts of its real path.
+    trees: Trees
+    # The absolute spellings of the trees, in parts, each with the parts of its real path.
     roots: Mapping[tuple[str, ...], tuple[str, ...]]
     unreadable: NameMatcher
     unwritable: NameMatcher
@@ -67,7 +66,6 @@ class RootContext:
     workdir: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
-    mounts: Mounts | None = None  # None without any
     staged: StagedNodes | None = None  # the changes of the current transaction
     # Directories already searched for stale temporaries.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
@@ -80,28 +78,6 @@ class RootContext:
         if not self.workdir and real_path.isascii():
             return real_path
         return display_name(path_from(self.workdir, real_path))
-
-    def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
-        """Open a real path by `openat2`, in the tree that it lies in; return -1 if that fails."""
-        root = self.shared_handle.handle  # a reference keeps it open
-        if self.mounts is None:
-            return syscalls.open_beneath(root.fd, real_path or ".", directory=directory)
-        found = self.mounts.locate(real_path, root)
-        return (
-            -1 if found is None else syscalls.open_beneath(found[0].fd, found[1] or ".", directory=directory)
-        )
-
-    def open_in(self, open_name: Callable[[int, str], int], handle: int, directory: str, name: str) -> int:
-        """Open a name in an open directory with `open_name`; `directory` is its real path."""
-        if self.mounts is None or name not in self.mounts.names(directory):
-            return open_name(handle, name)
-        return self.mounts.open(open_name, handle, f"{directory}/{name}" if directory else name, name)
-
-    def lstat(self, real_path: str) -> os.stat_result:
-        """Return the status of a file. A link on the way may lead outside, so it is only for comparisons."""
-        root = self.shared_handle.handle
-        handle, path = (self.mounts and self.mounts.locate(real_path, root)) or (root, real_path)
-        return syscalls.lstat(handle.fd, path or ".")
 
     def is_usable(self, real_path: str) -> bool:
         """Return True if the call may use a path."""
@@ -132,7 +108,7 @@ class RootContext:
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Return True if a protected file in the root has a hard link."""
         for (device, inode), name in self.protected_identities(matcher).items():
-            for handle in self._handles():
+            for handle in self.trees.handles:
                 with suppress(OSError):
                     status = syscalls.lstat(handle.fd, name)
                     is_it = (status.st_dev, status.st_ino) == (device, inode)
@@ -140,17 +116,13 @@ class RootContext:
                         return True
         return False
 
-    def _handles(self) -> list[RootHandle]:
-        mounted = () if self.mounts is None else self.mounts.trees.values()
-        return [self.shared_handle.handle, *(tree.handle for tree in mounted if not tree.file)]
-
     def protected_identities(self, matcher: NameMatcher) -> dict[tuple[int, int], str]:
         """Return the protected names that exist in the root, by device and inode.
 
         They are cached until the times of the root change. Times are coarse, so the names of a root that
         changed in the last seconds are not cached.
         """
-        handles = self._handles()  # the references keep them open
+        handles = self.trees.handles  # the references keep them open
         try:
             tops = [syscalls.lstat(handle.fd, ".") for handle in handles]
         except OSError:

@@ -6,8 +6,7 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from agentfs.errors import AccessError, AgentFSError, LinkLoopError, NotFoundError
@@ -60,7 +59,6 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         protected = protected or context.unreadable.covers(leads_to)
     else:
         protected = protected or context.is_hard_link_to(status, context.unreadable)
-    tree = None if context.mounts is None else context.mounts.trees.get(real_path)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
     return Entry(
@@ -73,7 +71,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         ext=extension.lower() if dot else "",
         target=target,
         protected=protected,
-        mount=None if tree is None else "read-only" if tree.mount.read_only else "read-write",
+        mount=context.trees.mark(real_path),
     )
 
 
@@ -148,15 +146,8 @@ class Directory:
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
         """Yield the entries in lists of up to `size`, so that a huge directory need not fit in memory."""
-        mounts = self._context.mounts
-        if mounts is None or not mounts.names(self.real_path):
-            return self._scan_disk(size)
-        entries = mounts.listed(self.real_path, chain.from_iterable(self._scan_disk(size)))
-        return iter(lambda: list(islice(entries, size)), list[DirEntry]())
-
-    def _scan_disk(self, size: int) -> Iterator[list[DirEntry]]:
         try:
-            with os.scandir(self._handle) as entries:
+            with self._context.trees.scan(self._handle, self.real_path) as entries:
                 while True:
                     part: list[DirEntry] = list(islice(entries, size))
                     if part:
@@ -166,24 +157,24 @@ class Directory:
         except OSError as error:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
-    @property
-    def mounted_names(self) -> Collection[str]:
-        """The names of mounts in the directory, and of directories in it that lead to mounts."""
-        mounts = self._context.mounts
-        return () if mounts is None else mounts.names(self.real_path)
+    def typed_names(self) -> list[tuple[str, str]]:
+        """Return the names with their types, one of "fdlo", or "?" if unknown."""
+        return [*self._context.trees.typed_names(self.handle, self.real_path)]
 
     @property
-    def is_mount(self) -> bool:
-        """True for a mounted directory, which has its own ignore rules."""
-        mounts = self._context.mounts
-        return mounts is not None and self.real_path in mounts.trees
+    def leading(self) -> Collection[str]:
+        """The names in the directory that are other trees or lead to them."""
+        return self._context.trees.names(self.real_path)
+
+    @property
+    def is_top(self) -> bool:
+        """True for the top of a tree, where ignore rules begin anew."""
+        return not self.real_path or self.real_path in self._context.trees.others
 
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
-        if name in self.mounted_names:
-            return True
         try:
-            syscalls.lstat(self.handle, name)
+            self._context.trees.lstat(self.handle, self.real_path, name)
         except OSError:
             return False
         return True
@@ -243,7 +234,7 @@ class Directory:
             msg = f"{name!r} is not a single name"
             raise ValueError(msg)
         try:
-            return self._context.open_in(open_name, self.handle, self.real_path, name)
+            return self._context.trees.open(open_name, self.handle, self.real_path, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
@@ -288,11 +279,7 @@ class Directory:
                 yield entry, outcome
 
     def _opener(self) -> Callable[[str], int]:
-        mounts = self._context.mounts
-        if mounts is not None and mounts.names(self.real_path):
-            context, here = self._context, self.real_path
-            return lambda name: context.open_in(syscalls.open_file, self.handle, here, name)
-        return partial(syscalls.open_file, self.handle)
+        return self._context.trees.opener(syscalls.open_file, self.handle, self.real_path)
 
     def _check_readable(self, fd: int, name: str) -> os.stat_result:
         """Return the status. Raise an error for a special file or a hard link to a protected file."""

@@ -39,7 +39,7 @@ class Upper:
     def __init__(self, path: str, root: Root, most_bytes: int, top: str = "") -> None:
         """Read the changes of `root` in the directory `path`, up to a number of bytes.
 
-        With `top`, the real path of a mount, they are changes of that mount.
+        With `top`, the real path of another tree, they are changes of that tree.
         """
         self._path, self._root, self._top = path, root, top
         self._most_bytes, self._bytes = most_bytes, 0
@@ -61,8 +61,8 @@ class Upper:
             for entry in entries:
                 call_context.check()
                 path = f"{directory}/{entry.name}" if directory else entry.name
-                if self._root.mount_at(path) != self._top:
-                    continue  # the place where a mount is shown
+                if self._root.trees.of(path).path != self._top:
+                    continue  # the place where another tree is shown
                 status = entry.stat(follow_symlinks=False)
                 if not stat.S_ISDIR(status.st_mode) and not _can_be_applied(status):
                     found.dropped["special file"] += 1
@@ -189,7 +189,7 @@ def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
 def is_changed_since(root: Root, path: str, time: int) -> bool:
     """Return True if the file at a real path may have changed after a time of the file clock."""
     with suppress(OSError):
-        status = os.lstat(root.path_on_disk(path))
+        status = root.trees.status(path)
         return max(status.st_mtime_ns, status.st_ctime_ns) > time
     return True
 
@@ -197,5 +197,5 @@ def is_changed_since(root: Root, path: str, time: int) -> bool:
 def size_of(root: Root, path: str) -> int:
     """Return the size of the node at a real path, or 0 if it is gone."""
     with suppress(OSError):
-        return os.lstat(root.path_on_disk(path)).st_size
+        return root.trees.status(path).st_size
     return 0

@@ -6,15 +6,18 @@ again. The whole tree is, after a directory was moved or removed, or if the syst
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from threading import Lock
 
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
+from agentfs.errors import AgentFSError
 from agentfs.fs import syscalls
 from agentfs.fs.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
+from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
+from agentfs.fs.trees import OpenTree
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
 # Directories of a repository without settings, which may have many entries.
@@ -74,19 +77,15 @@ class HiddenFiles:
 
     def _list(self, root: Root, directory: str) -> None:
         """List a directory, and all below it that are new."""
-        stack = [directory]
+        stack, top = [directory], root.unrestricted
         while stack:
             call_context.step()
             path = stack.pop()
             names: list[tuple[str, str]] = []
-            with suppress(OSError):  # the command cannot open it either, or it has just vanished
-                handle = os.open(root.path_on_disk(path), _DIRECTORY)
-                try:
-                    self._watch(handle, path)
-                    names = [*syscalls.typed_names(handle)]
-                finally:
-                    syscalls.close(handle)
-            names = root.with_mounts(path, names)
+            # An error means that the command cannot open it either, or that it has just vanished.
+            with suppress(OSError, AgentFSError), top.open_directory(display_name(path)) as opened:
+                self._watch(opened.handle, path)
+                names = opened.typed_names()
             hidden = root.unreadable_names(path, [name for name, _ in names])
             base = f"{path}/" if path else ""
             self._hidden[path] = [base + name for name in hidden]
@@ -113,16 +112,23 @@ def _other_names(root: Root, hidden: Iterable[str]) -> set[str]:
     inodes: set[tuple[int, int]] = set()
     for path in hidden:
         with suppress(OSError):
-            status = os.lstat(root.path_on_disk(path))
+            status = root.trees.status(path)
             if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                 inodes.add((status.st_dev, status.st_ino))
     found: set[str] = set()
-    for tree in ("", *root.mounts) if inodes else ():
-        start = root.path_on_disk(tree)
-        for top, _, names in os.walk(start):
-            for path in (os.path.join(top, name) for name in names):
-                with suppress(OSError):
-                    status = os.lstat(path)
-                    if (status.st_dev, status.st_ino) in inodes:
-                        found.add(os.path.join(tree, os.path.relpath(path, start)))
+    for tree in root.trees if inodes else ():
+        for path in _files_of(tree):
+            with suppress(OSError):
+                status = os.lstat(path)
+                if (status.st_dev, status.st_ino) in inodes:
+                    below = os.path.relpath(path, tree.source)
+                    found.add(os.path.normpath(os.path.join(tree.path, below)))
     return found
+
+
+def _files_of(tree: OpenTree) -> Iterator[str]:
+    """Yield the absolute paths of the files in a tree."""
+    if tree.file:
+        yield tree.source
+    for top, _, names in os.walk(tree.source):
+        yield from (os.path.join(top, name) for name in names)

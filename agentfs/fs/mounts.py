@@ -1,107 +1,51 @@
-"""Mounts: other directories that appear below a root.
-
-`Mounts` is the one place where a real path becomes a tree and a path in it. A real path stays a path of the
-workspace: journal, rules, locks and results need to know nothing of mounts.
+"""Mounts: other trees that appear below a root.
 
 A mount shadows the disk, and so does each directory that leads to one: if no directory is there, or another
-program puts a link in its place, an empty directory is shown. So no change on disk moves a mount.
+program puts a link in its place, an empty directory stands in for it. So no change on disk moves a mount.
 """
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeVar
 
-from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import tempfile
 from agentfs.errors import InvalidArgumentError, NotDirectoryError, NotFoundError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.handles import RootHandle, SharedHandle
+from agentfs.fs.context import RootContext
 from agentfs.fs.lock import lock_directory
 from agentfs.fs.node import revision_of
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.fs.protect import NameMatcher, name_matcher
-from agentfs.permissions import rule_below
-from agentfs.policy import Policy, Protect
+from agentfs.fs.resolve import resolve_real
+from agentfs.fs.trees import OpenTree, RootHandle, Trees
+from agentfs.policy import Mount
 
-
-@frozen
-class Mount:
-    """A directory or file outside the root that appears at a path below it.
-
-    Attributes:
-        source: The directory or file. A relative path starts in the working directory of the process.
-        read_only: Refuse all changes in it.
-        allow: Rules that allow calls in it, with paths relative to the mount. A mount with rules in `allow`
-            or `ask` has them in place of those of the policy.
-        ask: Rules that ask before calls in it.
-        deny: Rules that refuse calls in it. Those of the policy hold in it too.
-        protect: The names whose contents are not shown or changed; None for those of the policy.
-    """
-
-    source: str | os.PathLike[str]
-    _: KW_ONLY
-    read_only: bool = False
-    allow: Sequence[str] = ()
-    ask: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    protect: Protect | None = None
-
-    @property
-    def place(self) -> str:
-        """The source as a text."""
-        return str(os.fspath(self.source))
-
-    def __post_init__(self) -> None:
-        given: dict[str, Any] = vars(self)
-        named = isinstance(given["source"], (str, os.PathLike))
-        protects = given["protect"] is None or isinstance(given["protect"], Protect)
-        for name, fits in {"source": named, "protect": protects}.items():
-            if not fits:
-                raise InvalidArgumentError(f"Mount.{name} cannot be {given[name]!r}.")
-        # The policy checks the other values.
-        rules = Policy(read_only=self.read_only, allow=self.allow, ask=self.ask, deny=self.deny)
-        for name in ("allow", "ask", "deny"):
-            object.__setattr__(self, name, getattr(rules, name))
-
-
-@dataclass(eq=False)
-class MountedTree:
-    """An open mount, at the real path `path`."""
-
-    path: str
-    mount: Mount
-    source: str  # its absolute path, without links
-    shared_handle: SharedHandle  # of the directory; of the directory around it for a file
-    file: str  # the name of the file; "" for a directory
-
-    @property
-    def handle(self) -> RootHandle:
-        """The open directory; a reference keeps it open."""
-        return self.shared_handle.handle
+_R = TypeVar("_R")
 
 
 class MountEntry:
-    """A mount, or a directory that leads to one, in the form of `os.DirEntry`."""
+    """The top of a mount, or the stand-in of a directory that leads to one, in the form of `os.DirEntry`."""
 
-    __slots__ = ("_at", "_is_dir", "name")
+    __slots__ = ("_tree", "leads", "name")
 
-    def __init__(self, name: str, handle: SharedHandle, file: str = "") -> None:
+    def __init__(self, name: str, tree: OpenTree, *, leads: bool = False) -> None:
         self.name = name
-        self._at = handle, file or "."
-        self._is_dir = not file
+        self.leads = leads
+        self._tree = tree
 
     def is_file(self, *, follow_symlinks: bool = False) -> bool:
-        """Return True for the mount of a file."""
+        """Return True for a mounted file."""
         del follow_symlinks
-        return not self._is_dir
+        return bool(self._tree.file)
 
     def is_dir(self, *, follow_symlinks: bool = False) -> bool:
         """Return True for a directory."""
         del follow_symlinks
-        return self._is_dir
+        return not self._tree.file
 
     def is_symlink(self) -> bool:
         """Return False."""
@@ -110,142 +54,198 @@ class MountEntry:
     def stat(self, *, follow_symlinks: bool = False) -> os.stat_result:
         """Return its status."""
         del follow_symlinks
-        shared, name = self._at
-        return syscalls.lstat(shared.handle.fd, name)
+        return self.open(syscalls.lstat)
+
+    def open(self, open_name: Callable[[int, str], _R]) -> _R:
+        """Return the outcome of a function of a descriptor and a name in it."""
+        handle = self._tree.handle  # a reference keeps it open
+        return open_name(handle.fd, self._tree.file or ".")
 
 
-class Mounts:
-    """The mounts of one root."""
+class MountedTrees(Trees):
+    """The trees of a root with mounts."""
 
-    def __init__(self, trees: Iterable[MountedTree], *, only: bool = False) -> None:
-        """Take the open trees. With `only`, nothing outside of them may be changed."""
-        self.trees = {tree.path: tree for tree in trees}
-        self.only = only
-        self.rules = {path: _rules_of(path, tree.mount) for path, tree in self.trees.items()}
-        self.has_rules = any(each.allow or each.ask or each.deny for each in self.rules.values())
-        self._empty = SharedHandle(RootHandle(_removed_directory()))
+    def __init__(self, root: OpenTree, mounted: Iterable[OpenTree], *, only: bool) -> None:
+        """Take open trees. With `only`, nothing outside the mounts may be changed."""
+        super().__init__(root)
+        self.others = {tree.path: tree for tree in mounted}
+        self.only_others = only
+        self._stand_in = OpenTree("", "", RootHandle(_removed_directory()))
         self._entries: dict[str, dict[str, MountEntry]] = {}  # by directory
-        self.above: set[str] = {""}  # the directories that lead to mounts
-        for tree in self.trees.values():
+        for tree in self.others.values():
             directory, _, name = tree.path.rpartition("/")
-            entry = MountEntry(name, tree.shared_handle, tree.file)
+            entry = MountEntry(name, tree)
             while self._entries.setdefault(directory, {}).setdefault(name, entry) is entry and directory:
-                self.above.add(directory)
                 directory, _, name = directory.rpartition("/")
-                entry = MountEntry(name, self._empty)
+                entry = MountEntry(name, self._stand_in, leads=True)
+        self.above = self._entries.keys() - {""}
 
-    def tree_of(self, real_path: str) -> MountedTree | None:
-        """Return the tree that a real path lies in; None for that of the root."""
-        return next((tree for path, tree in self.trees.items() if is_in(real_path, path)), None)
-
-    def locate(self, real_path: str, root: RootHandle) -> tuple[RootHandle, str] | None:
-        """Return an open directory and the path from there; None if the path must be walked."""
-        tree = self.tree_of(real_path)
-        if tree is None:
-            return None if real_path in self.above and real_path else (root, real_path)
-        if tree.file:
-            return (tree.handle, tree.file) if real_path == tree.path else None
-        return tree.handle, real_path[len(tree.path) + 1 :]
-
-    def open(self, open_name: Callable[[int, str], int], handle: int, real_path: str, name: str) -> int:
-        """Open a name in a directory with `open_name`, where a mount shadows the disk."""
-        tree = self.trees.get(real_path)
-        if tree is not None:
-            return open_name(tree.handle.fd, tree.file or ".")
-        if real_path not in self.above:
-            return open_name(handle, name)
-        try:
-            found = syscalls.enter(handle, name)  # a link or a file in its place must not be opened
-        except OSError:
-            return open_name(self._empty.handle.fd, ".")
-        try:
-            return open_name(found, ".")
-        finally:
-            syscalls.close(found)
-
-    def lstat(self, handle: int, directory: str, name: str) -> os.stat_result:
-        """Return the status of a name in an open directory, where a mount shadows the disk."""
-        entry = self._entries.get(directory, {}).get(name)
-        if entry is None:
-            return syscalls.lstat(handle, name)
-        if f"{directory}/{name}".lstrip("/") in self.above:
-            with suppress(OSError):
-                status = syscalls.lstat(handle, name)
-                return status if stat.S_ISDIR(status.st_mode) else entry.stat()
-        return entry.stat()
-
-    def is_empty(self, handle: int) -> bool:
-        """Return True if a directory stands for one that is not on disk."""
-        return os.path.samestat(syscalls.lstat(handle, "."), syscalls.lstat(self._empty.handle.fd, "."))
+    def of(self, real_path: str) -> OpenTree:
+        """Return the tree that a real path lies in."""
+        for path, tree in self.others.items():
+            if is_in(real_path, path):
+                return tree
+        return self.root
 
     def names(self, directory: str) -> Collection[str]:
         """Return the names in a directory that are mounts or lead to mounts."""
         return self._entries.get(directory, ())
 
-    def listed(self, directory: str, entries: Iterator[Any]) -> Iterator[Any]:
-        """Yield the entries of a directory as the mounts shadow them."""
-        mounted = self._entries[directory]
-        base = f"{directory}/" if directory else ""
-        kept = set[str]()  # directories on disk that lead to mounts
-        with suppress(FileNotFoundError, NotFoundError):  # it is not on disk
-            for entry in entries:
-                name = entry.name
-                if name in mounted:
-                    if base + name not in self.above or not entry.is_dir(follow_symlinks=False):
-                        continue
-                    kept.add(name)
-                yield entry
-        yield from (entry for name, entry in mounted.items() if name not in kept)
+    def _entry(self, directory: str, name: str) -> MountEntry | None:
+        return self._entries.get(directory, {}).get(name)
 
-    def typed_names(self, directory: str, names: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield the names of a directory with their types, as the mounts shadow them."""
-        entries = self._entries.get(directory, {})
-        with suppress(FileNotFoundError):
-            yield from (each for each in names if each[0] not in entries)
-        yield from ((name, "d" if entry.is_dir() else "f") for name, entry in entries.items())
+    def _locate(self, real_path: str) -> tuple[RootHandle, str] | None:
+        """Return an open directory and the path from there; None if the path must be walked."""
+        tree = self.of(real_path)
+        if tree is self.root:
+            return None if real_path in self.above else (tree.handle, real_path)
+        if tree.file:
+            return (tree.handle, tree.file) if real_path == tree.path else None
+        return tree.handle, real_path[len(tree.path) + 1 :]
+
+    def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
+        """Open a real path by `openat2`, in the tree that it lies in; return -1 if that fails."""
+        found = self._locate(real_path)
+        if found is None:
+            return -1
+        handle, path = found
+        return syscalls.open_beneath(handle.fd, path or ".", directory=directory)
+
+    def open(self, open_name: Callable[[int, str], int], handle: int, directory: str, name: str) -> int:
+        """Open a name in an open directory with `open_name`, where a mount shadows the disk."""
+        entry = self._entry(directory, name)
+        if entry is None:
+            return open_name(handle, name)
+        if not entry.leads:
+            return entry.open(open_name)
+        try:
+            found = syscalls.enter(handle, name)  # a link or a file in its place must not be opened
+        except OSError:
+            return entry.open(open_name)
+        try:
+            return open_name(found, ".")
+        finally:
+            syscalls.close(found)
+
+    def opener(
+        self, open_name: Callable[[int, str], int], handle: int, directory: str
+    ) -> Callable[[str], int]:
+        """Return the function that opens names in a directory as `open` does."""
+        if directory not in self._entries:
+            return super().opener(open_name, handle, directory)
+        return partial(self.open, open_name, handle, directory)
+
+    def lstat(self, handle: int, directory: str, name: str) -> os.stat_result:
+        """Return the status of a name in an open directory, where a mount shadows the disk."""
+        entry = self._entry(directory, name)
+        if entry is None:
+            return syscalls.lstat(handle, name)
+        if entry.leads:
+            with suppress(OSError):
+                status = syscalls.lstat(handle, name)
+                return status if stat.S_ISDIR(status.st_mode) else entry.stat()
+        return entry.stat()
+
+    def status(self, real_path: str) -> os.stat_result:
+        """Return the status of a file. A link on the way may lead outside, so it is only for comparisons."""
+        handle, path = self._locate(real_path) or (self.root.handle, real_path)
+        return syscalls.lstat(handle.fd, path or ".")
+
+    def scan(self, handle: int, directory: str) -> AbstractContextManager[Iterator[Any]]:
+        """Give the entries of an open directory as the mounts shadow them."""
+        mounted = self._entries.get(directory)
+        return super().scan(handle, directory) if mounted is None else _shadowed(handle, mounted)
+
+    def typed_names(self, handle: int, directory: str) -> Iterator[tuple[str, str]]:
+        """Yield the names in an open directory with their types, as the mounts shadow them."""
+        mounted = self._entries.get(directory, {})
+        with suppress(FileNotFoundError):  # a stand-in
+            yield from (each for each in syscalls.typed_names(handle) if each[0] not in mounted)
+        yield from ((name, "d" if entry.is_dir() else "f") for name, entry in mounted.items())
+
+    def is_stand_in(self, handle: int) -> bool:
+        """Return True if an open directory stands for one that is not on disk."""
+        status = syscalls.lstat(self._stand_in.handle.fd, ".")
+        return os.path.samestat(syscalls.lstat(handle, "."), status)
+
+    def mark(self, real_path: str) -> Literal["read-only", "read-write"] | None:
+        """Return the mark of a mount; None for all other paths."""
+        tree = self.others.get(real_path)
+        return None if tree is None else "read-only" if tree.is_read_only else "read-write"
+
+    def temporaries_of(self, real_path: str) -> str:
+        """Return the directory where temporaries are named: those of a mounted file lie below it."""
+        return real_path if real_path in self.others else super().temporaries_of(real_path)
 
     def check_may_change(self, path: str, real_path: str) -> None:
         """Raise `read_only` or `refused` if a path may not be changed because of a mount."""
-        tree = self.tree_of(real_path)
-        if tree is None and self.only:
-            raise ReadOnlyError(
-                f"{quote(path)} lies in no mount, and this workspace has nothing but mounts.",
-                hint=f"Use a path below {' or '.join(map(quote, self.trees))}.",
-                details={"path": path},
-            )
-        if tree is not None and tree.mount.read_only:
+        tree = self.of(real_path)
+        if tree is self.root:
+            if self.only_others:
+                raise ReadOnlyError(
+                    f"{quote(path)} lies in no mount, and this workspace has nothing but mounts.",
+                    hint=f"Use a path below {' or '.join(map(quote, self.others))}.",
+                    details={"path": path},
+                )
+            return
+        if tree.is_read_only:
             raise ReadOnlyError(
                 f"{quote(path)} cannot be changed: the mount {quote(tree.path)} is read-only.",
                 hint="Change a file outside of it.",
                 details={"path": path},
             )
-        if tree is not None and not os.fstat(tree.handle.fd).st_nlink:
+        if syscalls.was_removed(tree.handle.fd):
             raise NotFoundError(
                 f"{quote(path)} cannot be changed: the directory of the mount {quote(tree.path)} is gone.",
                 hint="Tell the user, or go on without it.",
                 details={"path": path},
             )
-        if tree is not None and real_path == tree.path and not tree.file:
-            raise _is_mount_point(path)
+        if not tree.file:
+            self.check_removable(path, real_path)
 
     def check_removable(self, path: str, real_path: str) -> None:
-        """Raise `refused` for a mounted file, which can be changed but not removed."""
-        if real_path in self.trees:
-            raise _is_mount_point(path)
+        """Raise `refused` for a mount. A mounted file can be changed, but not removed."""
+        if real_path in self.others:
+            raise RefusedError(
+                f"{quote(path)} is a mount and stays where it is.",
+                hint="Change its files instead.",
+                details={"path": path},
+            )
 
-    def matcher(self, own: NameMatcher, kind: str) -> NameMatcher:
-        """Return a matcher of protected names that asks each tree for its own."""
-        found = {
-            path: name_matcher(tuple(getattr(tree.mount.protect, kind)), backups=kind == "read")
-            for path, tree in self.trees.items()
-            if tree.mount.protect is not None
-        }
-        return _MatcherOfTrees(own, found) if found else own
+    def identities(self, real_paths: Iterable[str]) -> dict[str, list[int]]:
+        """Return the device and inode of each mount that one of the paths lies in, by its path."""
+        found: dict[str, list[int]] = {}
+        for tree in {self.of(path) for path in real_paths} - {self.root}:
+            status = syscalls.lstat(tree.handle.fd, tree.file or ".")
+            found[tree.path] = [status.st_dev, 0 if tree.file else status.st_ino]
+        return found
 
     def close(self) -> None:
         """Close all trees. Running calls finish."""
-        for shared in (self._empty, *(tree.shared_handle for tree in self.trees.values())):
-            shared.handle = RootHandle(-1)
+        super().close()
+        self._stand_in.close()
+
+
+@contextmanager
+def _shadowed(handle: int, mounted: Mapping[str, MountEntry]) -> Generator[Iterator[Any]]:
+    """Give the entries of an open directory as mounts shadow them."""
+
+    def on_disk() -> Iterator[Any]:
+        with suppress(FileNotFoundError), os.scandir(handle) as entries:  # not found: a stand-in
+            yield from entries
+
+    def shadowed() -> Iterator[Any]:
+        kept = set[str]()  # directories on disk that lead to mounts
+        for entry in on_disk():
+            shadow = mounted.get(entry.name)
+            if shadow is not None:
+                if not shadow.leads or not entry.is_dir(follow_symlinks=False):
+                    continue
+                kept.add(entry.name)
+            yield entry
+        yield from (entry for name, entry in mounted.items() if name not in kept)
+
+    yield shadowed()
 
 
 class _MatcherOfTrees(NameMatcher):
@@ -269,31 +269,37 @@ class _MatcherOfTrees(NameMatcher):
         return [name for name in names if self.covers(prefix + name)]
 
 
-def open_mounts(
-    mounts: Mapping[str, Mount], root_path: str, kind_of: Callable[[str], str], *, read_only: bool, only: bool
-) -> Mounts:
-    """Open the mounts of a root, or raise an error that names the wrong one.
+def with_mounts(
+    context: RootContext, mounts: Mapping[str, Mount], *, read_only: bool, only: bool
+) -> RootContext:
+    """Return a context with mounts, or raise an error that names the wrong one.
 
     Args:
+        context: The context of a root without mounts.
         mounts: The mounts by path.
-        root_path: The root.
-        kind_of: Returns "file" or "directory", or "" if nothing is at a path of the root. Links are an error.
         read_only: True if nothing in the workspace is changed.
         only: Refuse changes outside the mounts.
     """
-    trees: dict[str, MountedTree] = {}
+    root, opened = context.trees.root, dict[str, OpenTree]()
     try:
         for path, mount in mounts.items():
-            real_path = _checked_path(path, [*trees])
-            kind = kind_of(real_path)
-            tree = _opened(real_path, mount, read_only=read_only)
-            trees[real_path] = tree
-            _check_place(tree, root_path, kind)
-        return Mounts(trees.values(), only=only)
+            real_path = _checked_path(path, [*opened])
+            kind = _kind_on_disk(context, real_path)
+            tree = opened[real_path] = _opened(real_path, mount, read_only=read_only)
+            _check_place(tree, root.source, kind)
+        trees = MountedTrees(root, opened.values(), only=only)
     except BaseException:
-        for tree in trees.values():
-            tree.shared_handle.handle = RootHandle(-1)
+        for tree in opened.values():
+            tree.close()
         raise
+    return replace(
+        context,
+        trees=trees,
+        roots={**context.roots, **_absolute_places(trees)},
+        unreadable=_matcher(trees, context.unreadable, "read"),
+        unwritable=_matcher(trees, context.unwritable, "write"),
+        own=own_directories.OwnDirectories(*(tree.source for tree in trees)),
+    )
 
 
 def place_of_mounts(mounts: Mapping[str, Mount]) -> str:
@@ -310,34 +316,25 @@ def place_of_mounts(mounts: Mapping[str, Mount]) -> str:
     return os.path.join(directory, name)
 
 
-def absolute_places(mounts: Mounts, given: Mapping[str, Mount]) -> dict[tuple[str, ...], tuple[str, ...]]:
+def _absolute_places(trees: Trees) -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the absolute spellings of each mount, in parts, with those of its path; the longest first."""
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for tree, mount in zip(mounts.trees.values(), given.values(), strict=True):
+    for tree in trees.others.values():
         shown = tuple(tree.path.split("/"))
-        for spelling in (tree.source, os.path.abspath(mount.place)):
+        given = [] if tree.mount is None else [os.path.abspath(tree.mount.place)]
+        for spelling in (tree.source, *given):
             found.setdefault(absolute_parts(spelling), shown)
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
 
-def _check_place(tree: MountedTree, root_path: str, kind: str) -> None:
-    if kind == "file" or (kind and tree.file):
-        raise InvalidArgumentError(
-            f"The mount {quote(tree.path)} would hide a {kind} of the root.", hint="Mount it at another path."
-        )
-    if is_in(root_path, tree.source) or os.path.join(root_path, tree.path) == tree.source:
-        raise InvalidArgumentError(
-            f"The mount {quote(tree.path)} has its own place as its source, {quote(tree.source)}.",
-            hint="Mount a directory that does not contain the root.",
-        )
-
-
-def _rules_of(path: str, mount: Mount) -> Policy:
-    """Return the rules of a mount with paths from the root."""
-    allow, ask, deny = (
-        [rule_below(text, path) for text in each] for each in (mount.allow, mount.ask, mount.deny)
-    )
-    return Policy(allow=allow, ask=ask, deny=deny)
+def _matcher(trees: Trees, own: NameMatcher, kind: str) -> NameMatcher:
+    """Return a matcher of protected names that asks each tree for its own."""
+    found = {
+        tree.path: name_matcher(tuple(getattr(tree.mount.protect, kind)), backups=kind == "read")
+        for tree in trees
+        if tree.mount is not None and tree.mount.protect is not None
+    }
+    return _MatcherOfTrees(own, found) if found else own
 
 
 def _checked_path(path: str, others: Sequence[str]) -> str:
@@ -354,7 +351,26 @@ def _checked_path(path: str, others: Sequence[str]) -> str:
     return real_path
 
 
-def _opened(real_path: str, mount: Mount, *, read_only: bool) -> MountedTree:
+def _kind_on_disk(context: RootContext, real_path: str) -> Literal["", "directory", "file"]:
+    """Return what lies at a path of the root. A link on the way is an error."""
+    with resolve_real(context, real_path, create_parents=True) as resolved:
+        status = resolved.stat()
+    return "" if status is None else "directory" if stat.S_ISDIR(status.st_mode) else "file"
+
+
+def _check_place(tree: OpenTree, root_path: str, kind: str) -> None:
+    if kind == "file" or (kind and tree.file):
+        raise InvalidArgumentError(
+            f"The mount {quote(tree.path)} would hide a {kind} of the root.", hint="Mount it at another path."
+        )
+    if is_in(root_path, tree.source) or os.path.join(root_path, tree.path) == tree.source:
+        raise InvalidArgumentError(
+            f"The mount {quote(tree.path)} has its own place as its source, {quote(tree.source)}.",
+            hint="Mount a directory that does not contain the root.",
+        )
+
+
+def _opened(real_path: str, mount: Mount, *, read_only: bool) -> OpenTree:
     source = os.path.realpath(mount.place)
     what = f"The source {quote(mount.place)} of the mount {quote(real_path)}"
     try:
@@ -376,7 +392,7 @@ def _opened(real_path: str, mount: Mount, *, read_only: bool) -> MountedTree:
             details={"path": source},
         )
     name = "" if is_directory else os.path.basename(source)
-    return MountedTree(real_path, mount, source, SharedHandle(handle), name)
+    return OpenTree(real_path, source, handle, name, mount, mount.rules_below(real_path))
 
 
 def _removed_directory() -> int:
@@ -386,11 +402,3 @@ def _removed_directory() -> int:
         return syscalls.open_root(path)
     finally:
         os.rmdir(path)
-
-
-def _is_mount_point(path: str) -> RefusedError:
-    return RefusedError(
-        f"{quote(path)} is a mount and stays where it is.",
-        hint="Change its files instead.",
-        details={"path": path},
-    )

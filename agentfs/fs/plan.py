@@ -50,15 +50,9 @@ def is_single(changes: Sequence[Change]) -> bool:
 def plan_single(context: RootContext, changes: Sequence[Change]) -> list[PlannedChange]:
     """Return the plan of changes for which `is_single` is true."""
     return [
-        PlannedChange(change, os.path.join(_directory_of(context, change.path), new_temporary()))
+        PlannedChange(change, os.path.join(context.trees.temporaries_of(change.path), new_temporary()))
         for change in changes
     ]
-
-
-def _directory_of(context: RootContext, path: str) -> str:
-    """Return the directory for the temporaries of a file; a mounted file has its own."""
-    is_mounted = context.mounts is not None and path in context.mounts.trees
-    return path if is_mounted else os.path.dirname(path)
 
 
 def _is_made_on_the_way(change: Change) -> bool:
@@ -86,7 +80,7 @@ def plan_changes(
         # Temporary and backup lie in a directory that exists before and after the batch. Outside the file's
         # directory, a private directory protects them from other users.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
-        directory = _directory_of(context, outermost)
+        directory = context.trees.temporaries_of(outermost)
         if outermost != change.path:
             place = os.path.join(directory, new_temporary("part"))
             directory = places.setdefault(directory, place)

@@ -64,12 +64,12 @@ def recovery_log(
         return
     rows = [_row(plan) for plan in plans]
     paths = [path for plan in plans for path in (plan.change.path, plan.source) if path]
-    born = syscalls.birth_time(context.shared_handle.handle.fd)
+    born = syscalls.birth_time(context.trees.root.handle.fd)
     facts = {
         "version": _VERSION,
         "root": root_path,
         "born": born,
-        "mounts": _mounts_of(context, paths),
+        "trees": context.trees.identities(paths),
         "rows": rows,
     }
     content = json.dumps(facts).encode()
@@ -118,9 +118,9 @@ def unfinished_batches(
                 continue
             with closing(RecoveryLog(fd, path, keep=True)) as log, open(fd, "rb", closefd=False) as file:
                 found = _parse(file.read())
-                if found is None or found.mounts != _mounts_of(context, found.mounts):
-                    continue  # of another version, or for a root with these mounts
-                born = syscalls.birth_time(context.shared_handle.handle.fd)
+                if found is None or found.trees != context.trees.identities(found.trees):
+                    continue  # of another version, or for a root with these trees
+                born = syscalls.birth_time(context.trees.root.handle.fd)
                 same_birth = None if found.born is None or born is None else found.born == born
                 if found.plans and (found.root == root_path if same_birth is None else same_birth):
                     yield found.plans, found.left, log
@@ -133,7 +133,7 @@ class _Parsed(NamedTuple):
     born: int | None
     plans: list[PlannedChange]
     left: set[str]  # the paths that must still be undone
-    mounts: dict[str, list[int]]  # the device and inode of each mount with changes, by path
+    trees: dict[str, list[int]]  # the device and inode of each other tree with changes, by path
 
 
 def _parse(log: bytes) -> _Parsed | None:
@@ -144,31 +144,18 @@ def _parse(log: bytes) -> _Parsed | None:
         if content["version"] != _VERSION:
             return None
         root, born, plans = content["root"], content["born"], [_plan(row) for row in content["rows"]]
-        mounts = content.get("mounts", {})
+        trees = content.get("trees", {})
     except (ValueError, KeyError, TypeError):
         return _Parsed("", None, [], set(), {})  # an incomplete log: the batch had not begun
     left = {plan.change.path for plan in plans}
     for note in notes:
         if note.startswith(_LEFT) and note.endswith(b"]"):  # ignore an incomplete note
             left = set(json.loads(note.removeprefix(_LEFT)))
-    return _Parsed(root, born, plans, left, mounts)
-
-
-def _mounts_of(context: RootContext, paths: Iterable[str]) -> dict[str, list[int]]:
-    """Return the device and inode of each mount that one of the paths lies in, by its path."""
-    found: dict[str, list[int]] = {}
-    mounts = context.mounts
-    if mounts is None:
-        return found
-    for path in paths:
-        if tree := mounts.tree_of(path):
-            status = syscalls.lstat(tree.handle.fd, tree.file or ".")
-            found[tree.path] = [status.st_dev, status.st_ino if not tree.file else 0]
-    return found
+    return _Parsed(root, born, plans, left, trees)
 
 
 def _prefix(context: RootContext) -> str:
-    here = syscalls.lstat(context.shared_handle.handle.fd, ".")
+    here = syscalls.lstat(context.trees.root.handle.fd, ".")
     return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
 
 

@@ -15,14 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Literal, Self
+from typing import Self
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.handles import RootHandle
-from agentfs.fs.mounts import MountedTree
 from agentfs.fs.node import FileNode, LinkNode
 from agentfs.fs.path import (
     MAX_PARTS,
@@ -35,6 +33,7 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
+from agentfs.fs.trees import OpenTree, RootHandle
 from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
@@ -75,7 +74,8 @@ class ResolvedPath:
         """
         self._context = context
         self._follow = follow
-        self._root = context.shared_handle.handle
+        self._trees = context.trees
+        self._root = context.trees.root.handle
         self._path = path
         self._parsed = parsed
         self._pending = [*reversed(parsed.parts)]
@@ -83,9 +83,8 @@ class ResolvedPath:
         self._follow_last = follow_last
         self._create_parents = create_parents
         self._climb_missing = climb_missing
-        self._mounts = context.mounts
-        self._file_mount: MountedTree | None = None  # if the path is that of a mounted file
-        self._empty = set[int]()  # descriptors that stand for directories that are not on disk
+        self._around: RootHandle | None = None  # the directory around a tree that is a single file
+        self._stand_ins = set[int]()  # descriptors that stand for directories that are not on disk
         self._directories: list[int] = []
         self._real: list[str] = []
         self._link_count = 0
@@ -204,8 +203,7 @@ class ResolvedPath:
         context, real_path = self._context, self.real_path
         if context.unreadable.covers(real_path):
             raise oserrors.protected(self._path, context.display_path(real_path))
-        if self._mounts is not None:
-            self._mounts.check_may_change(self._path, real_path)
+        self._trees.check_may_change(self._path, real_path)
         status = self.stat()
         if self._is_write_protected(status):
             raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
@@ -254,8 +252,7 @@ class ResolvedPath:
 
     def check_removable(self, status: os.stat_result | None) -> None:
         """Raise the error that removing the name would raise; `status` is that of the name."""
-        if self._mounts is not None:
-            self._mounts.check_removable(self._path, self.real_path)
+        self._trees.check_removable(self._path, self.real_path)
         staged = self._context.staged
         if staged is None or not staged.contains(self.real_path):
             self._check_directory(status)
@@ -287,7 +284,7 @@ class ResolvedPath:
             return True
         if own_directories.is_own(os.fstat(self._root.fd), own, self._root.fd):
             return True
-        handles = [*self._directories, *([] if self._file_mount is None else [self.parent])]
+        handles = [*self._directories, *([] if self._around is None else [self.parent])]
         if not handles:
             return False
         protected = own | self._context.protected_identities(self._context.unwritable).keys()
@@ -302,7 +299,7 @@ class ResolvedPath:
         if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
             return error
         name = self.name if name is None else name
-        at = self._real_path(None if name == "." else name) if self._file_mount is None else self.real_path
+        at = self._real_path(None if name == "." else self._shown(name))
         failed_at = self._context.display_path(at) or "."
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, failed_at, self._similar(name))
@@ -313,9 +310,7 @@ class ResolvedPath:
     def _walk(self) -> None:
         """Enter one directory after the other, until only the last name is left."""
         pending = self._pending
-        if self._file_mount is not None:  # a link in its place leads on from where it is shown
-            self._file_mount = None
-            self.parent = self._directory_at(len(self._directories))
+        self._leave_single_file()
         while pending:
             name = pending.pop()
             if name == "..":
@@ -326,12 +321,12 @@ class ResolvedPath:
             last = not pending and not self._directory_meant
             if self._context.only is not None:
                 self._check_usable(name, on_the_way=not last)
-            if self._mounts is not None and (entered := self._enter_mount(name, last=last)):
-                if entered == "file":
+            if self._trees.others and self._enter_tree(name, last=last):
+                if self._around is not None:
                     return
                 continue
             if last:
-                self._leave_empty()
+                self._leave_stand_ins()
                 self.name = name
                 self.real_path = self._real_path(name)
                 return
@@ -341,34 +336,45 @@ class ResolvedPath:
         self.name = "."
         self.real_path = self._real_path()
 
-    def _enter_mount(self, name: str, *, last: bool) -> Literal["", "directory", "file"]:
-        """Enter a mount, or a directory that leads to one; return "" for any other name."""
-        mounts, path = self._mounts, self._real_path(name)
-        if mounts is None or self.missing:
-            return ""
-        tree = mounts.trees.get(path)
+    def _enter_tree(self, name: str, *, last: bool) -> bool:
+        """Enter another tree, or a directory that leads to one; return False for any other name."""
+        if self.missing:
+            return False
+        trees, path = self._trees, self._real_path(name)
+        tree = trees.others.get(path)
         if tree is not None and tree.file:
-            # The temporaries of a mounted file are named below it.
-            internal = (
-                self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
-            )
-            if not (last or internal):
-                raise self.error_of(errno.ENOTDIR, name)
-            self._file_mount, self._root_of_file = tree, tree.handle
-            self.parent = tree.handle.fd
-            self.name = self._pending.pop() if internal else tree.file
-            self.real_path = f"{path}/{self.name}" if internal else path
-            return "file"
-        if tree is None and (path not in mounts.above or (last and self._is_directory(name))):
-            return ""
+            self._enter_single_file(tree, path, name, last=last)
+            return True
+        if tree is None and (path not in trees.above or (last and self._is_directory(name))):
+            return False
         try:
-            directory = mounts.open(syscalls.enter, self.parent, path, name)
+            directory = trees.open(syscalls.enter, self.parent, self._real_path(), name)
         except OSError as error:
             raise self.error(error, name) from None
-        if tree is None and mounts.is_empty(directory):
-            self._empty.add(directory)
+        if tree is None and trees.is_stand_in(directory):
+            self._stand_ins.add(directory)
         self._push(directory, name)
-        return "directory"
+        return True
+
+    def _enter_single_file(self, tree: OpenTree, path: str, name: str, *, last: bool) -> None:
+        """End the walk at a tree that is one file, or at a temporary of it, which is named below it."""
+        internal = self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
+        if not (last or internal):
+            raise self.error_of(errno.ENOTDIR, name)
+        self._around = tree.handle
+        self.parent = tree.handle.fd
+        self.name = self._pending.pop() if internal else tree.file
+        self.real_path = f"{path}/{self.name}" if internal else path
+
+    def _leave_single_file(self) -> None:
+        """Go back to where a single file is shown; a link in its place leads on from there."""
+        if self._around is not None:
+            self._around = None
+            self.parent = self._directory_at(len(self._directories))
+
+    def _shown(self, name: str) -> str:
+        """Return the last name as it is shown: a single file may have another one than on disk."""
+        return name if self._around is None else posixpath.basename(self.real_path)
 
     def _is_directory(self, name: str) -> bool:
         try:
@@ -376,10 +382,10 @@ class ResolvedPath:
         except OSError:
             return False
 
-    def _leave_empty(self) -> None:
+    def _leave_stand_ins(self) -> None:
         """Take directories that are not on disk as missing ones, which may be created."""
-        while self._empty and self._directories and self._directories[-1] in self._empty:
-            self._empty.discard(self._directories[-1])
+        while self._directories and self._directories[-1] in self._stand_ins:
+            self._stand_ins.discard(self._directories[-1])
             syscalls.close(self._directories.pop())
             self.missing.insert(0, self._real.pop())
         if self.missing:
@@ -396,7 +402,7 @@ class ResolvedPath:
             else:
                 self._enter_missing(name)
             return
-        self._leave_empty()
+        self._leave_stand_ins()
         if self.missing:
             self._enter_missing(name)
             return
@@ -434,7 +440,7 @@ class ResolvedPath:
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
-        self._empty.discard(self._directories[-1])
+        self._stand_ins.discard(self._directories[-1])
         syscalls.close(self._directories.pop())
         self._real.pop()
         self.parent = self._directory_at(len(self._directories))
@@ -451,10 +457,7 @@ class ResolvedPath:
         return True
 
     def _expand_link(self, name: str, target: str) -> None:
-        if self._file_mount is not None:  # a link in its place leads on from where it is shown
-            name = posixpath.basename(self.real_path)
-            self._file_mount = None
-            self.parent = self._directory_at(len(self._directories))
+        name = self._shown(name)
         link = self._context.display_path(self._real_path(name)) or "."
         if self._follow is False:
             raise RefusedError(
@@ -482,7 +485,7 @@ class ResolvedPath:
             raise oserrors.outside(self._path, link)
         if target.startswith("/"):
             self._close_directories()
-            self._empty.clear()
+            self._stand_ins.clear()
             self._real.clear()
             self.missing.clear()
             self.parent = self._root.fd
@@ -508,7 +511,7 @@ class ResolvedPath:
         self._retries += 1
         if self._retries > _MAX_RETRIES:
             return False
-        self._pending.append(name if self._file_mount is None else posixpath.basename(self.real_path))
+        self._pending.append(self._shown(name))
         return True
 
     def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
@@ -560,10 +563,11 @@ class ResolvedPath:
 
     def _similar(self, name: str) -> tuple[str, ...]:
         """Return the paths in the parent whose names are similar to a missing name."""
-        if self.missing or self._file_mount is not None:
+        if self.missing or self._around is not None:
             return ()
         try:
             names = list(islice(syscalls.names_in_time(self.parent), _SIMILAR_NAMES))
+            names += self._trees.names(self._real_path())
         except OSError:
             return ()
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}

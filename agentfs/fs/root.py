@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -28,10 +27,9 @@ from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
-from agentfs.fs.handles import RootHandle, SharedHandle
 from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
-from agentfs.fs.mounts import Mount, absolute_places, open_mounts, place_of_mounts
+from agentfs.fs.mounts import place_of_mounts, with_mounts
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -48,11 +46,12 @@ from agentfs.fs.node import (
     SpecialNode,
     begin_again,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_in, is_plain, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.policy import VIEWED, Policy
+from agentfs.fs.trees import OpenTree, RootHandle, Trees
+from agentfs.policy import VIEWED, Mount, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
 _MAX_ABOVE = 5  # leading names that are dropped from an absolute path to find it inside the root
@@ -152,7 +151,7 @@ class Root:
             absolute_parts(given): (),
         }
         self._context = RootContext(
-            SharedHandle(RootHandle(handle)),
+            Trees(OpenTree("", self.path, RootHandle(handle))),
             roots,
             unreadable=name_matcher(tuple(policy.protect.read), backups=True),
             unwritable=name_matcher(tuple(policy.protect.write)),
@@ -172,7 +171,8 @@ class Root:
     def _prepare(self, given: str, mounts: Mapping[str, Mount], *, only_mounts: bool) -> None:
         """Mount, and undo the unfinished changes of dead processes; `given` is the path of the root."""
         if mounts:
-            self._mount(mounts, only=only_mounts)
+            read_only = self.policy.read_only
+            self._context = with_mounts(self._context, mounts, read_only=read_only, only=only_mounts)
         if self.policy.read_only:
             return
         if not only_mounts and own_directories.contains(self.path):
@@ -183,76 +183,15 @@ class Root:
             )
         self.recovery_notes = tuple(repair(self._context, self.path))
 
-    def _mount(self, given: Mapping[str, Mount], *, only: bool) -> None:
-        context = self._context
-
-        def kind_of(real_path: str) -> str:
-            with resolve_real(context, real_path, create_parents=True) as resolved:
-                status = resolved.stat()
-            return "" if status is None else "directory" if stat.S_ISDIR(status.st_mode) else "file"
-
-        mounts = open_mounts(given, self.path, kind_of, read_only=self.policy.read_only, only=only)
-        sources = [tree.source for tree in mounts.trees.values()]
-        self._context = replace(
-            context,
-            mounts=mounts,
-            roots={**context.roots, **absolute_places(mounts, given)},
-            unreadable=mounts.matcher(context.unreadable, "read"),
-            unwritable=mounts.matcher(context.unwritable, "write"),
-            own=own_directories.OwnDirectories(self.path, *sources),
-        )
+    @property
+    def trees(self) -> Trees:
+        """The trees that real paths lie in."""
+        return self._context.trees
 
     @property
-    def mounts(self) -> Mapping[str, Mount]:
-        """The mounts by real path."""
-        mounts = self._context.mounts
-        return {} if mounts is None else {path: tree.mount for path, tree in mounts.trees.items()}
-
-    @property
-    def has_only_mounts(self) -> bool:
-        """True if nothing outside the mounts may be changed."""
-        return self._context.mounts is not None and self._context.mounts.only
-
-    @property
-    def has_mount_rules(self) -> bool:
-        """True if a mount has permission rules."""
-        mounts = self._context.mounts
-        return mounts is not None and mounts.has_rules and self._asks
-
-    @property
-    def rules_by_tree(self) -> dict[str, Policy]:
-        """The rules of each mount that has some, with paths from the root."""
-        mounts = self._context.mounts
-        return {} if mounts is None else mounts.rules
-
-    def with_mounts(self, directory: str, names: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the names in a directory on disk, with their types, as the mounts shadow them."""
-        mounts = self._context.mounts
-        return names if mounts is None else [*mounts.typed_names(directory, iter(names))]
-
-    def mount_at(self, real_path: str) -> str:
-        """Return the mount that a real path lies in; "" for the root."""
-        tree = None if self._context.mounts is None else self._context.mounts.tree_of(real_path)
-        return "" if tree is None else tree.path
-
-    def mounts_below(self, real_path: str) -> list[str]:
-        """Return the mounts below a directory."""
-        return [path for path in self.mounts if is_in(path, real_path)]
-
-    def tree_at(self, real_path: str) -> tuple[str, str]:
-        """Return the absolute path of the tree that a real path lies in, and the real path of its top."""
-        mounts = self._context.mounts
-        tree = None if mounts is None else mounts.tree_of(real_path)
-        return (self.path, "") if tree is None or tree.file else (tree.source, tree.path)
-
-    def path_on_disk(self, real_path: str) -> str:
-        """Return the absolute path of a file, for programs; another program may replace it by a link."""
-        mounts = self._context.mounts
-        tree = None if mounts is None else mounts.tree_of(real_path)
-        if tree is None:
-            return os.path.join(self.path, real_path)
-        below = real_path[len(tree.path) + 1 :]
-        return os.path.join(tree.source, below) if below else tree.source
+    def has_rules_of_trees(self) -> bool:
+        """True if a tree has permission rules of its own."""
+        return self._asks and any(tree.rules for tree in self.trees)
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return a view of this root with another policy. Closing one closes both."""
@@ -391,6 +330,12 @@ class Root:
         """Return a path to display in this view, or None if it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
 
+    @property
+    def closed_trees(self) -> frozenset[str]:
+        """The tops of the other trees that a rule forbids the call to read."""
+        access = self._context.access
+        return frozenset() if access is None else frozenset(filter(access.denies_reading, self.trees.others))
+
     def may_show(self, real_path: str) -> bool:
         """Return True if a file may be used, and protected names and permission rules allow showing it."""
         return self.is_usable(real_path) and self._context.may_read(real_path)
@@ -408,15 +353,13 @@ class Root:
 
     def close(self) -> None:
         """Close the root. Running calls finish; later calls fail. It may be closed twice."""
-        self._context.shared_handle.handle = RootHandle(-1)
-        if self._context.mounts is not None:
-            self._context.mounts.close()
+        self._context.trees.close()
         if self.watch is not None:
             self.watch.close()
 
     def check_open(self) -> None:
         """Raise `closed` if the root is closed, and `root_gone` if it was removed."""
-        handle = self._context.shared_handle.handle  # a reference keeps it open
+        handle = self._context.trees.root.handle  # a reference keeps it open
         if handle.fd == -1:
             raise closed()
         if syscalls.was_removed(handle.fd):
@@ -431,7 +374,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        fd = self._context.open_beneath("", directory=True)
+        fd = self._context.trees.open_beneath("", directory=True)
         if fd >= 0:
             syscalls.close(fd)
         return {
@@ -445,7 +388,7 @@ class Root:
         """Open a regular file for reading."""
         context, parsed = self._context, self._split(path)
         if not parsed.directory and (direct := self._direct_path(parsed)):
-            fd = context.open_beneath(direct)
+            fd = context.trees.open_beneath(direct)
             if fd >= 0:
                 return open_regular(context, fd, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
@@ -460,7 +403,7 @@ class Root:
         context, parsed = self._context, self._split(path or ".")
         direct = self._direct_path(parsed)
         if direct is not None:
-            handle = context.open_beneath(direct, directory=True)
+            handle = context.trees.open_beneath(direct, directory=True)
             if handle >= 0:
                 return Directory(context, handle, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:

@@ -13,7 +13,6 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 import agentfs
 from agentfs.async_workspace import AsyncWorkspace
 from agentfs.errors import AgentFSError
-from agentfs.fs.mounts import Mount
 from agentfs.limits import MIB, Limits
 from agentfs.mcp import resources
 from agentfs.mcp.progress import progress_reporter
@@ -21,7 +20,7 @@ from agentfs.mcp.questions import InputRequired, Questions
 from agentfs.mcp.roots import ClientRoots, ClientView
 from agentfs.mcp.stdio import stdio
 from agentfs.mcp.streamable_http import HttpAddress
-from agentfs.policy import Policy
+from agentfs.policy import Mount, Policy
 from agentfs.providers.mcp_format import call_result
 from agentfs.tools.approval import answering, ask
 from agentfs.tools.result import from_error

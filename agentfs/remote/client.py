@@ -24,11 +24,10 @@ from agentfs.commands.request import DEFAULT_SECONDS
 from agentfs.enforcement.guard import check_arguments, host_policy
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnsupportedSystemError, closed
 from agentfs.events import OnEvent, reports_calls
-from agentfs.fs.mounts import Mount
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
-from agentfs.policy import Policy
+from agentfs.policy import Mount, Policy
 from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, PendingRequest, ReconnectingConnection, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected

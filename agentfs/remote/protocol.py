@@ -48,10 +48,9 @@ from agentfs.base.advice import (
 )
 from agentfs.base.visible import escape_controls, visible
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
-from agentfs.fs.mounts import Mount
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest, ProposedChange
-from agentfs.policy import AfterChange, Policy, Protect
+from agentfs.policy import AfterChange, Mount, Policy, Protect
 from agentfs.tools.declaration import declared_tools
 from agentfs.workspace import Workspace
 

@@ -36,10 +36,9 @@ from agentfs.errors import (
     TooLargeError,
 )
 from agentfs.fs import quote
-from agentfs.fs.mounts import Mount
 from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
-from agentfs.policy import Policy, Protect
+from agentfs.policy import Mount, Policy, Protect
 from agentfs.remote import protocol
 from agentfs.remote.session import Outcomes, SessionDirectory, current_key, lost_during_change
 from agentfs.remote.transport import disconnected, line_reader

@@ -38,6 +38,7 @@ from agentfs.search.searcher import Finding, search
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import HEAD, first_names
+from agentfs.tree.gitignore import IgnoreRules
 from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
 from agentfs.tree.walk import VCS_NAMES, path_order
@@ -565,10 +566,9 @@ def why_skipped(root: Root, path: str) -> str:
     """Return why a walk skips a path, as `build/ (ignored by .gitignore:3 build/)`, or "" if it does not."""
     view, root = root, root.unrestricted
     reader = RuleReader(root, time.monotonic() + PROBE_SECONDS)
-    expected = ""
+    expected, rules = "", IgnoreRules()
     parts = posixpath.normpath(view.path_from_top(path)).split("/")
     try:
-        rules = reader.outside(*root.tree_at(""))
         for count, name in enumerate(parts, 1):
             is_dir = count < len(parts)
             shown = one_line(view.display_path("/".join(parts[:count]))) + ("/" if is_dir else "")
@@ -578,9 +578,9 @@ def why_skipped(root: Root, path: str) -> str:
                 return f"{shown} (hidden)"
             with root.open_directory("/".join(parts[: count - 1])) as directory:
                 base = with_slash(directory.real_path)
-                if directory.real_path == expected and not directory.is_mount:
+                if directory.real_path == expected and not directory.is_top:
                     rules = reader.inside(directory, rules)
-                else:  # reached through a link
+                else:  # the top of a tree, or reached through a link
                     rules = reader.above(directory.real_path, through=True)
             expected = base + name
             rule = rules.match(base, name, is_dir=is_dir)

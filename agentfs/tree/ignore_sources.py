@@ -12,6 +12,7 @@ from agentfs.fs.ignore_files import (
     is_git_file,
     read_outer_rules,
 )
+from agentfs.fs.trees import OpenTree
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules, TooManyRulesError, read_rules
 
 Sources = tuple[bytes | None, bytes | None, bool, bytes | None]
@@ -45,14 +46,9 @@ class RuleReader:
         self.unreadable += len(new)
         self.unread += new[: _MAX_UNREAD - len(self.unread)]
 
-    def outside(self, tree: str, top: str) -> IgnoreRules:
-        """Return the rules from outside a tree: global excludes and rule files of directories above.
-
-        Args:
-            tree: The absolute path of the tree: the root or a mount.
-            top: The real path of the tree.
-        """
-        found = read_outer_rules(tree)
+    def _outside(self, tree: OpenTree) -> IgnoreRules:
+        """Return the rules from outside a tree: global excludes and rule files of directories above."""
+        found, top = read_outer_rules(tree.source), tree.path
         self._refuse(*[""] * found.unreadable)
         derived = self._root.derived
         if derived is None:
@@ -87,12 +83,12 @@ class RuleReader:
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
         """Return the rules of the directories above a directory, and with `through` also its own."""
-        tree, top = self._root.tree_at(real_path)
+        tree = self._root.trees.of(real_path)
         parts = real_path.split("/") if real_path else []
-        first = len(top.split("/")) if top else 0
+        first = len(tree.path.split("/")) if tree.path else 0
         above = ["/".join(parts[:count]) for count in range(first, len(parts) + through)]
         known = next((count for count in range(len(above), 0, -1) if above[count - 1] in self._inside), 0)
-        rules = self._inside[above[known - 1]] if known else self.outside(tree, top)
+        rules = self._inside[above[known - 1]] if known else self._outside(tree)
         try:
             for each in above[known:]:
                 with self._root.open_directory(display_name(each)) as directory:

@@ -62,7 +62,8 @@ class Walk:
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
-        self._mounted = bool(self.root.mounts)
+        self._several = bool(self.root.trees.others)
+        self._closed = self.root.closed_trees  # not entered, so that none of their names is shown
         self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
         self._own: LeftOut | None = None  # the last item, while names are added to it
@@ -233,15 +234,19 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
+        if opened.real_path in self._closed:
+            opened.close()
+            self._skip("unreadable")
+            return None
         rules = visit.rules
-        if not self.ignored and (is_link or (self._mounted and opened.is_mount)):
+        if not self.ignored and (is_link or (self._several and opened.is_top)):
             rules = self._rules_above(opened.real_path)
-        elif self._mounted and not self.ignored and name in directory.mounted_names:
+        elif self._several and not self.ignored and name in directory.leading:
             rules = self._rules_on_the_way(visit, name, opened)
         return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
 
     def _rules_on_the_way(self, visit: Visit, name: str, opened: Directory) -> IgnoreRules:
-        """Return the rules of a directory that leads to a mount: all else in an ignored one is ignored."""
+        """Return the rules of a directory that leads to a tree: all else in an ignored one is ignored."""
         rule = visit.rules.match(with_slash(visit.directory.real_path), name, is_dir=True)
         if rule is None or rule.negated:
             return visit.rules
@@ -357,12 +362,10 @@ class Walk:
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
-        mounted = (
-            visit.directory.mounted_names if self._mounted else ()
-        )  # these are visited, whatever the rules of the root say
-        pinned = [entry for entry in entries if entry.name in mounted] if mounted else []
-        if pinned:
-            entries = [entry for entry in entries if entry.name not in mounted]
+        leading = visit.directory.leading if self._several else ()
+        pinned = [entry for entry in entries if entry.name in leading] if leading else []
+        if pinned:  # the rules of this tree say nothing about others
+            entries = [entry for entry in entries if entry.name not in leading]
         kept, rules, decided = visit.rules.partition(base, entries, self.deadline)
         if decided < len(entries):
             self._reached = "timeout"

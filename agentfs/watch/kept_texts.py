@@ -32,14 +32,14 @@ class KeptTexts:
         max_bytes: int,
         max_file: int,
         queue: inotify.Inotify | None,
-        mounts: MountTable | None,
+        table: MountTable | None,
     ) -> None:
         self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
         self.containing = self.blocks.containing
         self._context = context
         self._queue = queue
-        self._mounts = mounts
+        self._table = table
         self._began = time.time_ns()
         self._max_watches = 0 if queue is None else inotify.watch_limit() // _FILE_WATCHES_SHARE
         self._by_watch: dict[int, KeptFile] = {}
@@ -100,11 +100,10 @@ class KeptTexts:
     def load(self, file: KeptFile, fd: int, status: os.stat_result) -> bool:
         """Keep the text of an open file; return False if it cannot be kept now."""
         size, linked = status.st_size, status.st_nlink > 1
-        # Events of a mounted file have its name outside the mount.
-        mounts, real_path = self._context.mounts, file.real_path
-        if size > self.max_file or (self._mounts is not None and self._mounts.covers(real_path)):
-            return False
-        if mounts is not None and real_path in mounts.trees:
+        # Events of a file that is mounted, by the system or as a tree, have its name elsewhere.
+        table, real_path = self._table, file.real_path
+        is_mounted = self._context.trees.of(real_path).file or (table is not None and table.covers(real_path))
+        if size > self.max_file or is_mounted:
             return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         # It may be a hard link to another kept file, made while the tree was watched.
@@ -147,7 +146,7 @@ class KeptTexts:
     def is_current(self, file: KeptFile) -> bool:
         """Return True if a file still has the status that it had when it was read."""
         try:  # a link on the way may lead outside, but the status is only compared
-            status = self._context.lstat(file.real_path)
+            status = self._context.trees.status(file.real_path)
         except OSError:
             return False
         return signature_of(status) == file.signature

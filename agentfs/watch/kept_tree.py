@@ -54,7 +54,7 @@ class WatchedTree:
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self._inotify: inotify.Inotify | None = None
-        self._mounts: MountTable | None = None
+        self._table: MountTable | None = None
         self._handles: dict[KeptDirectory, int] = {}
         self._reset()
         watch_forks(self)
@@ -117,14 +117,14 @@ class WatchedTree:
                 self._lock.release()
 
     def _close_queues(self) -> None:
-        for queue in (self._inotify, self._mounts):
+        for queue in (self._inotify, self._table):
             if queue is not None:
                 queue.close()
 
     def _drop_all(self) -> None:
         self._close_handles()
         self._close_queues()
-        self._inotify = self._mounts = None
+        self._inotify = self._table = None
         self._by_watch: dict[int, KeptDirectory] = {}
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
@@ -142,12 +142,12 @@ class WatchedTree:
         self._user = _user()
         self._cause = ""
         try:
-            self._mounts = MountTable(self._context.shared_handle.handle.fd)
+            self._table = MountTable(self._context.trees.root.handle.fd)
             self._inotify = inotify.Inotify()
         except OSError as error:
             on_linux = sys.platform == "linux"
             self._cause = f"no events: {error.strerror}" if on_linux else "no events on this system"
-        self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._mounts)
+        self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._table)
 
     @property
     def report(self) -> WatchReport:
@@ -189,7 +189,7 @@ class WatchedTree:
     # Bringing the tree up to date
 
     def _refresh(self) -> bool:
-        if self._broken or self._user != _user() or (self._mounts is not None and self._mounts.changed()):
+        if self._broken or self._user != _user() or (self._table is not None and self._table.changed()):
             self._reset()
         self.texts.begin_call()
         until = time.monotonic() + _half_of_time_left()
@@ -374,9 +374,7 @@ class WatchedTree:
         """List a directory; reuse entries with the same name and type. Return False for too many."""
         before = directory.entries or []
         room = self._max_names + len(before) - self._names
-        names, mounts = syscalls.typed_names(handle), self._context.mounts
-        if mounts is not None:
-            names = mounts.typed_names(directory.real_path, names)
+        names = self._context.trees.typed_names(handle, directory.real_path)
         listed = list(islice(names, max(room, 0) + 1))
         if len(listed) > room:
             self._drop(directory)
@@ -405,7 +403,7 @@ class WatchedTree:
             if parent >= 0:
                 handles[directory.directory] = parent  # now the last in the order of closing
                 above = directory.directory.real_path
-                handle = self._context.open_in(syscalls.open_directory, parent, above, directory.name)
+                handle = self._context.trees.open(syscalls.open_directory, parent, above, directory.name)
             else:
                 handle = self._open(directory.real_path)
             if len(handles) >= _MAX_HANDLES:
@@ -415,15 +413,10 @@ class WatchedTree:
 
     def status(self, directory: KeptDirectory, name: str) -> os.stat_result:
         """Return the status of a name in a directory. Raises OSError."""
-        handle, mounts = self.handle(directory), self._context.mounts
-        return (
-            syscalls.lstat(handle, name)
-            if mounts is None
-            else mounts.lstat(handle, directory.real_path, name)
-        )
+        return self._context.trees.lstat(self.handle(directory), directory.real_path, name)
 
     def _open(self, real_path: str) -> int:
-        handle = self._context.open_beneath(real_path, directory=True)
+        handle = self._context.trees.open_beneath(real_path, directory=True)
         if handle >= 0:
             return handle
         parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())

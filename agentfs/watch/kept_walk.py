@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from agentfs.fs import Directory, DirEntry, Root
 from agentfs.tree.gitignore import IgnoreRules
+from agentfs.tree.ignore_sources import RuleReader
 from agentfs.tree.visit import LeftOut, Visit, entry_name
 from agentfs.tree.walk import Select, Walk
 
@@ -32,13 +33,28 @@ class _RulesInside(NamedTuple):
     deciding: frozenset[str] | None
     rules: IgnoreRules
 
+    def now(self, reader: RuleReader) -> IgnoreRules:
+        """Return the rules of now, which are the same object if no rule file has changed."""
+        return reader.inside(self.directory, self.outer, self.deciding)
+
+
+class _RulesAbove(NamedTuple):
+    """The rules above the top of another tree."""
+
+    real_path: str
+    rules: IgnoreRules
+
+    def now(self, reader: RuleReader) -> IgnoreRules:
+        """Return the rules of now."""
+        return reader.above(self.real_path)
+
 
 @dataclass(slots=True)
 class KeptWalk:
     """A recorded walk below a directory; it is valid while no listing and no rule changes."""
 
     outer_rules: IgnoreRules
-    rules: tuple[_RulesInside, ...]
+    rules: tuple[_RulesInside | _RulesAbove, ...]
     log: tuple[Visit | LeftOut, ...]  # visits before `select` and left-out names, in order
     looked_at: int  # number of names
     _derived: dict[Hashable, Any] | None = None  # results that searches derived
@@ -89,7 +105,7 @@ class _RecordedWalk(SearchWalk):
         self._key: Any = None  # key under which directories keep this walk; None if it is not recorded
         self._first: Visit | None = None  # the start, once it is open
         self._log: list[Visit | LeftOut] = []  # visits before `select`, and left-out names
-        self._rules: list[_RulesInside] = []
+        self._rules: list[_RulesInside | _RulesAbove] = []
         self._marks: dict[Visit, _Mark] = {}  # of the directories that can be kept
         self._select: Select | None = None  # `select` of a recorded walk
 
@@ -118,7 +134,8 @@ class _RecordedWalk(SearchWalk):
         lasts = self.key is entry_name and filters is not None and not (self.follow or self.stops)
         if lasts and len(self._starts) == 1 and visit.directory.derived is not None:
             hidden = None if callable(self.hidden) else self.hidden
-            options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
+            shown = self.directories, self.listing, self.depth, self._closed
+            options = hidden, self.ignored, self.others, *shown
             self._key = visit.directory, options, filters
             # Other searches get all files, so nothing is left out while they are recorded.
             self._select, self.select, self.keep = self.select, None, None
@@ -172,21 +189,23 @@ class _RecordedWalk(SearchWalk):
         if visit in self._marks:
             self._rules.append(_RulesInside(visit.directory, outer, deciding, visit.rules))
 
+    def _rules_above(self, real_path: str) -> IgnoreRules:
+        rules = super()._rules_above(real_path)
+        if self._marks:
+            self._rules.append(_RulesAbove(real_path, rules))
+        return rules
+
     def _kept(self, visit: Visit) -> KeptWalk | None:
         """Return the last walk of a directory if it is still valid."""
         derived = visit.directory.derived
         if self._key is None or derived is None or self._reached is not None:
-            return None
-        if (
-            self._mounted and visit.directory.mounted_names
-        ):  # the rules above a mount are not among those that are compared
             return None
         kept: KeptWalk | None = derived.get(self._key)
         if kept is None or kept.outer_rules is not visit.rules or kept.looked_at > self._entries_left:
             return None
         try:
             for each in kept.rules:
-                if self._reader.inside(each.directory, each.outer, each.deciding) is not each.rules:
+                if each.now(self._reader) is not each.rules:
                     return None
             self._look_at(kept.looked_at)
         except TimeoutError:

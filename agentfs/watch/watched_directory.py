@@ -91,7 +91,7 @@ class WatchedDirectory(Directory):
 
     def _opener(self) -> Callable[[str], int]:
         # The tree may close and reopen the handle.
-        return lambda name: self._context.open_in(syscalls.open_file, self.handle, self.real_path, name)
+        return lambda name: self._context.trees.open(syscalls.open_file, self.handle, self.real_path, name)
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
         """Read a file; a match in a kept text counts only if the status of the file is still the same."""

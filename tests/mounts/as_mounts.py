@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from agentfs.fs import mounts
-from agentfs.fs.mounts import Mount
 from agentfs.fs.root import Root
+from agentfs.policy import Mount
 
 _MOST = 3
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -137,6 +138,58 @@ def test_parts_of_the_mounts_by_the_roots_of_a_client(places):
         assert inside(workspace, "lib") == ["lib"]
         assert inside(workspace, "lib", "notes") == ["lib", "notes"]
         assert inside(workspace, "elsewhere") == []
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(
+    ("roots", "sees"),
+    [
+        (["lib", "notes"], ["lib/b.py", "lib/sub/c.py", "notes/n.md"]),
+        (["lib"], ["lib/b.py", "lib/sub/c.py"]),
+        (["lib/sub", "notes"], ["lib/sub/c.py", "notes/n.md"]),
+        ([], []),
+    ],
+)
+async def test_a_client_with_several_roots_sees_its_parts_of_the_mounts(places, roots, sees, mode):
+    from tests.mcp.servers import client, roots_of
+
+    (places / "lib" / "sub").mkdir()
+    (places / "lib" / "sub" / "c.py").write_text("needle\n")
+    options = ("--root", str(places / "lib"), "--root", str(places / "notes"))
+    listed = roots_of(places, *roots)
+    with mock.patch("tests.mcp.servers.main", lambda words, run=main: run([words[0], *options])):
+        async with client(places, mode=mode, list_roots_callback=listed) as connected:
+            seen = []
+            for path in ("b.py", "lib/b.py", "lib/sub/c.py", "notes/n.md"):
+                if not (await connected.call_tool("read", {"path": path})).is_error:
+                    seen.append(path)
+            assert seen == sees
+
+
+def test_a_stored_tree_as_a_mount(places):
+    """Files of an object store beside the project: read, searched, changed and pushed."""
+    obstore = pytest.importorskip("obstore")
+    from agentfs.store import StoredTree
+
+    store = obstore.store.MemoryStore()
+    obstore.put(store, "guide/start.md", b"needle stored\n")
+    stored = StoredTree(store, places / "cache")
+    stored.pull()
+    with Workspace(places / "root", mounts={"shared": Mount(stored)}) as workspace:
+        assert [each.path for each in workspace.grep("needle").matches] == ["a.py", "shared/guide/start.md"]
+        workspace.edit("shared/guide/start.md", "needle", "pin")
+        workspace.write("shared/new.md", "x\n")
+        assert {*stored.push().pushed} == {"guide/start.md", "new.md"}
+        assert bytes(obstore.get(store, "guide/start.md").bytes()) == b"pin stored\n"
+        workspace.undo(2)
+        assert stored.push().deleted == ("new.md",)
+        assert bytes(obstore.get(store, "guide/start.md").bytes()) == b"needle stored\n"
+    mounts = {"shared": Mount(stored, read_only=True)}
+    with (
+        Workspace(places / "root", mounts=mounts) as workspace,
+        pytest.raises(AgentFSError, match="read-only"),
+    ):
+        workspace.write("shared/x", "y")
 
 
 @needs("bwrap")

@@ -422,3 +422,34 @@ def test_the_journal_outlives_the_process(places):
         workspace.undo()
     assert (places / "notes" / "n.md").read_text() == "needle note\n"
     assert agentfs.Mount is Mount
+
+
+def test_a_mount_is_suggested_for_a_misspelt_name(places):
+    with opened(places) as workspace:
+        with pytest.raises(AgentFSError) as raised:
+            workspace.read("nwe/notes/n.md")
+        assert 'Did you mean "new/notes/n.md"?' in str(raised.value)
+
+
+def test_a_watched_walk_sees_a_changed_rule_above_a_mount(places):
+    """The rules above a mount are outside the tree, so no event tells of them."""
+    repository = places / "repository"
+    (repository / "docs").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    for name in ("build", "page"):
+        (repository / "docs" / name).write_text("x")
+    mounts = {"docs": Mount(repository / "docs")}
+    with Workspace(places / "root", mounts=mounts, watch="calls") as workspace:
+        for _ in range(3):
+            assert workspace.glob("docs/**").total == 2
+        (repository / ".gitignore").write_text("/docs/build\n")
+        for _ in range(3):
+            assert [each.path for each in workspace.glob("docs/**").files] == ["docs/page"]
+            assert [each.path for each in workspace.glob("**", "docs").files] == ["docs/page"]
+
+
+def test_a_mount_without_rules_adds_no_judgement_to_calls(places):
+    with opened(places) as workspace:
+        assert not workspace._root.has_rules_of_trees
+    with Workspace(places / "root", mounts={"x": Mount(places / "lib", deny=["write"])}) as workspace:
+        assert workspace._root.has_rules_of_trees

@@ -1,0 +1,42 @@
+"""One seam: which modules may know that a root has other trees, and which only take the option."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "agentfs"
+# These decide something for another tree: where it shadows the disk, where a path enters it, where ignore
+# rules begin anew, which rules judge a call, and what a staged command sees.
+KNOW = {"fs/mounts.py", "fs/resolve.py", "tree/walk.py", "enforcement/permission_check.py", "commands/run.py"}
+SEAM = "fs/trees.py"
+OPENS = {"fs/root.py"}  # takes the option; it and `Directory` pass on what the seam says
+PASSES_ON = {*OPENS, "fs/directory.py"}
+# The parts of `Trees` that tell one tree from another; the others are plain questions to the disk.
+TELL = {"others", "above", "below", "leading", "is_stand_in", "rules"}
+
+
+def modules() -> dict[str, ast.Module]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in paths}
+
+
+def test_only_the_root_takes_anything_from_mounts():
+    imports = {
+        name
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "agentfs.fs.mounts"
+    }
+    assert imports == OPENS
+
+
+def test_four_modules_besides_the_seam_tell_trees_apart():
+    found = {
+        name
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in TELL
+        and "trees" in ast.unparse(node.value).split(".")[-1]
+    }
+    assert found - {SEAM} - PASSES_ON == KNOW
+    assert len(KNOW - {"fs/mounts.py"}) == 4
