@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file, nul_error
+from agentfs.editing.change_file import EditTarget, change_file
+from agentfs.editing.draft import Draft, Edited, nul_error
 from agentfs.editing.explain import (
     KnownTexts,
     explain_ambiguous,

@@ -44,6 +44,8 @@ _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 _WORD = re.compile(r"\w+")
 _HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader of the line does not notice
 _NUMBERS = LineNames()
+_CELL_MARKS = "marks of a cell"
+_BEFORE_LINES = {_CELL_MARKS: lookalikes.without_cell_marks, "line numbers": lookalikes.without_line_numbers}
 _OTHER_CHARACTERS = {
     "quotes": lookalikes.ignoring_quotes,
     "ellipses": lookalikes.ignoring_ellipses,
@@ -147,20 +149,14 @@ class _Diagnosis:
     names: LineNames
 
     def misspelled(self) -> NoMatchError | None:
-        if self.names.cells and (spans := lookalikes.find_without_marks(self.view, self.old)):
-            return self._error(
-                "line_numbers_included",
-                f": it has `|` before its lines. Without it, {self._lines_have(spans)} it:",
-                spans,
-                hint=Advice("Leave the `|` and what is before it out of ", OLD, " and ", NEW, "."),
-            )
-        if spans := lookalikes.without_line_numbers(self.view, self.old):
-            return self._error(
-                "line_numbers_included",
-                f": it has line numbers before its lines. Without them, {self._lines_have(spans)} it:",
-                spans,
-                hint=Advice("Leave the numbers and the mark after them out of ", OLD, " and ", NEW, "."),
-            )
+        for what, find in _BEFORE_LINES.items():
+            if (self.names.cells or what != _CELL_MARKS) and (spans := find(self.view, self.old)):
+                return self._error(
+                    "line_numbers_included",
+                    f": it has {what} before its lines. Without them, {self._lines_have(spans)} it:",
+                    spans,
+                    hint=Advice(f"Leave the {what} out of ", OLD, " and ", NEW, "."),
+                )
         if spans := lookalikes.without_escapes(self.view, self.old):
             how = r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
             return self._error(

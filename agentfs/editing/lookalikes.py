@@ -91,7 +91,7 @@ def without_line_numbers(view: str, old: str) -> list[Span]:
     return []
 
 
-def find_without_marks(view: str, old: str) -> list[Span]:
+def without_cell_marks(view: str, old: str) -> list[Span]:
     """Find an old text with the marks that a read or an error puts before the lines of a notebook's cells."""
     lines = old.split("\n")
     if _CELL_TITLE.fullmatch(lines[0]):

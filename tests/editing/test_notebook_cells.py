@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agentfs import AgentFSError, LineChange, Workspace, connect
-from agentfs.editing.change_file import Draft
+from agentfs.editing.draft import Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError, NoMatchError
 from agentfs.fs import Current
