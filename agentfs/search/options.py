@@ -58,7 +58,7 @@ _LEAST = {
 
 
 class _Options:
-    """What the arguments of all searches have in common."""
+    """The checks and properties that the arguments of all searches share."""
 
     glob_argument: ClassVar[str] = "glob"
     timeout: float | None
