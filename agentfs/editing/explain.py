@@ -46,11 +46,6 @@ _HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader o
 _NUMBERS = LineNames()
 _CELL_MARKS = "marks of a cell"
 _BEFORE_LINES = {_CELL_MARKS: lookalikes.without_cell_marks, "line numbers": lookalikes.without_line_numbers}
-_OTHER_CHARACTERS = {
-    "quotes": lookalikes.ignoring_quotes,
-    "ellipses": lookalikes.ignoring_ellipses,
-    "capitals": lookalikes.ignoring_case,
-}
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
@@ -239,15 +234,16 @@ class _Diagnosis:
         )
 
     def other_characters(self) -> NoMatchError | None:
-        for what, find in _OTHER_CHARACTERS.items():
-            if spans := find(self.view, self.old):
-                return self._error(
-                    "near",
-                    f" with these {what}; {self._lines_have(spans)} the same text with other {what}:",
-                    spans,
-                    hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
-                )
-        return None
+        spans = lookalikes.ignoring_characters(self.view, self.old)
+        if not spans:
+            return None
+        what = "capitals, quotes or ellipses"
+        return self._error(
+            "near",
+            f" with these {what}; {self._lines_have(spans)} the same text with others:",
+            spans,
+            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
+        )
 
     def near(self) -> NoMatchError | None:
         lines = bodies_of(self.view)
