@@ -61,16 +61,15 @@ class _Options:
     """The checks and properties that the arguments of all searches share."""
 
     glob_argument: ClassVar[str] = "glob"
-    timeout: float | None
 
     def __post_init__(self) -> None:
         for name, (least, hint) in _LEAST.items():
             value = getattr(self, name, None)
             if value is not None and value < least:
                 raise must_be(name, f"{least} or more", value, hint)
-        if self.timeout is not None and not self.timeout > 0:
-            hint = "Leave it out for the usual time."
-            raise must_be("timeout", "more than 0 seconds", self.timeout, hint)
+        timeout = getattr(self, "timeout", None)
+        if timeout is not None and not timeout > 0:
+            raise must_be("timeout", "more than 0 seconds", timeout, "Leave it out for the usual time.")
 
     @property
     def globs(self) -> list[str]:
