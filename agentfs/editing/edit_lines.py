@@ -25,6 +25,7 @@ from agentfs.text import (
     footer,
     visible,
 )
+from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
@@ -215,10 +216,11 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
             hint="Use the ids shown here, or read the file again; nothing was written.",
             details=lines.details([*chain.from_iterable(became)], stale=list(missing)),
         )
-    excerpt = lines.excerpt(0, _MOST_SHOWN)
+    near = _nearest(lines, unknown)
+    excerpt = near or lines.excerpt(0, _MOST_SHOWN)
     more = len(lines.bodies) - len(excerpt)
     are = "is not a line id" if len(unknown) == 1 else "are not line ids"
-    listed = "its lines are:" if excerpt else "it has no lines."
+    listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
     places: list[_Row | str] = [*excerpt, *([f"[and {more} more]"] if more else [])]
     named = first_names([cut_line(visible(line_id), _LINE_CHARS) for line_id in unknown], _MOST_SHOWN)
     raise UnknownLineError(
@@ -250,6 +252,14 @@ def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) ->
             places += lines.excerpt(first, end) or ["[and was deleted]"]
     more = len(lost) - _MOST_SHOWN
     return [*places, footer(f"{more} more")] if more > 0 else places
+
+
+def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[_Row]:
+    near: set[int] = set()
+    for line_id in unknown[:5]:
+        matches = closest(line_id, lines.ids[:_MOST_LISTED], 3, 0.6)
+        near |= {lines.ids.index(match) for match in matches}
+    return [line for at in sorted(near) for line in lines.excerpt(at, at + 1)]
 
 
 def _check_between(
