@@ -4,7 +4,8 @@ No earlier read is required, because nothing in the file is replaced.
 """
 
 from agentfs.base.advice import ParameterName
-from agentfs.editing.change_file import Draft, Edited, EditTarget, FileEdit, make_change, nul_error
+from agentfs.editing.change_file import EditTarget, FileEdit, make_change
+from agentfs.editing.draft import Draft, Edited, nul_error
 from agentfs.editing.rendering import with_diff
 from agentfs.editing.write import write_file
 from agentfs.errors import AlreadyExistsError, NotFoundError

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file, nul_error
+from agentfs.editing.change_file import EditTarget, change_file
+from agentfs.editing.draft import Draft, Edited, nul_error
 from agentfs.editing.explain import (
     KnownTexts,
     explain_ambiguous,
@@ -196,22 +197,15 @@ def check_edit(edit: Edit) -> None:
 
 
 def apply_edits(
-    draft: Draft,
-    edits: Sequence[Edit],
-    match: Matching = "tolerant",
-    known: KnownTexts | None = None,
-    *,
-    first: int = 1,
+    draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
 ) -> Edited:
     """Apply edits in order, each to the outcome of the previous one, all or none.
 
-    After a failure, later edits are still tried, so that the error can report up to 20 failures. `first` is
-    the number of the first edit in errors.
+    After a failure, later edits are still tried, so that the error can report up to 20 failures.
     """
-    last = first + len(edits) - 1
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
-    tried = first - 1
+    tried = 0
     for edit in edits:
         try:
             call_context.check()
@@ -231,7 +225,7 @@ def apply_edits(
     if not failed:
         return draft.finish(", ".join(steps) or "exact")
     try:
-        raise _failed(failed, tried, last)
+        raise _failed(failed, tried, len(edits))
     finally:
         failed.clear()  # the errors refer to this frame, and a reference cycle would keep the workspace alive
 

@@ -7,7 +7,9 @@ from typing import NamedTuple, NoReturn
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.change_file import SINCE_SHOWN, Draft, Edited, EditTarget, change_file
+from agentfs.editing.change_file import EditTarget, change_file
+from agentfs.editing.draft import Draft, Edited
+from agentfs.editing.shown_change import SINCE_SHOWN
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.reading.notebook import is_named_notebook, notebook_problem

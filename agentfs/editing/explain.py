@@ -44,11 +44,8 @@ _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 _WORD = re.compile(r"\w+")
 _HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader of the line does not notice
 _NUMBERS = LineNames()
-_OTHER_CHARACTERS = {
-    "quotes": lookalikes.ignoring_quotes,
-    "ellipses": lookalikes.ignoring_ellipses,
-    "capitals": lookalikes.ignoring_case,
-}
+_CELL_MARKS = "marks of a cell"
+_BEFORE_LINES = {_CELL_MARKS: lookalikes.without_cell_marks, "line numbers": lookalikes.without_line_numbers}
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
@@ -147,20 +144,14 @@ class _Diagnosis:
     names: LineNames
 
     def misspelled(self) -> NoMatchError | None:
-        if self.names.cells and (spans := lookalikes.find_without_marks(self.view, self.old)):
-            return self._error(
-                "line_numbers_included",
-                f": it has `|` before its lines. Without it, {self._lines_have(spans)} it:",
-                spans,
-                hint=Advice("Leave the `|` and what is before it out of ", OLD, " and ", NEW, "."),
-            )
-        if spans := lookalikes.without_line_numbers(self.view, self.old):
-            return self._error(
-                "line_numbers_included",
-                f": it has line numbers before its lines. Without them, {self._lines_have(spans)} it:",
-                spans,
-                hint=Advice("Leave the numbers and the mark after them out of ", OLD, " and ", NEW, "."),
-            )
+        for what, find in _BEFORE_LINES.items():
+            if (self.names.cells or what != _CELL_MARKS) and (spans := find(self.view, self.old)):
+                return self._error(
+                    "line_numbers_included",
+                    f": it has {what} before its lines. Without them, {self._lines_have(spans)} it:",
+                    spans,
+                    hint=Advice(f"Leave the {what} out of ", OLD, " and ", NEW, "."),
+                )
         if spans := lookalikes.without_escapes(self.view, self.old):
             how = r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
             return self._error(
@@ -243,15 +234,16 @@ class _Diagnosis:
         )
 
     def other_characters(self) -> NoMatchError | None:
-        for what, find in _OTHER_CHARACTERS.items():
-            if spans := find(self.view, self.old):
-                return self._error(
-                    "near",
-                    f" with these {what}; {self._lines_have(spans)} the same text with other {what}:",
-                    spans,
-                    hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
-                )
-        return None
+        spans = lookalikes.ignoring_characters(self.view, self.old)
+        if not spans:
+            return None
+        what = "capitals, quotes or ellipses"
+        return self._error(
+            "near",
+            f" with these {what}; {self._lines_have(spans)} the same text with others:",
+            spans,
+            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
+        )
 
     def near(self) -> NoMatchError | None:
         lines = bodies_of(self.view)

@@ -36,6 +36,7 @@ _ESCAPE = re.compile(r"\\+([nrt\"'\n]?)")
 _LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
 _ELLIPSIS = re.compile("…")
+_SAME_QUOTES = str.maketrans("'`", '""')
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORD = re.compile(r"\w{2,}")
 _IN_WORD = re.compile(r"\w\w")
@@ -91,7 +92,7 @@ def without_line_numbers(view: str, old: str) -> list[Span]:
     return []
 
 
-def find_without_marks(view: str, old: str) -> list[Span]:
+def without_cell_marks(view: str, old: str) -> list[Span]:
     """Find an old text with the marks that a read or an error puts before the lines of a notebook's cells."""
     lines = old.split("\n")
     if _CELL_TITLE.fullmatch(lines[0]):
@@ -133,30 +134,18 @@ def _without_white_space(text: str) -> str:
     return text.translate(_WHITE_SPACE)
 
 
-def ignoring_case(view: str, old: str) -> list[Span]:
-    """Find an old text that differs from the file only in upper and lower case."""
+def ignoring_characters(view: str, old: str) -> list[Span]:
+    """Find an old text that differs from the file only in capitals, kinds of quotes, and `…` for `...`."""
     if len(_without_white_space(old)) < _LEAST_LETTERS:
         return []
+    plain = View(view, pieces_of(_ELLIPSIS, view, lambda _: "..."))
+    wanted = _folded(old.replace("…", "..."))
+    return [plain.span(start, len(wanted)) for start in occurrences(_folded(plain.text), wanted)]
+
+
+def _folded(text: str) -> str:
     # Only U+0130 becomes two characters in lower case, which would shift all later offsets.
-    lower_view, lower_old = (text.replace("\u0130", "i").lower() for text in (view, old))
-    return [(start, start + len(old)) for start in occurrences(lower_view, lower_old)]
-
-
-def ignoring_quotes(view: str, old: str) -> list[Span]:
-    """Find an old text that differs from the file only in the kind of its quotes."""
-    same_quotes = str.maketrans("'`", '""')
-    if len(_without_white_space(old)) < _LEAST_LETTERS or (plain := old.translate(same_quotes)).find('"') < 0:
-        return []
-    return [(start, start + len(old)) for start in occurrences(view.translate(same_quotes), plain)]
-
-
-def ignoring_ellipses(view: str, old: str) -> list[Span]:
-    """Find an old text that has `…` where the file has `...`, or the reverse."""
-    wanted = old.replace("…", "...")
-    if "..." not in wanted or len(_without_white_space(old)) < _LEAST_LETTERS:
-        return []
-    dotted = View(view, pieces_of(_ELLIPSIS, view, lambda _: "..."))
-    return [dotted.span(start, len(wanted)) for start in occurrences(dotted.text, wanted)]
+    return text.translate(_SAME_QUOTES).replace("\u0130", "i").lower()
 
 
 def already_applied(view: str, old: str, new: str) -> list[Span]:

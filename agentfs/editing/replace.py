@@ -10,21 +10,13 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import (
-    SINCE_SHOWN,
-    Draft,
-    Edited,
-    EditTarget,
-    ExternalChanges,
-    compute_edit,
-    nul_error,
-    record_edit,
-    record_format,
-)
+from agentfs.editing.change_file import EditTarget, compute_edit, record_edit, record_format
+from agentfs.editing.draft import Draft, Edited, nul_error
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import placeholder_notes
+from agentfs.editing.shown_change import SINCE_SHOWN, ExternalChanges
 from agentfs.errors import (
     AccessError,
     AgentFSError,

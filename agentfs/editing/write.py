@@ -5,10 +5,12 @@ from typing import Literal, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
-from agentfs.editing.change_file import EditTarget, nul_error, record_format, stale_error
+from agentfs.editing.change_file import EditTarget, record_format
+from agentfs.editing.draft import nul_error
 from agentfs.editing.finish import Finished, finish, new_findings
 from agentfs.editing.match import shown_characters
 from agentfs.editing.rendering import is_shown, placeholder_notes, with_diff
+from agentfs.editing.shown_change import stale_error
 from agentfs.errors import (
     AgentFSError,
     AlreadyExistsError,

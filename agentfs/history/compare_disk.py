@@ -10,8 +10,9 @@ from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
 from agentfs.history.storage.contents import Contents
 from agentfs.history.take_back import Lines, is_same_node, read_node
-from agentfs.text import line_changes
-from agentfs.text.git_patch import Blob
+from agentfs.history.traced_lines import OTHER, TracedFile, Version
+
+_OURS = "workspace", ""  # the author of lines that are not by another program
 
 
 class Present:
@@ -78,21 +79,7 @@ def _lines_of_others(versions: Sequence[tuple[Node | None, bool]]) -> Lines:
 
     Each version comes with True if another program wrote it.
     """
-    text, owned = "", list[bool]()  # for each line of the text, True if another program wrote it
-    for node, by_others in versions:
-        blob = Blob("100644", node.load()) if isinstance(node, FileNode) else Blob("", b"")
-        if blob.is_binary:
-            return ()
-        lines: list[bool] = []
-        end = 0
-        for start, old_end, new_start, new_end in line_changes(text, blob.text):
-            lines += [*owned[end:start], *[by_others] * (new_end - new_start)]
-            end = old_end
-        text, owned = blob.text, [*lines, *owned[end:]]
-    ranges: list[tuple[int, int]] = []
-    for number, is_theirs in enumerate(owned, 1):
-        if is_theirs and ranges and ranges[-1][1] == number - 1:
-            ranges[-1] = ranges[-1][0], number
-        elif is_theirs:
-            ranges.append((number, number))
-    return tuple(ranges)
+    file = TracedFile(None)
+    for number, (node, by_others) in enumerate(versions):
+        file.advance(node, Version(OTHER if by_others else _OURS, str(number)))
+    return tuple((start + 1, end) for start, end, author in file.authors() if author == OTHER)

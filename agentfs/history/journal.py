@@ -96,20 +96,19 @@ class Journal:
         *,
         label: str = "",
         lost: tuple[str, ...] = (),
-        author: tuple[str, str] | None = None,
         by_others: tuple[LinesBy, ...] = (),
     ) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails.
 
         A command gives the step a label, and the changed paths whose contents are not kept. The author is
-        by default that of the present call, also of all lines that `by_others` does not name.
+        that of the present call, also of all lines that `by_others` does not name.
         """
         kept = tuple(map(self.contents.keep, changes))
         with self._lock:
             if not kept:
                 yield kept
                 return
-            author = author or call_context.author.get()
+            author = call_context.author.get()
             timeline, made = self.timeline, Step(kept, time.time(), label, lost, author, by_others)
             if self.log is not None:
                 self.log.begin_step(made)

@@ -271,9 +271,9 @@ def describe_step(step: Step, display: Display = display_name) -> str:
     return (f"{quote(step.label)}: " if step.label else "") + "; ".join(parts)
 
 
-def name_paths(paths: Sequence[str], most: int = _NAMES_SHOWN) -> str:
+def name_paths(paths: Sequence[str]) -> str:
     """Return the first paths, quoted, and the number of others."""
-    return first_names([quote(path) for path in paths], most)
+    return first_names([*map(quote, paths)], _NAMES_SHOWN)
 
 
 def patch_lines(patch: bytes) -> list[str]:

@@ -76,12 +76,7 @@ def _read_cells(data: bytes) -> list[dict[str, Any]]:
         raise NotANotebookError("its JSON is nested too deeply") from None
     except ValueError as error:
         raise NotANotebookError(f"its JSON is broken: {error}") from None
-    found: Any = None
-    if _is_dict(notebook):
-        found = notebook.get("cells")
-        sheets = notebook.get("worksheets")  # of version 3
-        if found is None and _is_list(sheets) and sheets and _is_dict(sheets[0]):
-            found = sheets[0].get("cells")
+    found: Any = notebook.get("cells") if _is_dict(notebook) else None
     if not _is_list(found) or not all(_is_dict(cell) for cell in found):
         raise NotANotebookError("it has no list of cells")
     return found
@@ -90,12 +85,12 @@ def _read_cells(data: bytes) -> list[dict[str, Any]]:
 def _read_cell(cell: dict[str, Any], number: int, skipped: int, limits: Limits) -> Section:
     """Return a cell without its first lines. Its source is marked by `|`, its outputs by `>`."""
     kind = str(cell.get("cell_type", "cell"))
-    run = cell.get("execution_count", cell.get("prompt_number"))
+    run = cell.get("execution_count")
     title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
     if type(run) is int:
         title += f", run {run}"
     lines = MarkedLines(skipped, limits.read_bytes)
-    lines.add(_joined(cell.get("source", cell.get("input", ""))), "|")
+    lines.add(_joined(cell.get("source", "")), "|")
     images: list[Image] = []
     outputs = cell.get("outputs")
     for output in outputs if _is_list(outputs) else []:
@@ -110,9 +105,9 @@ def _read_output(output: dict[str, Any], image_bytes: int, lines: MarkedLines) -
     """Add the lines of an output, and return its images."""
     bundle = output.get("data")
     data: dict[str, Any] = bundle if _is_dict(bundle) else {}
-    encoded = [_joined(data.get(each, output.get(each.removeprefix("image/"), ""))) for each in _IMAGES]
+    encoded = [_joined(data.get(each, "")) for each in _IMAGES]
     decoded = [_read_image(each, image_bytes) for each in encoded if each]
-    if output.get("output_type") in {"error", "pyerr"}:
+    if output.get("output_type") == "error":
         trace = output.get("traceback")
         text = "\n".join(map(str, trace)) if _is_list(trace) else ""
         text = text or f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"
@@ -327,16 +322,14 @@ class _Cursor:
         found: list[_Cell] = []
         for _ in self.members():
             call_context.check()
-            source, older, outputs = None, _Cell(self.at), False
+            source, outputs = _Cell(self.at), False
             for name in self.members():
                 if name == "source":
                     source = self._source()
-                elif name == "input":  # of version 3
-                    older = self._source()
                 elif name == "outputs":
                     value, *_ = self.value()
                     outputs = _is_list(value) and bool(value)
-            found.append((source or older)._replace(has_outputs=outputs))
+            found.append(source._replace(has_outputs=outputs))
         return found
 
     def _source(self) -> _Cell:
@@ -351,17 +344,11 @@ class _Cursor:
 def _find_cells(notebook: str) -> list[_Cell]:
     # As in `json.loads`, the last of several members with the same name counts.
     cursor = _Cursor(notebook)
-    cells: list[_Cell] | None = None
-    older: list[_Cell] = []
+    cells: list[_Cell] = []
     for name in cursor.members():
         if name == "cells":
-            cells = cursor.cells() if notebook[cursor.at] == "[" else None
-        elif name == "worksheets":  # of version 3
-            for number, _ in enumerate(cursor.members()):
-                for inner in cursor.members():
-                    if number == 0 and inner == "cells":
-                        older = cursor.cells()
-    return older if cells is None else cells
+            cells = cursor.cells()
+    return cells
 
 
 def text_as_edited(path: str, text: str) -> str:

@@ -43,10 +43,42 @@ _UNITS: dict[str, float] = {
     "years year y": 365.25 * 86_400,
 }
 _SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names.split()}
+_OF_ENTRIES = "1 means the entries of the directory itself."
+_UNBOUNDED = "Leave it out to remove the bound."
+# The least value of each number, and a hint.
+_LEAST = {
+    "limit": (1, "Leave it out for the usual number."),
+    "offset": (0, "It counts the entries to skip; 0 is the start."),
+    "depth": (0, "1 lists the directory itself, 2 the directories in it too, 0 all levels."),
+    "min_depth": (1, _OF_ENTRIES),
+    "max_depth": (1, _OF_ENTRIES),
+    **dict.fromkeys(("context", "before", "after"), (0, "Leave it out for no such lines.")),
+    **dict.fromkeys(("max_count", "samples"), (1, _UNBOUNDED)),
+}
+
+
+class _Options:
+    """The checks and properties that the arguments of all searches share."""
+
+    glob_argument: ClassVar[str] = "glob"
+
+    def __post_init__(self) -> None:
+        for name, (least, hint) in _LEAST.items():
+            value = getattr(self, name, None)
+            if value is not None and value < least:
+                raise must_be(name, f"{least} or more", value, hint)
+        timeout = getattr(self, "timeout", None)
+        if timeout is not None and not timeout > 0:
+            raise must_be("timeout", "more than 0 seconds", timeout, "Leave it out for the usual time.")
+
+    @property
+    def globs(self) -> list[str]:
+        """The globs as a list."""
+        return as_list(getattr(self, self.glob_argument))
 
 
 @dataclass(frozen=True)
-class ListOptions:
+class ListOptions(_Options):
     """The arguments of `Workspace.ls`."""
 
     method: ClassVar[str] = "ls"
@@ -60,14 +92,9 @@ class ListOptions:
     hidden: bool | None = None
     sort: Literal["name", "modified", "size"] = "name"
 
-    def __post_init__(self) -> None:
-        _check_page_and_time(self)
-        hint = "1 lists the directory itself, 2 the directories in it too, 0 all levels."
-        _check_least("depth", self.depth, 0, hint)
-
 
 @dataclass(frozen=True)
-class GlobOptions:
+class GlobOptions(_Options):
     """The arguments of `Workspace.glob`."""
 
     method: ClassVar[str] = "glob"
@@ -87,21 +114,12 @@ class GlobOptions:
     types: OneOrMore = "f"
     timeout: float | None = None
 
-    def __post_init__(self) -> None:
-        _check_page_and_time(self)
-
-    @property
-    def globs(self) -> list[str]:
-        """The globs as a list."""
-        return as_list(self.pattern)
-
 
 @dataclass(frozen=True)
-class FindOptions:
+class FindOptions(_Options):
     """The arguments of `Workspace.find`."""
 
     method: ClassVar[str] = "find"
-    glob_argument: ClassVar[str] = "glob"
     links_as_files: ClassVar[bool] = False
     anchored: ClassVar[bool] = False
     path: OneOrMore = "."
@@ -126,16 +144,6 @@ class FindOptions:
     timeout: float | None = None
     unique: bool = False
 
-    def __post_init__(self) -> None:
-        _check_page_and_time(self)
-        _check_least("min_depth", self.min_depth, 1, "1 means the entries of the directory itself.")
-        _check_least("max_depth", self.max_depth, 1, "1 means the entries of the directory itself.")
-
-    @property
-    def globs(self) -> list[str]:
-        """The globs as a list."""
-        return as_list(self.glob)
-
     @property
     def ignore_case(self) -> bool:
         """True if `pattern` matches upper and lower case alike."""
@@ -143,11 +151,10 @@ class FindOptions:
 
 
 @dataclass(frozen=True)
-class GrepOptions:
+class GrepOptions(_Options):
     """The arguments of `Workspace.grep`."""
 
     method: ClassVar[str] = "grep"
-    glob_argument: ClassVar[str] = "glob"
     anchored: ClassVar[bool] = False
     pattern: str
     path: OneOrMore = "."
@@ -185,11 +192,7 @@ class GrepOptions:
     unique: bool = False
 
     def __post_init__(self) -> None:
-        _check_page_and_time(self)
-        for name in ("context", "before", "after"):
-            _check_least(name, getattr(self, name), 0, "Leave it out for no such lines.")
-        for name in ("max_depth", "max_count", "samples"):
-            _check_least(name, getattr(self, name), 1, "Leave it out to remove the bound.")
+        super().__post_init__()
         if self.invert and self.multiline:
             raise InvalidArgumentError(
                 "`invert` finds single lines, so it does not go with `multiline`.",
@@ -200,11 +203,6 @@ class GrepOptions:
             parse_filesize(self.max_filesize)
         if self.encoding is not None:
             codec_name(self.encoding)
-
-    @property
-    def globs(self) -> list[str]:
-        """The globs as a list."""
-        return as_list(self.glob)
 
     @property
     def listed(self) -> list[str] | None:
@@ -310,19 +308,6 @@ def as_list(value: OneOrMore | None) -> list[str]:
     return [each for each in ([value] if isinstance(value, str) else value) if each]
 
 
-def _check_page_and_time(options: SearchOptions) -> None:
-    """Refuse a limit, offset or timeout that is out of range."""
-    _check_least("limit", options.limit, 1, "Leave it out for the usual number.")
-    _check_least("offset", options.offset, 0, "It counts the entries to skip; 0 is the start.")
-    if options.timeout is not None and not options.timeout > 0:
-        raise must_be("timeout", "more than 0 seconds", options.timeout, "Leave it out for the usual time.")
-
-
-def _check_least(name: str, value: int | None, least: int, hint: str) -> None:
-    if value is not None and value < least:
-        raise must_be(name, f"{least} or more", value, hint)
-
-
 def _invalid(argument: str, message: str, hint: str, **details: object) -> InvalidArgumentError:
     return InvalidArgumentError(message, hint=hint, details={"parameter": argument, **details})
 
@@ -374,7 +359,7 @@ def parse_filesize(size: int | str) -> int:
     number = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
     if number < 1:
         requirement = "a number of bytes from 1, or such as 500K or 1M"
-        raise must_be("max_filesize", requirement, literal(size), "Leave it out to remove the bound.")
+        raise must_be("max_filesize", requirement, literal(size), _UNBOUNDED)
     return number
 
 

@@ -273,7 +273,7 @@ def test_other_quotes_are_the_cause_of_a_miss(tmp_path, text, old, suggestion):
     (tmp_path / "a.js").write_text(text)
     with Workspace(tmp_path) as ws:
         refused = ws.tools().call("edit", {"path": "a.js", "old_string": old, "new_string": "new"})
-        assert "with these quotes" in refused.content
+        assert "with these capitals, quotes or ellipses" in refused.content
         assert refused.data["details"]["suggestion"] == suggestion
         assert ws.edit("a.js", suggestion, "new").replacements == 1
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentfs.editing.change_file import Draft
+from agentfs.editing.draft import Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError
 from agentfs.fs import Current

@@ -1,13 +1,14 @@
 """Edits of notebooks by the text of their cells: what changes in the JSON, and what is refused."""
 
 import json
+import re
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agentfs import AgentFSError, LineChange, Workspace, connect
-from agentfs.editing.change_file import Draft
+from agentfs.editing.draft import Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError, NoMatchError
 from agentfs.fs import Current
@@ -64,7 +65,8 @@ def edits_of_cells(draw):
     start = draw(st.integers(0, len(text) - 1))
     end = draw(st.integers(start + 1, len(text)))
     old, new = text[start:end], draw(st.text(LETTERS.replace("\x00", ""), max_size=12))
-    assume("".join(f"{each}\n" for each in texts).count(old) == 1 and old != new)
+    places = re.findall(f"(?={re.escape(old)})", "".join(f"{each}\n" for each in texts))  # overlaps count
+    assume(len(places) == 1 and old != new)
     in_lists = draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     cells = []
     for each, in_list in zip(texts, in_lists, strict=True):
@@ -312,7 +314,6 @@ def test_a_model_edits_the_rest_of_a_notebook_as_json(ws, book):
     [
         '{"cells": [{"source": [1, null]}, {"source": 3}, {"source": null}, {}, {"source": ["a", "b"]}]}',
         '{"cells": 3, "cells": [{"source": "x", "source": "ab"}]}',
-        '{"nbformat": 3, "worksheets": [{"cells": [{"input": "ab"}]}, {"cells": [{"input": "ab"}]}]}',
         '{"cells": [{"so\\u0075rce": [ "ab" ]}], "worksheets": 3}',
         '{"cells": [{"input": "x", "source": "ab"}], "metadata": {"cells": [{"source": "ab"}]}}',
     ],

@@ -156,7 +156,7 @@ LOOPS = {
         "match.occurrences", CLOCK, edit("a" * 9_000_000, "a" * 4_500_000)
     ),
     "occurrences, all of which are replaced": Loop(
-        "change_file.Draft.replace_all", LINEAR, edit("ab" * 4_000_000, "a", "bc", replace_all=True)
+        "draft.Draft.replace_all", LINEAR, edit("ab" * 4_000_000, "a", "bc", replace_all=True)
     ),
     "what makes a place the only one": Loop(
         "diagnostics._unique", CLOCK, edit("a" * 4_000_900, "a" * 4_000_000)
