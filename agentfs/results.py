@@ -30,8 +30,8 @@ class Containment(TypedDict):
         open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
         atomic: True if no call can be led astray by a process that swaps directories for links.
         locks: "processes" if locks hold between processes, "threads" if only within this one.
-        unconfined: What a command of `run` may do beyond the promises of the other tools: nothing, unless it
-            is recorded.
+        unconfined: Each thing that a command of `run` may do beyond the promises of the other tools. Empty
+            if the policy has no `run`.
     """
 
     open: Literal["openat2", "fd-walk"]

@@ -64,7 +64,7 @@ from agentfs.tools.declaration import offered_tools, tool
 if TYPE_CHECKING:
     from agentfs.commands.after_change import AfterChangeRunner
     from agentfs.commands.background import Command
-    from agentfs.commands.run import Surroundings
+    from agentfs.commands.request import Surroundings
     from agentfs.history.storage.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
@@ -1379,7 +1379,7 @@ class Workspace:
     def _surroundings(self) -> "Surroundings":
         private = () if self._state is None else (self._state.directory.path,)
         given = self._root, self._journal, self.limits, self._outputs, self._hidden_files, private
-        return commands.run.Surroundings(*given, may_show_recorded(self))
+        return commands.request.Surroundings(*given, may_show_recorded(self))
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

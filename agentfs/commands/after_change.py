@@ -11,8 +11,8 @@ from agentfs.base.lazy import shutil
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.environment import environment
 from agentfs.commands.process import Process
-from agentfs.commands.request import CommandRequest
-from agentfs.commands.run import Surroundings, staged_process
+from agentfs.commands.request import CommandRequest, Surroundings
+from agentfs.commands.run import staged_process
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.editing.finish import Filtered, Findings, Texts
 from agentfs.errors import AgentFSError, UnsupportedSystemError

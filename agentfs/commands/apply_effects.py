@@ -3,18 +3,20 @@
 from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.commands.git_settings import kept_as_empty, permitted
+from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
 from agentfs.fs.effects import Effects, is_changed_since, size_of
 from agentfs.fs.protect import fold
-from agentfs.history import Journal
 from agentfs.history.recordings.recording import OpenRecording, recorded_result
 from agentfs.history.renames import with_moves
-from agentfs.history.report import MayShow, changed_meanwhile, name_paths
+from agentfs.history.report import changed_meanwhile, name_paths
 from agentfs.history.take_back import Lines, alike_clash, merge_nodes
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
@@ -31,17 +33,8 @@ class Base(NamedTuple):
     position: int  # of the journal
 
 
-class Target(NamedTuple):
-    """The workspace whose tree the effects change."""
-
-    root: Root
-    journal: Journal
-    limits: Limits
-    may_show: MayShow
-
-
 def apply_effects(
-    effects: Effects, base: Base, target: Target, label: str, hidden: Collection[str], *, preview: bool
+    around: Surroundings, effects: Effects, base: Base, label: str, hidden: Collection[str], *, preview: bool
 ) -> RecordedResult:
     """Apply all effects, or raise an error and apply none; return what changed.
 
@@ -49,18 +42,20 @@ def apply_effects(
         AgentFSError: `protected` for a protected name; `refused` for a rule or by the user; `conflict` if
             others have changed the same lines meanwhile.
     """
-    root, journal, limits, _ = target
-    changes = _merged(effects, base, target)
+    root, journal, limits = around.root, around.journal, around.limits
+    changes = _merged(around, effects, base)
     hidden = [path for path in hidden if size_of(root, path)]
     if emptied := kept_as_empty(changes, hidden):
-        raise _emptied(root, emptied)
+        what = "added protected files to git, which it sees as empty"
+        raise _protected(root, emptied, what, "Add and commit other files by name.")
     exempt = permitted(changes, root.is_protected) | _made_with_directories(changes, root, hidden)
     refused = [*effects.refused, *(each.path for each in changes if root.is_protected(each.path))]
     if refused := [path for path in refused if path not in exempt]:
-        raise _protected(root, refused)
-    unrecorded, reasons = _unrecorded(root, changes)
+        hint = "Run it without these changes; only the user may make them."
+        raise _protected(root, refused, "changed protected names", hint)
+    unrecorded = _unrecorded(root, changes)
     lost = _too_large(changes, unrecorded, limits)
-    left = unrecorded | set(lost)
+    left = unrecorded.keys() | lost
     kept = tuple(each for each in changes if each.path not in left)
 
     @contextmanager
@@ -78,11 +73,12 @@ def apply_effects(
             conflict=lambda change, found: changed_meanwhile(change, found, root),
             log_step=log_step,
         )
-    return result_of(target, label, kept, lost, reasons + effects.dropped, can_undo=not preview)
+    not_covered = Counter(unrecorded.values()) + effects.dropped
+    return result_of(around, label, kept, lost, not_covered, can_undo=not preview)
 
 
 def result_of(
-    target: Target,
+    around: Surroundings,
     label: str,
     changes: tuple[Change, ...] = (),
     lost: tuple[str, ...] = (),
@@ -91,17 +87,18 @@ def result_of(
     can_undo: bool = False,
 ) -> RecordedResult:
     """Return the changes of a staged command as those of a recording."""
-    opened = OpenRecording(0, label, target.root, target.limits, ignored=False, not_covered=not_covered)
+    root, limits = around.root, around.limits
+    opened = OpenRecording(0, label, root, limits, ignored=False, not_covered=not_covered)
     opened.parts = [Step(changes, 0.0, label, lost)] if changes else []
     opened.lost = dict.fromkeys(lost)
-    return recorded_result(opened, target.root, target.may_show, target.limits, can_undo=can_undo)
+    return recorded_result(opened, root, around.may_show, limits, can_undo=can_undo)
 
 
-def _merged(effects: Effects, base: Base, target: Target) -> list[Change]:
+def _merged(around: Surroundings, effects: Effects, base: Base) -> list[Change]:
     """Return the changes from the present state, with what others have changed since the command began."""
-    root = target.root
+    root = around.root
     ours: dict[str, Change] = {}
-    for change in (each for step in target.journal.steps_after(base.position) for each in step.changes):
+    for change in (each for step in around.journal.steps_after(base.position) for each in step.changes):
         ours.setdefault(change.path, change)
     merged: list[Change] = []
     clashes: dict[str, Lines] = {}
@@ -135,21 +132,11 @@ def _conflict(root: Root, clashes: Mapping[str, Lines]) -> ConflictError:
     )
 
 
-def _protected(root: Root, paths: Sequence[str]) -> ProtectedError:
+def _protected(root: Root, paths: Collection[str], what: str, hint: str) -> ProtectedError:
     shown = [*map(root.display_path, sorted(set(paths)))]
     return ProtectedError(
-        f"The command has changed protected names: {name_paths(shown)}; nothing was applied.",
-        hint="Run it without these changes; only the user may make them.",
-        details={"path": shown[0], "paths": shown},
-    )
-
-
-def _emptied(root: Root, paths: Collection[str]) -> ProtectedError:
-    shown = [*map(root.display_path, sorted(paths))]
-    return ProtectedError(
-        f"The command has added protected files to git, which it sees as empty: {name_paths(shown)}; nothing"
-        " was applied.",
-        hint="Add and commit other files by name.",
+        f"The command has {what}: {name_paths(shown)}; nothing was applied.",
+        hint=hint,
         details={"path": shown[0], "paths": shown},
     )
 
@@ -173,46 +160,38 @@ def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Sequen
     return {each.path for each in changes if each.before is None and each.after and is_free(each)}
 
 
-def _unrecorded(root: Root, changes: Sequence[Change]) -> tuple[set[str], Counter[str]]:
-    """Return the paths that undo leaves, as in recordings, and their numbers by reason."""
+def _unrecorded(root: Root, changes: Sequence[Change]) -> dict[str, str]:
+    """Return the paths that undo leaves, as in recordings, each with the reason."""
     rules = RuleReader(root)
-    reasons = Counter[str]()
-    found: set[str] = set()
-    decided: dict[str, str] = {"": ""}  # the reason of each directory
 
-    def reason(path: str, *, is_dir: bool) -> str:
-        if path not in decided:
-            above, _, name = path.rpartition("/")
-            why = reason(above, is_dir=True)
-            if not why and name.lower() in VCS_NAMES:
-                why = "version control"
-            if not why and root.is_protected(path):
-                why = "protected"
-            if not why:
-                rule = rules.above(above, through=True).match(with_slash(above), name, is_dir=is_dir)
-                why = "ignored" if rule is not None and not rule.negated else ""
-            decided[path] = why
-        return decided[path]
+    @cache
+    def own_reason(path: str, is_dir: bool) -> str:
+        above, _, name = path.rpartition("/")
+        if name.lower() in VCS_NAMES:
+            return "version control"
+        if root.is_protected(path):
+            return "protected"
+        rule = rules.above(above, through=True).match(with_slash(above), name, is_dir=is_dir)
+        return "ignored" if rule is not None and not rule.negated else ""
 
+    found: dict[str, str] = {}
     for change in changes:
-        why = reason(change.path, is_dir=isinstance(change.after or change.before, DirectoryNode))
-        if why:
-            found.add(change.path)
-            reasons[why] += 1
-    return found, reasons
+        is_dir = isinstance(change.after or change.before, DirectoryNode)
+        for path in accumulate(change.path.split("/"), "{}/{}".format):  # the outermost directory first
+            if reason := own_reason(path, is_dir or path != change.path):
+                found[change.path] = reason
+                break
+    return found
 
 
 def _too_large(changes: Sequence[Change], unrecorded: Collection[str], limits: Limits) -> tuple[str, ...]:
     """Return the paths whose contents do not fit what is kept for undo; the smallest are kept."""
-    sizes: dict[str, int] = {}
-    for change in changes:
-        if change.path not in unrecorded:
-            nodes = (change.before, change.after)
-            sizes[change.path] = sum(node.size for node in nodes if isinstance(node, FileNode))
-    kept = 0
-    lost: list[str] = []
-    for path in sorted(sizes, key=lambda path: sizes[path]):
-        kept += sizes[path]
-        if kept > limits.snapshot_bytes:
-            lost.append(path)
-    return tuple(lost)
+    by_size = sorted((_size(each), each.path) for each in changes if each.path not in unrecorded)
+    totals = accumulate(size for size, _ in by_size)
+    return tuple(
+        path for (_, path), total in zip(by_size, totals, strict=True) if total > limits.snapshot_bytes
+    )
+
+
+def _size(change: Change) -> int:
+    return sum(node.size for node in (change.before, change.after) if isinstance(node, FileNode))

@@ -35,7 +35,7 @@ def environment(given: Mapping[str, str] | None) -> dict[str, str]:
     settings = {name: value for name, _, value in (each.partition("=") for each in _SETTINGS.split())}
     found = {name: value for name, value in os.environ.items() if name in allowed or name.startswith("LC_")}
     for name, value in (given or {}).items():
-        if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
+        if not name or "=" in name or "\0" in name + value or not can_be_passed(name + value):
             raise InvalidArgumentError(
                 f"{name!r} cannot be set in an environment.",
                 hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
@@ -44,7 +44,8 @@ def environment(given: Mapping[str, str] | None) -> dict[str, str]:
     return {"PATH": os.defpath, **found, **settings, **(given or {})}
 
 
-def _can_be_passed(text: str) -> bool:
+def can_be_passed(text: str) -> bool:
+    """Return True if the system can pass a text to a program."""
     try:
         os.fsencode(text)
     except UnicodeEncodeError:

@@ -39,14 +39,13 @@ class Process:
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start the command in the open directory `cwd`. Raises OSError."""
-        self._mark = f"{_MARK}={os.urandom(8).hex()}"
-        name, _, value = self._mark.partition("=")
+        self._mark = os.urandom(8).hex()
         self._captured = captured
         self.duration = 0.0  # in seconds, once it has ended
         self.began = time.monotonic()
         self._child = subprocess.Popen(  # noqa: S603 - running commands is the purpose
             arguments,
-            env={**request.environment, name: value},
+            env={**request.environment, _MARK: self._mark},
             cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
             stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -150,7 +149,7 @@ class Process:
     def _kill_escaped(self) -> None:
         """Kill the processes that have left the group."""
         for _ in range(_SWEEPS):
-            found = processes_with(self._mark, self._child.pid)
+            found = processes_with(f"{_MARK}={self._mark}", self._child.pid)
             for process in found:
                 with suppress(OSError):
                     os.kill(process, signal.SIGKILL)

@@ -1,20 +1,37 @@
-"""`CommandRequest`: a command as it was asked for, checked."""
+"""`CommandRequest`: a command as it was asked for, checked; `Surroundings`: what of a workspace it needs."""
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.lazy import shutil
-from agentfs.commands.environment import environment
+from agentfs.commands.environment import can_be_passed, environment
 from agentfs.errors import InvalidArgumentError, must_be
+from agentfs.fs import Root
+from agentfs.fs.hidden_files import HiddenFiles
+from agentfs.history import Journal
 from agentfs.history.recordings.recording import MAX_LABEL
+from agentfs.history.report import MayShow
 from agentfs.limits import LARGEST, Limits
+from agentfs.shown.outputs import OutputStore
 from agentfs.text import cut_line, cut_mark, one_line, plural
 
 DEFAULT_SECONDS = 120.0  # the timeout of `Workspace.run`
 _MOST_BYTES = 100_000  # of a command; the system passes at most 128 KiB
+
+
+class Surroundings(NamedTuple):
+    """The parts of a workspace that a command needs."""
+
+    root: Root
+    journal: Journal
+    limits: Limits
+    outputs: OutputStore
+    hidden_files: HiddenFiles
+    private: Sequence[str]  # directories that a staged command does not see
+    may_show: MayShow
 
 
 @dataclass(frozen=True)
@@ -32,25 +49,15 @@ class CommandRequest:
     def checked(self, limits: Limits) -> "CommandRequest":
         """Return the request with the timeout that is granted; raise `invalid_argument` for a wrong value."""
         size = len(self.command.encode("utf-8", "surrogatepass"))
-        if not self.command.strip() or "\0" in self.command:
-            what = "contains a NUL character" if self.command.strip() else "is empty"
-            raise InvalidArgumentError(
-                Advice(ParameterName("command", quoted=True), f" {what}."), details={"parameter": "command"}
-            )
+        if not self.command.strip():
+            raise _wrong_command("is empty")
+        if "\0" in self.command:
+            raise _wrong_command("contains a NUL character")
+        if not can_be_passed(self.command):
+            raise _wrong_command("contains half of a character, which UTF-8 cannot carry")
         if size > _MOST_BYTES:
-            raise InvalidArgumentError(
-                Advice(
-                    ParameterName("command", quoted=True), f" has {plural(size, 'byte')}, over {_MOST_BYTES}."
-                ),
-                hint="Write a script to a file, and run that.",
-                details={"parameter": "command", "limit": _MOST_BYTES},
-            )
-        try:
-            os.fsencode(self.command)
-        except UnicodeEncodeError:
-            raise must_be(
-                "command", "text that UTF-8 can carry", "one with half of a character", ""
-            ) from None
+            hint = "Write a script to a file, and run that."
+            raise _wrong_command(f"has {plural(size, 'byte')}, over {_MOST_BYTES}", hint, limit=_MOST_BYTES)
         if not 0 < self.timeout < LARGEST:
             raise must_be("timeout", "a finite number above 0", self.timeout, "Give the seconds to wait.")
         environment(self.env)
@@ -71,3 +78,8 @@ class CommandRequest:
         """The shell with the command."""
         path = self.environment["PATH"]
         return [shutil.which("bash", path=path) or "/bin/sh", "-c", self.command]
+
+
+def _wrong_command(problem: str, hint: str = "", **details: int) -> InvalidArgumentError:
+    message = Advice(ParameterName("command", quoted=True), f" {problem}.")
+    return InvalidArgumentError(message, hint=hint, details={"parameter": "command", **details})

@@ -2,61 +2,40 @@
 
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
-from agentfs.commands.apply_effects import Base, Target, apply_effects, result_of
+from agentfs.commands.apply_effects import Base, apply_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.environment import credentials
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.process import Process
-from agentfs.commands.request import CommandRequest
+from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.staged_process import StagedProcess
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
-from agentfs.fs.effects import Effects, Upper
-from agentfs.fs.hidden_files import HiddenFiles
+from agentfs.fs.effects import effects_of
 from agentfs.fs.lock import lock_directories
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.fs.path import is_in
 from agentfs.fs.stage import Overlay, Stage, stage_places
 from agentfs.fs.system import contents, listening_sockets, present
-from agentfs.history import Journal
 from agentfs.history.operations import begin_recording, end_recording
 from agentfs.history.recordings.recording import OpenRecording
-from agentfs.history.report import MayShow, name_paths
-from agentfs.limits import Limits
+from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
-from agentfs.shown.outputs import OutputStore
 
 _CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
 _LONGER = 5  # times the timeout that the next call may have
-
-
-class Surroundings(NamedTuple):
-    """The parts of a workspace that a command needs."""
-
-    root: Root
-    journal: Journal
-    limits: Limits
-    outputs: OutputStore
-    hidden_files: HiddenFiles
-    private: Sequence[str]  # directories that a staged command does not see
-    may_show: MayShow
-
-    @property
-    def target(self) -> Target:
-        """The tree that the effects of a staged command change."""
-        return Target(self.root, self.journal, self.limits, self.may_show)
 
 
 def run(around: Surroundings, request: CommandRequest) -> RunResult:
@@ -102,7 +81,7 @@ def start_in_background(
 
 def started(around: Surroundings, command: Command) -> RunResult:
     """Return the result of a command that goes on in the background."""
-    changes = result_of(around.target, "")
+    changes = result_of(around, "")
     following = call("output", id=command.id)
     stop = call("stop", id=command.id)
     text = Advice(f"Started {command.id} in the background. Its output: ", following, "; to end it: ", stop)
@@ -173,7 +152,6 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
     root, journal, limits = around.root.top, around.journal, around.limits
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
-    size = limits.snapshot_bytes
     captured = CapturedOutput(limits.file_bytes)
     base = Base(time.time_ns(), journal.timeline.position)
     with staged_process(around, request, captured, cwd, began=base.time) as (process, overlays, hidden):
@@ -190,13 +168,11 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
             )
         label = request.label("run")
         if not in_time:
-            changes = result_of(around.target, label)
+            changes = result_of(around, label)
         else:
             try:
-                effects = Effects()
-                for top, overlay in overlays.items():
-                    effects.add(Upper(overlay.upper, root, size, top).effects())
-                given = effects, base, around.target, label, hidden
+                effects = effects_of(overlays, root, limits.snapshot_bytes)
+                given = around, effects, base, label, hidden
                 changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
             except AgentFSError as error:
                 after_command(error, captured, process.exit_status)
@@ -264,10 +240,9 @@ def _hidden_outside(around: Surroundings) -> list[str]:
     """Return the paths outside the root that a staged command sees as empty."""
     root = around.root.path
     own = present(lock_directories(os.geteuid()))
-    inside = (f"{root}/", "/tmp/", "/run/")  # noqa: S108 - hidden already
-    homes = credentials(around.root.policy.protect.read)
-    found = [*homes, *(each for each in listening_sockets() if not each.startswith(inside))]
-    return [each for each in (*found, *around.private, *own) if not f"{each}/".startswith(f"{root}/")]
+    found = [*credentials(around.root.policy.protect.read), *listening_sockets(), *around.private, *own]
+    elsewhere = (f"{root}/", "/tmp/", "/run/")  # noqa: S108 - the last two are hidden already
+    return [each for each in found if not f"{each}/".startswith(elsewhere)]
 
 
 def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:

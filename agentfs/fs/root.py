@@ -50,6 +50,7 @@ from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, 
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.fs.system import limits_processes
 from agentfs.fs.trees import OpenTree, RootHandle, Trees
 from agentfs.policy import VIEWED, Mount, Policy
 from agentfs.results import Containment, Entry, WatchReport
@@ -104,6 +105,11 @@ _RECORDED_MAY = (
     "see and stop other processes",
     "use memory and disk without a limit",
     "keep its changes if it is stopped",
+)
+_STAGED_MAY = (  # no control group limits it as a whole
+    "read what the user can read and is not hidden",
+    "use all memory of the machine, with several processes",
+    "fill the disk until it ends",
 )
 
 
@@ -381,8 +387,13 @@ class Root:
             "open": "openat2" if fd >= 0 else "fd-walk",
             "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
-            "unconfined": [*_RECORDED_MAY] if self.policy.run == "recorded" else [],
+            "unconfined": self._unconfined(),
         }
+
+    def _unconfined(self) -> list[str]:
+        if self.policy.run == "staged":
+            return [*_STAGED_MAY, *([] if limits_processes() else ["start processes without a limit"])]
+        return [*_RECORDED_MAY] if self.policy.run == "recorded" else []
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""

@@ -55,14 +55,15 @@ class Stage:
         """Create the directories in `place`, for an overlay on `root`."""
         _remove_stale(place)
         self.path, self._lock = _make(place)
-        self._files, self._overlays = 0, 0
+        self._files = 0
+        self._overlays: list[Overlay] = []
         self.overlay = self.add_overlay(root)
         self.empty = self.add_file(b"")
 
     def add_overlay(self, root: str) -> Overlay:
         """Create the directories of an overlay on `root`."""
-        overlay = Overlay.below(self.path, root, self._overlays)
-        self._overlays += 1
+        overlay = Overlay.below(self.path, root, len(self._overlays))
+        self._overlays.append(overlay)
         status = os.stat(root)
         os.mkdir(overlay.work, 0o700)
         os.mkdir(overlay.upper)
@@ -90,9 +91,9 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in range(self._overlays):
+        for overlay in self._overlays:
             with suppress(OSError):  # the system leaves it without permissions
-                os.chmod(os.path.join(self.path, f"work{number or ''}", "work"), 0o700)
+                os.chmod(os.path.join(overlay.work, "work"), 0o700)
         remove_tree(self.path)
         let_go(self._lock)
 

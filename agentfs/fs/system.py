@@ -74,15 +74,17 @@ def limit_process(process: int, file_bytes: int, processes: int) -> None:
     for what, most in limits.items():
         with suppress(OSError, ValueError):
             resource.prlimit(process, what, (most, most))
-    if os.geteuid() == 0 and _kernel() >= _OWN_PID_MAX:
+    if os.geteuid() == 0 and limits_processes():
         script = f"echo {processes} > /proc/sys/kernel/pid_max"
         with suppress(OSError):
             command = ["nsenter", "--target", str(process), "--pid", "/bin/sh", "-c", script]
             subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - our own command
 
 
-def _kernel() -> tuple[int, ...]:
-    return tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
+def limits_processes() -> bool:
+    """Return True if `limit_process` can limit the number of processes of this user."""
+    kernel = tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
+    return os.geteuid() != 0 or kernel >= _OWN_PID_MAX
 
 
 def setting(path: str) -> str:

@@ -147,6 +147,7 @@ def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, comm
         (("",), "invalid_argument"),
         ((" \n",), "invalid_argument"),
         (("a\0b",), "invalid_argument"),
+        (("a\ud800b",), "invalid_argument"),
         (("x" * 10_000_000,), "invalid_argument"),
         (("true", 0), "invalid_argument"),
         (("true", -1), "invalid_argument"),
