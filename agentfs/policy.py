@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule, rule_below
+from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
@@ -295,15 +295,6 @@ class Mount:
         rules = Policy(read_only=self.read_only, allow=self.allow, ask=self.ask, deny=self.deny)
         for name in ("allow", "ask", "deny"):
             object.__setattr__(self, name, getattr(rules, name))
-
-    def rules_below(self, path: str) -> Policy | None:
-        """Return its rules with paths from the root, where it is at a real path; None if it has none."""
-        if not (self.allow or self.ask or self.deny):
-            return None
-        allow, ask, deny = (
-            [rule_below(text, path) for text in each] for each in (self.allow, self.ask, self.deny)
-        )
-        return Policy(allow=allow, ask=ask, deny=deny)
 
 
 def _after_change(table: object) -> AfterChange:

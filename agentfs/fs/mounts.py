@@ -22,7 +22,8 @@ from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.fs.protect import NameMatcher, name_matcher
 from agentfs.fs.resolve import resolve_real
 from agentfs.fs.trees import OpenTree, RootHandle, Trees
-from agentfs.policy import Mount
+from agentfs.permissions import rule_below
+from agentfs.policy import Mount, Policy
 
 _R = TypeVar("_R")
 
@@ -392,7 +393,16 @@ def _opened(real_path: str, mount: Mount, *, read_only: bool) -> OpenTree:
             details={"path": source},
         )
     name = "" if is_directory else os.path.basename(source)
-    return OpenTree(real_path, source, handle, name, mount, mount.rules_below(real_path))
+    return OpenTree(real_path, source, handle, name, mount, _rules_below(mount, real_path))
+
+
+def _rules_below(mount: Mount, real_path: str) -> Policy | None:
+    """Return the rules of a mount with paths from the root; None if it has none."""
+    if not (mount.allow or mount.ask or mount.deny):
+        return None
+    given = mount.allow, mount.ask, mount.deny
+    allow, ask, deny = ([rule_below(text, real_path) for text in each] for each in given)
+    return Policy(allow=allow, ask=ask, deny=deny)
 
 
 def _removed_directory() -> int:
