@@ -44,7 +44,7 @@ MOST_BYTES = 60_000
 
 
 class Tree:
-    """What the mistakes take from a copied tree: text files with their lines, and directories."""
+    """The material for mistakes in a copied tree: text files with their lines, and directories."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -575,8 +575,13 @@ class ResolvedPath:
         close = closest(wanted, folded, 2, 0.75)
         if not close:  # a short name may have swapped letters
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
+        staged = {} if self._context.staged is None else self._context.staged.nodes
         paths = [self._real_path(folded[key]) for key in close]
-        return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
+        return tuple(
+            self._context.display_path(path)
+            for path in paths
+            if self._context.is_usable(path) and staged.get(path, path) is not None
+        )
 
 
 def _listed_name(handle: int, name: str, status: os.stat_result) -> str:

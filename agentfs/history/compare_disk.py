@@ -7,6 +7,7 @@ from dataclasses import replace
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, FileNode, Node, Root
+from agentfs.fs.node import LinesBy
 from agentfs.history.report import name_paths
 from agentfs.history.storage.contents import Contents
 from agentfs.history.take_back import Lines, is_same_node, read_node
@@ -79,7 +80,8 @@ def _lines_of_others(versions: Sequence[tuple[Node | None, bool]]) -> Lines:
 
     Each version comes with True if another program wrote it.
     """
-    file = TracedFile(None)
+    file = TracedFile(None, "")
     for number, (node, by_others) in enumerate(versions):
         file.advance(node, Version(OTHER if by_others else _OURS, str(number)))
-    return tuple((start + 1, end) for start, end, author in file.authors() if author == OTHER)
+    births = [OTHER if birth and birth.version.author == OTHER else None for birth in file.births()]
+    return tuple((each.start + 1, each.end) for each in LinesBy.of("", births))

@@ -392,8 +392,8 @@ def _other_entries(probe: Probe, options: GlobOptions | FindOptions) -> str:
         found = probe.entries(options, any_case=True)
         if found is not None and found.entries:
             named = ", ".join(one_line(entry.path) for entry in found.entries)
-            more = found.total - len(found.entries)
-            return f"in another case: {named}{f' and {more} more' if more else ''}"
+            left = found.total - len(found.entries)
+            return f"in another case: {named}{f' and {left} more' if left else ''}"
     for fact, globs in _other_globs(options.globs):
         changes: dict[str, Any] = {"pattern" if isinstance(options, GlobOptions) else "glob": globs}
         if (found := probe.entries(replace(options, **changes))) is not None and found.entries:
@@ -729,7 +729,8 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
         similar = error.details.get("similar", ())
         for near in similar:
             end = near.count("/") + 1
-            if near.casefold() == "/".join(parts[:end]).casefold():
+            given = "/".join(parts[:end])
+            if near != given and near.casefold() == given.casefold():
                 return _corrected(root, [*near.split("/"), *parts[end:]], most)
         others = [[*near.split("/"), *parts[near.count("/") + 1 :]] for near in similar if most]
         return [found for other in others for found in _corrected(root, other, most - 1)]
