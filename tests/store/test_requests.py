@@ -8,6 +8,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from agentfs.store import StoredTree
+from benchmarks import store_fleet
 from tests.conftest import part_or_all
 from tests.store.conftest import files, put
 
@@ -119,3 +120,36 @@ def test_progress_is_reported(s3):
     other.pull(on_progress=lambda *given: seen.append(given))
     one.branch("b", on_progress=lambda *given: seen.append(given))
     assert seen == [(done, 5) for done in range(1, 6)] * 3
+
+
+def test_the_simulated_workers_make_the_requests_of_real_ones(server, s3):
+    """In S3's prices, a listing costs as much as a PUT; both are GET in HTTP."""
+
+    def requests_of(call):
+        before = server.requests.copy()
+        call()
+        return server.requests - before
+
+    def in_http(expected):
+        return Counter(GET=expected["LIST"] + expected["GET"], PUT=expected["PUT"], HEAD=expected["HEAD"])
+
+    one, other = s3("one"), s3("other")
+    count = 1005
+    for number in range(count):
+        put(one, f"f{number}", "1\n2\n3\n4\n5\n")
+    first = requests_of(one.push)
+    assert count + 1 <= first["PUT"] <= count + 4  # `.agentfs/tree.json`, and the test of conditions
+    manifest = Counter(GET=1)
+    assert requests_of(other.pull) == in_http(store_fleet.pull_requests(count + 1, count)) + manifest
+    assert requests_of(other.pull) == in_http(store_fleet.pull_requests(count + 1, 0))
+    put(other, "f0", "one\n2\n3\n4\n5\n")
+    other.push()  # the first one of a cache tests the conditions
+    for name in ("f1", "f2", "f3"):
+        put(other, name, "one\n2\n3\n4\n5\n")
+    assert requests_of(other.push) == in_http(store_fleet.push_requests(3, 0))
+    for name in ("f1", "f2", "f4"):
+        put(one, name, "1\n2\n3\n4\nfive\n")
+    assert requests_of(one.push) == in_http(store_fleet.push_requests(3, 2))
+    put(one, "f3", "another\n2\n3\n4\n5\n")
+    assert requests_of(one.push) == in_http(store_fleet.push_requests(0, 1))  # a conflict
+    assert requests_of(one.pull) == in_http(store_fleet.pull_requests(count + 1, 1))
