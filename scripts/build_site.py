@@ -1,7 +1,6 @@
-"""Build the site, with its pages as Markdown for models, or write README's picture of it.
+"""Build the site, with its pages as Markdown for models.
 
-    PYTHONPATH=. python scripts/build_site.py DIRECTORY  # the site
-    PYTHONPATH=. python scripts/build_site.py            # docs/images/site.png
+`PYTHONPATH=. python scripts/build_site.py DIRECTORY` writes the site.
 
 Beside its pages the site has their Markdown, with docstrings and included files in place. `llms.txt` lists
 these files, and `llms-full.txt` has all of them in one.
@@ -23,7 +22,6 @@ from typing import Any
 
 import griffe
 
-from scripts.browser import running
 from scripts.pages import with_files
 
 ROOT = Path(__file__).parents[1]
@@ -144,19 +142,9 @@ def served(site: Path) -> Generator[str]:
 
 
 def main() -> None:
-    """Build the site into a directory, or write the picture of a page of the reference."""
+    """Build the site into a directory."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        top = Path(scratch)
-        if sys.argv[1:]:
-            shutil.copytree(build(top), sys.argv[1], dirs_exist_ok=True)
-            return
-        program = shutil.which("chromium")
-        if program is None:
-            raise SystemExit("chromium is not installed")
-        with served(build(top)) as address, running(program, top / "profile") as browser:
-            browser.resize(1280, 800, "light")
-            browser.open(f"{address}/reference/methods/read/")
-            browser.screenshot(ROOT / "docs" / "images" / "site.png")
+        shutil.copytree(build(Path(scratch)), sys.argv[1], dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ GAP = (58, 24)  # between columns, and between rows
 BOX = re.compile(r"([\[(<])(\w+)[\])>] (\d+) (\d+) (.+)")
 ARROW = re.compile(r"(\w+) -> (\w+)(?: : (.+))?")
 KINDS = {"[": "peer", "(": "bad", "<": "ours"}
-COLUMNS = 96
+COLUMNS = 64
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 SGR = {"1": "bold", "2": "muted", "31": "bad", "32": "good", "36": "second"}
 
@@ -144,7 +144,7 @@ def recording(printed: str) -> str:
         "A terminal: a mistaken edit, the error with the right line, the corrected edit with its diff, a "
         "command that changes the file, and undo."
     )
-    return svg("A mistake, its correction, a command and undo", description, y + MARGIN, body, 800)
+    return svg("A mistake, its correction, a command and undo", description, y + MARGIN, body, 560)
 
 
 def fold(line: str) -> list[str]:

@@ -11,6 +11,8 @@ import pytest
 from agentfs.errors import AgentFSError
 from benchmarks import charts
 from scripts import diagrams
+from scripts.review_picture import EDITS, WIDTH
+from scripts.review_picture import page as review_page
 
 ROOT = Path(__file__).parents[2]
 IMAGES = sorted((ROOT / "docs" / "images").glob("*.svg"))
@@ -31,6 +33,13 @@ def test_the_charts_and_diagrams_are_those_of_the_figures_and_texts_of_now():
     made = {f"{name}.svg": picture for name, picture in [*charts.draw().items(), *diagrams.draw().items()]}
     assert sorted(made) == [path.name for path in IMAGES], MADE
     assert [path.name for path in IMAGES if path.read_text(encoding="utf-8") != made[path.name]] == [], MADE
+
+
+def test_the_picture_of_the_review_page_is_made_of_a_review_and_has_its_page():
+    assert all(new in review_page() for _, _, new in EDITS)
+    header = (ROOT / "docs" / "images" / "review.png").read_bytes()[:24]
+    assert (header[:8], int.from_bytes(header[16:20])) == (b"\x89PNG\r\n\x1a\n", WIDTH)
+    assert "(../images/review.png)" in (ROOT / "docs" / "how-to" / "review.md").read_text(encoding="utf-8")
 
 
 def test_the_recorded_session_is_that_of_readme():
