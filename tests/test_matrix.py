@@ -566,7 +566,9 @@ METHODS: dict[str, Method] = {
     "codescout/create_file": Method("create_file", ONE, content, kind="change"),
     "codescout/edit_file": Method("edit_file", ONE, replacement, kind="change"),
     "memory/view": Method("memory", ONE, editor("view"), only=MEMORY),
-    "memory/create": Method("memory", ONE, editor("create", file_text="{new}\n"), kind="change", only=MEMORY),
+    "memory/create": Method(
+        "memory", ONE, editor("create", file_text="{new}\n"), kind="change", only=MEMORY, unread=True
+    ),
     "memory/replace": Method(
         "memory", ONE, editor("str_replace", old_str="{line}", new_str="{new}"), kind="change", only=MEMORY
     ),

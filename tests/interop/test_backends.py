@@ -66,4 +66,4 @@ def test_an_agent_with_file_tools_and_a_shell_does_the_task_on_a_staged_backend(
 
 def test_an_agent_of_deepagents_does_the_task_and_its_backend_meets_bad_input(python_of, tmp_path):
     counts, _, printed = outcome(python_of, tmp_path, "suite_deepagents_agent.py", "recorded")
-    assert counts == {"passed": 7}, printed
+    assert counts == {"passed": 8}, printed
