@@ -62,8 +62,7 @@ def test_a_name_that_the_transaction_deleted_is_not_suggested(tree):
         for misspelt in ("setting.py", "Settings.py", "settings.py", "settings.py/x"):
             with pytest.raises(NotFoundError) as caught:
                 tx.read(misspelt)
-            assert "similar" not in caught.value.details
-            assert "Did you mean" not in caught.value.hint
+            assert "settings.py" not in caught.value.details.get("similar", ())
     with Workspace(tree) as ws, pytest.raises(NotFoundError) as caught:
         ws.read("setting.py")
     assert caught.value.details["similar"] == ["settings.py"]
