@@ -83,6 +83,7 @@ FILES = {
     "missing": "src/in/alhpa.txt",
     "second": "src/other/beta.txt",
 }
+MEMORIES = {"text": "memories/note.txt", "directory": "memories/deep", "missing": "memories/noet.txt"}
 DECOY = "in/alpha.txt"  # where a path of the view `workdir` leads if it is taken from the root
 KEPT = {"kept", "lent"}
 SLUGS = {"text": "alpha", "notebook": "book", "large": "large", "dotfile": "dot", "second": "beta"}
@@ -118,6 +119,8 @@ TREE: dict[str, str] = {
     f"{FILES['directory']}/delta.md": "".join(lines_with("delta", 4)),
     f"{FILES['directory']}/er/eta.txt": "".join(lines_with("eta", 4)),
     FILES["second"]: "".join(lines_with("beta", 8)),
+    MEMORIES["text"]: "".join(lines_with("note", 30)),
+    f"{MEMORIES['directory']}/theta.md": "".join(lines_with("theta", 4)),
 }
 LINK = ("src/via", "in")  # the spelling "link" goes through it
 NAMES = sorted({name.rpartition("/")[2] for name in TREE})
@@ -231,6 +234,8 @@ RECORDED = {
     "target": ("text", "large", "dotfile", "directory"),
     "rules": ("open", "denied"),
 }
+# The tool knows one spelling, and only `memories/` at the top.
+MEMORY = {"target": tuple(MEMORIES), "spelling": ("relative",), "view": ("plain", "transaction")}
 NEW = "new text"
 
 
@@ -560,6 +565,28 @@ METHODS: dict[str, Method] = {
     "codescout/find_file": Method("find_file", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
     "codescout/create_file": Method("create_file", ONE, content, kind="change"),
     "codescout/edit_file": Method("edit_file", ONE, replacement, kind="change"),
+    "memory/view": Method("memory", ONE, editor("view"), only=MEMORY),
+    "memory/create": Method(
+        "memory", ONE, editor("create", file_text="{new}\n"), kind="change", only=MEMORY, unread=True
+    ),
+    "memory/replace": Method(
+        "memory", ONE, editor("str_replace", old_str="{line}", new_str="{new}"), kind="change", only=MEMORY
+    ),
+    "memory/insert": Method(
+        "memory",
+        ONE,
+        lambda _: {"command": "insert", "insert_line": 1, "insert_text": NEW},
+        kind="change",
+        only=MEMORY,
+    ),
+    "memory/delete": Method("memory", ONE, editor("delete"), kind="change", only=MEMORY),
+    "memory/rename": Method(
+        "memory",
+        {"one": "old_path"},
+        lambda _: {"command": "rename", "new_path": "/memories/free.new"},
+        kind="change",
+        only=MEMORY,
+    ),
 }
 DIMENSIONS["method"] = tuple(METHODS)
 # The tool with which a dialect looks at a file, and the parameter for the path.
@@ -570,6 +597,7 @@ LOOKS = {
     "rye": ("read", "file_path", {}),
     "dominds": ("read_file", "path", {}),
     "codescout": ("read_file", "path", {}),
+    "memory": ("memory", "path", {"command": "view"}),
 }
 # Methods of `Workspace` without a row: they open, close or make views and names.
 NO_ROWS = {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
@@ -649,7 +677,8 @@ class Site:
     @property
     def target(self) -> str:
         """The path of the target from the root; of a kept name, that of the text."""
-        return FILES.get(self.cell["target"], FILES["text"])
+        files = MEMORIES if self.dialect == "memory" else FILES
+        return files.get(self.cell["target"], files["text"])
 
     @property
     def from_view(self) -> str:
@@ -658,7 +687,7 @@ class Site:
 
     @property
     def slug(self) -> str:
-        return SLUGS.get(self.cell["target"], "alpha")
+        return "note" if self.dialect == "memory" else SLUGS.get(self.cell["target"], "alpha")
 
     @property
     def line(self) -> str:
@@ -667,6 +696,8 @@ class Site:
     @cached_property
     def path(self) -> str:
         """The target as the call names it."""
+        if self.dialect == "memory":
+            return f"/{self.target}"
         if self.cell["target"] not in KEPT:
             return self.spelled(self.target)
         maker, path = self.view, self.spelled(self.target)
@@ -1107,7 +1138,7 @@ def paths_in(data: Any, name: str = "") -> Iterator[str]:
 def every_path_leads_back(seen: Seen) -> Iterator[str]:
     """A path in an answer can be passed to the reading tool of the same toolset, and is the same file."""
     gone = seen.name in {"delete", "move", "undo", "redo", "rollback", "apply_patch"}
-    gone = gone or "preview" in seen.arguments
+    gone = gone or "preview" in seen.arguments or seen.arguments.get("command") in {"delete", "rename"}
     if gone or not seen.answer.success or seen.cell["rules"] == "denied":
         return
     if seen.cell["view"] == "workdir" and (seen.name == "changes" or callable(seen.site.method.tool)):
@@ -1302,8 +1333,8 @@ def test_every_method_and_every_tool_is_a_row():
         for name, each in vars(Workspace).items()
         if inspect.isfunction(inspect.unwrap(each)) and not name.startswith("_") and name not in NO_ROWS
     }
-    # The rows of `recording` and `start` are functions. `memory` reaches only `memories/`, which no tree has.
-    missing = {*tools, *public} - rows - {("", "recording"), ("", "start"), ("memory", "memory")}
+    # The rows of `recording` and `start` are functions.
+    missing = {*tools, *public} - rows - {("", "recording"), ("", "start")}
     assert not missing
 
 

@@ -79,7 +79,8 @@ class Backend(SandboxBackendProtocol):
 
     Paths are those of the system, as commands see them; `/` lists the root, and a path outside is an error.
     The protocol has no place for the number of files that a search left out, so the log
-    `agentfs.frameworks.deepagents` gets it; `truncated` tells that a limit has cut the search.
+    `agentfs.frameworks.deepagents` gets it. Files that `grep` could not search are its `error`, beside the
+    matches; `truncated` tells that a limit has cut the search.
 
     Attributes:
         workspace: The workspace below, for example to undo: `backend.workspace.host.undo()`.
@@ -150,7 +151,9 @@ class Backend(SandboxBackendProtocol):
             GrepMatch(path=self._absolute(each.path), line=each.line, text=each.text)
             for each in found.matches
         ]
-        return GrepResult(matches=matches, truncated=found.truncated or found.skipped.reached is not None)
+        error = "; ".join(map(str, found.notes)) if _was_not_searched(found.skipped) else None
+        cut = found.truncated or found.skipped.reached is not None
+        return GrepResult(error, matches, cut)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find files by a pattern; one without a slash is for names in any depth."""
@@ -161,7 +164,7 @@ class Backend(SandboxBackendProtocol):
             return GlobResult(error=_worded(error))
         self._log_skipped("glob", found.skipped, found.notes)
         cut = found.truncated or found.skipped.reached is not None
-        reason = "budget" if cut else "unreadable" if found.skipped.unreadable else None
+        reason = "budget" if cut else "unreadable" if _was_not_searched(found.skipped) else None
         matches = [self._info(each) for each in found.files]
         return GlobResult(matches=matches, truncated=reason is not None, truncation_reason=reason)
 
@@ -247,6 +250,11 @@ for _name in (
     "download_files",
 ):
     setattr(Backend, f"a{_name}", _awaitable(getattr(Backend, _name)))
+
+
+def _was_not_searched(skipped: Skipped) -> bool:
+    """Return True if a search left out files against its will; a model must not take them for searched."""
+    return bool(skipped.unreadable or skipped.undecodable or skipped.too_deep or skipped.long_lines)
 
 
 def _page(text: str, offset: int, limit: int) -> ReadResult:

@@ -9,10 +9,13 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 from pydantic import PrivateAttr
 
+from agentfs.frameworks.versions import warn_if_newer
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.results import ToolResult
 from agentfs.tools.approval import Answer, Paused, answering
 from agentfs.tools.toolset import Toolset
+
+warn_if_newer("langchain-core", "1")
 
 _Output = tuple[str | list[dict[str, Any]], dict[str, Any]]
 

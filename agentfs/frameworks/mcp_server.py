@@ -8,11 +8,14 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import func_metadata
 from pydantic import PrivateAttr
 
+from agentfs.frameworks.versions import warn_if_newer
 from agentfs.mcp.progress import progress_reporter
 from agentfs.mcp.questions import Questions
 from agentfs.providers.mcp_format import call_result
 from agentfs.tools.approval import answering
 from agentfs.tools.toolset import Toolset
+
+warn_if_newer("mcp", "2")
 
 
 def tools(toolset: Toolset) -> list[Tool]:

@@ -8,6 +8,7 @@ import pytest
 
 from agentfs import frameworks
 from agentfs.frameworks import versions
+from tests.newer_package import imported_with_newer_package
 
 PACKAGES = ("acp", "agents", "anthropic", "deepagents", "langchain_core", "openai", "pydantic", "pydantic_ai")
 
@@ -36,6 +37,20 @@ def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installe
         warnings.simplefilter("always")
         versions.warn_if_newer("openai-agents", "0.24")
     assert [installed in str(each.message) for each in seen] == [True] * warned
+
+
+USES = {
+    "anthropic": "module.AgentfsMemoryTool(ws).call({'command': 'view', 'path': '/memories'})",
+    "mcp_server": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
+    "openai_agents": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_an_adapter_of_a_newer_package_warns_once_and_works(tmp_path, name):
+    warned, used = imported_with_newer_package(sys.executable, tmp_path, name, USES[name])
+    assert warned == 1
+    assert used
 
 
 def test_a_missing_package_is_an_error_that_names_it(monkeypatch):

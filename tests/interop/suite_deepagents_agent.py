@@ -90,6 +90,20 @@ def test_what_a_search_left_out_is_in_the_log(tree, caplog):
     assert Backend(tree).grep("a", max_count=1).truncated
 
 
+def test_the_model_is_told_of_files_that_could_not_be_searched(tree):
+    above = os.open(tree, os.O_RDONLY)
+    for _ in range(25):  # more than the longest path of the system
+        os.mkdir("d" * 200, dir_fd=above)
+        above, closed = os.open("d" * 200, os.O_RDONLY, dir_fd=above), above
+        os.close(closed)
+    os.close(above)
+    backend = Backend(tree)
+    [found] = told(backend, [("grep", {"pattern": "def add", "path": str(tree), "output_mode": "content"})])
+    assert "1 too deep to name" in found
+    assert "def add(a, b):" in found
+    assert backend.glob("*.py").truncation_reason == "unreadable"
+
+
 def test_relative_absolute_and_foreign_paths(tree):
     backend = Backend(tree)
     for path in ("app.py", f"{tree}/app.py"):

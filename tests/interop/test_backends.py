@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.newer_package import imported_with_newer_package
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
@@ -66,4 +68,16 @@ def test_an_agent_with_file_tools_and_a_shell_does_the_task_on_a_staged_backend(
 
 def test_an_agent_of_deepagents_does_the_task_and_its_backend_meets_bad_input(python_of, tmp_path):
     counts, _, printed = outcome(python_of, tmp_path, "suite_deepagents_agent.py", "recorded")
-    assert counts == {"passed": 7}, printed
+    assert counts == {"passed": 8}, printed
+
+
+@pytest.mark.parametrize(("name", "use"), [
+    ("deepagents", "module.Backend(root).read('a.txt').file_data['content']"),
+    ("langchain", "module.tools(ws.tools(['read']))[0].invoke({'path': 'a.txt'})"),
+    ("pydantic_ai", "asyncio.run(module.WorkspaceBackend(root).read_bytes('a.txt')).decode()"),
+])  # fmt: skip
+def test_an_adapter_of_a_newer_framework_warns_once_and_works(python_of, tmp_path, name, use):
+    (tmp_path / "a.txt").write_text("text\n")
+    warned, used = imported_with_newer_package(python_of("backends.txt"), tmp_path, name, use)
+    assert warned == 1
+    assert "text" in used

@@ -287,6 +287,6 @@ def test_the_comparison_has_each_feature_and_names_the_versions():
     text = (ROOT / page).read_text(encoding="utf-8")
     pinned = (HERE / "frameworks.txt").read_text(encoding="utf-8")
     for name in ("deepagents", "langchain-community", "anthropic", "openai-agents", "pydantic-ai-harness"):
-        [version] = re.findall(rf"^{name}==(\S+)$", pinned + "\n".join(PACKAGES), re.MULTILINE)
+        [version] = re.findall(rf"^{name}==(\S+)", pinned + "\n".join(PACKAGES), re.MULTILINE)
         assert f"{name} {version}" in text
     assert f"`{SERVER}`" in text
