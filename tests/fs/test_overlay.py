@@ -58,14 +58,14 @@ def test_two_dots_leave_a_staged_directory(tree):
 def test_a_name_that_the_transaction_deleted_is_not_suggested(tree):
     (tree / "settings.py").write_text("x\n")
     with Workspace(tree) as ws, ws.transaction() as tx:
+        with pytest.raises(NotFoundError) as caught:
+            tx.read("setting.py")
+        assert caught.value.details["similar"] == ["settings.py"]
         tx.delete("settings.py")
         for misspelt in ("setting.py", "Settings.py", "settings.py", "settings.py/x"):
             with pytest.raises(NotFoundError) as caught:
                 tx.read(misspelt)
             assert "settings.py" not in caught.value.details.get("similar", ())
-    with Workspace(tree) as ws, pytest.raises(NotFoundError) as caught:
-        ws.read("setting.py")
-    assert caught.value.details["similar"] == ["settings.py"]
 
 
 def test_staged_nodes_hide_those_on_disk(tree):
