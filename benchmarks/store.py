@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import obstore
 from obstore.store import S3Store
@@ -86,7 +87,8 @@ class PlainLoop:
     """A loop over files or objects, in threads."""
 
     def __init__(self, endpoint: str, bucket: str) -> None:
-        self.store = S3Store(bucket, endpoint=endpoint, client_options={"allow_http": True}, **KEYS)
+        settings: Any = {"endpoint": endpoint, "client_options": {"allow_http": True}, **KEYS}
+        self.store = S3Store(bucket, **settings)
 
     def push(self, directory: Path) -> None:
         """Push a directory."""

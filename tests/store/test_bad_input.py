@@ -563,3 +563,31 @@ def test_without_obstore(tmp_path, monkeypatch):
     error = code(StoredTree, "memory://", tmp_path / "cache")
     assert error.code == "unsupported"
     assert "pip install obstore" in error.hint
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
+def test_an_object_of_many_parts(s3):
+    """It is sent and fetched in pieces, so that the memory is bounded."""
+    size = 220 * 2**20
+    one, other = s3("one"), s3("other")
+    put(one, "small", "x\n")
+    with open(Path(one, "large"), "wb") as file:
+        file.truncate(size)
+        file.write(b"first")
+        file.seek(size - 4)
+        file.write(b"last")
+    assert one.push().pushed == ("large", "small")
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom agentfs.store import StoredTree\n"
+        "pulled = StoredTree(sys.argv[1], sys.argv[2], options=eval(sys.argv[3])).pull().pulled\n"
+        "peak = Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]\n"
+        "print(pulled, int(peak) // 1024)"
+    )
+    command = [sys.executable, "-c", script, s3.url, other, repr(s3.options)]
+    pulled, _, mebibytes = (
+        subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip().rpartition(" ")
+    )
+    assert pulled == "('large', 'small')"
+    assert int(mebibytes) < 200
+    assert subprocess.run(["cmp", Path(one, "large"), Path(other, "large")], check=False).returncode == 0
