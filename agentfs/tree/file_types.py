@@ -88,6 +88,7 @@ sass; shell: sh; terraform: tf; text: txt; tsx: ts; yml: yaml
 
 
 _LISTED = re.compile(r"[^\s,|]+")
+_NAME_SUFFIX = re.compile(r"\w{1,20}")
 
 
 def type_names() -> list[str]:
@@ -132,7 +133,7 @@ def _find(name: str, *, alone: bool) -> str:
     if near:
         nearest = f"Nearest: {', '.join(near)}"
         advice = Advice(f"{nearest}: ", Retry({"type": near[0]}), ".") if alone else f"{nearest}."
-    elif alone and key.isalnum():
+    elif alone and _NAME_SUFFIX.fullmatch(key):
         by_name = Advice("To choose files by name, ", Retry({"glob": f"*.{key}"}, ("type",)), ".")
         advice = FirstOf(by_name, advice)
     raise InvalidArgumentError(
