@@ -55,7 +55,7 @@ _TRANSFER_ERRORS: Sequence[tuple[type[AgentFSError] | tuple[type[AgentFSError], 
     ((AccessError, DeniedError, OutsideWorkspaceError), "permission_denied"),
     (InvalidPathError, "invalid_path"),
 )
-# What models know from deepagents' own backends.
+# The beginnings of errors that models know from deepagents' own backends.
 _KNOWN_WORDS = {
     "not_found": "File not found: ",
     "no_match": "String not found in file: ",

@@ -96,7 +96,7 @@ class KeptTree(Protocol):
         ...
 
 
-# What a recorded command may do, because it runs with the rights of the user.
+# A recorded command runs with the rights of the user, so it may do all this.
 _RECORDED_MAY = (
     "read protected files",
     "change protected names and paths that a rule denies",

@@ -82,7 +82,7 @@ class Push:
         """Send the changes of objects; return those that others have changed."""
         sync, changed, put = self._sync, list[str](), self._put
         sync.state.begin_push(put)
-        # What is moved is created before it is deleted, unless it may be in its way in a local directory.
+        # Create a moved file before deleting it, unless the old one may be in its way in a local directory.
         steps: list[tuple[Callable[[str], Known | str | None], list[str]]]
         steps = [(self._put_object, [*put]), (self._delete_object, [*self._delete])]
         steps.sort(key=lambda step: step[0] == self._put_object and sync.objects.is_local)

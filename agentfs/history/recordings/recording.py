@@ -208,7 +208,7 @@ class Recordings:
             opened = OpenRecording(number, step.label, *given, is_late=True)
             opened.lost = dict.fromkeys(step.lost)
             self._open.append(opened)
-            self._snapshot.own_inodes.update(plain["own"])
+            self._snapshot.own_inodes.update(plain.get("own", ()))
 
     @contextmanager
     def _scanning(self) -> Generator[None]:
