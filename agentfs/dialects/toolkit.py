@@ -40,9 +40,9 @@ from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
 from agentfs.providers.anthropic_format import ANTHROPIC_TYPES as ANTHROPIC_TYPES
 from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
-from agentfs.search.diagnose import skip_report as skip_report
 from agentfs.search.excerpts import without_marks as without_marks
 from agentfs.search.glob_readings import globs_below
+from agentfs.search.left_out import skip_report as skip_report
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.text import count_lines as count_lines

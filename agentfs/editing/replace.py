@@ -40,9 +40,10 @@ from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, skip_report
 from agentfs.search.glob_readings import reinterpret_globs
+from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
+from agentfs.search.other_readings import Reading, explain_glob_path, other_reading
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (

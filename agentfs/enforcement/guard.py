@@ -218,7 +218,7 @@ def perform(
         except NotFoundError as error:
             workspace._root.check_open()  # nothing is found in a root that was removed during the call
             _refuse_kept_names(workspace, str(error.details.get("path", "")))
-            search.diagnose.explain_missing(workspace._context, method.__name__, error)
+            search.missing_paths.explain_missing(workspace._context, method.__name__, error)
             raise
         finally:
             if changes:

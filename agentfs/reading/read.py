@@ -160,7 +160,7 @@ def read_paths(context: Context, paths: str | Sequence[str], budget: int | None)
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                search.diagnose.explain_missing(context, "read_many", error)
+                search.missing_paths.explain_missing(context, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:

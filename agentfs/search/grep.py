@@ -15,18 +15,12 @@ from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
-from agentfs.search.diagnose import (
-    explain_glob_path,
-    explain_pattern,
-    other_reading,
-    report_of,
-    rooted_glob_hint,
-    stop_report,
-)
 from agentfs.search.entries import check_offset
 from agentfs.search.glob_readings import reinterpret_globs
+from agentfs.search.left_out import report_of, stop_report
 from agentfs.search.listing import path_lines
 from agentfs.search.options import GrepOptions, next_page, paths_of
+from agentfs.search.other_readings import explain_glob_path, explain_pattern, other_reading, rooted_glob_hint
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker

@@ -12,17 +12,9 @@ from agentfs.base.visible import one_line
 from agentfs.errors import InvalidPatternError, NotFoundError
 from agentfs.fs import unicode_duplicates_among
 from agentfs.results import Entry, GlobResult, ListResult
-from agentfs.search.diagnose import (
-    Probe,
-    count_left_out,
-    explain_glob_path,
-    explain_no_entries,
-    pattern_as_glob,
-    report_of,
-    stop_report,
-)
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.glob_readings import reinterpret_globs
+from agentfs.search.left_out import report_of, stop_report
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
@@ -32,6 +24,13 @@ from agentfs.search.options import (
     next_page,
     paths_of,
 )
+from agentfs.search.other_readings import (
+    count_left_out,
+    explain_glob_path,
+    explain_no_entries,
+    pattern_as_glob,
+)
+from agentfs.search.probe import Probe
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 

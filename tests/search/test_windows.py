@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
-from agentfs.search import diagnose, searcher, windows
+from agentfs.search import probe, searcher, windows
 from tests.conftest import part_or_all
 
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
@@ -245,7 +245,7 @@ def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(t
         with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
             patched.setattr(searcher, "WINDOW", data.draw(st.integers(300, 500)))
             patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 200])))
-            patched.setattr(diagnose, "PROBE_SECONDS", 60.0)
+            patched.setattr(probe, "PROBE_SECONDS", 60.0)
             expected = found(ws, pattern, 10**6, **more)
             windowed = found(ws, pattern, 1, **more)
         assert windowed[:2] == expected[:2]

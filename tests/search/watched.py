@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.search import diagnose
+from agentfs.search import missing_paths, probe
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
@@ -68,8 +68,8 @@ def plain(result):
 def unhurried():
     """Give the advice of searches that find nothing all the time that it takes on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diagnose, "PROBE_SECONDS", 20.0)
-        patch.setattr(diagnose, "_SECONDS", 20.0)
+        patch.setattr(probe, "PROBE_SECONDS", 20.0)
+        patch.setattr(missing_paths, "_SECONDS", 20.0)
         yield
 
 

@@ -26,7 +26,7 @@ FILES_ELSEWHERE = {"app.py", "other/APP.py", "lib/util.py", "guide.md"}
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.search.diagnose._SECONDS", 10)  # on a busy machine a walk takes longer
+    monkeypatch.setattr("agentfs.search.missing_paths._SECONDS", 10)  # on a busy machine a walk takes longer
     for name in ("src/app.py", "src/lib/util.py", "docs/Guide.md", ".hidden/secret.py", "old/util.py"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

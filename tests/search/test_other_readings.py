@@ -8,7 +8,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.errors import InvalidPatternError, NoMatchError, NotFoundError
-from agentfs.search import diagnose
+from agentfs.search import probe
 
 FILES = {
     "src/app.py": "def Foo(x):\n    return 1\n\n\nclass Bar:\n    pass\n",
@@ -83,7 +83,7 @@ def test_no_hint_if_no_reading_finds_anything(ws, pattern):
 
 
 def test_no_second_search_if_something_is_found(ws, monkeypatch):
-    monkeypatch.delattr(diagnose.Probe, "lines")
+    monkeypatch.delattr(probe.Probe, "lines")
     assert ws.grep("Foo").total_lines == 1
     with pytest.raises(AttributeError):
         ws.grep("def foo")
@@ -160,8 +160,8 @@ def test_all_second_searches_share_one_budget(ws, monkeypatch):
         raise InvalidPatternError("")
 
     ws.write("bars.md", "|A\n")
-    monkeypatch.setattr(diagnose, "PROBE_SECONDS", 0.1)
-    monkeypatch.setattr(diagnose, "search", slow)
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.1)
+    monkeypatch.setattr(probe, "search", slow)
     assert "No matches" in ws.grep(r"(\|a)\n").text
     assert len(timeouts) == 2
     assert 0 < timeouts[1] < 0.05 < timeouts[0] <= 0.1
@@ -169,8 +169,8 @@ def test_all_second_searches_share_one_budget(ws, monkeypatch):
 
 def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
     """In a mostly ignored tree, the hint took 20 times as long as the search."""
-    monkeypatch.setattr(diagnose, "_SEARCHED_EXCLUDED", 40)
-    monkeypatch.setattr(diagnose, "_LISTED_EXCLUDED", 40)
+    monkeypatch.setattr(probe, "_SEARCHED_EXCLUDED", 40)
+    monkeypatch.setattr(probe, "_LISTED_EXCLUDED", 40)
     (tmp_path / ".gitignore").write_text("/a/\n/b/\n*.log\n")
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
