@@ -65,7 +65,7 @@ class Styled(str):
     render: Callable[[Style], str]
 
     def __new__(cls, text: str, render: Callable[[Style], str]) -> Self:
-        """Keep the function that returns the text in a style."""
+        """Make a string from `text`; `render` returns the same text in a given style."""
         made = super().__new__(cls, text)
         made.render = render
         return made

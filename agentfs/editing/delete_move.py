@@ -290,7 +290,7 @@ def _below(
 ) -> Iterator[Change]:
     """Yield the removal of each entry below an open directory, from the top down; collect refusals.
 
-    `paths` are the top of the subtree and the path where its entries will change.
+    `paths` are the top of the subtree and the path whose entries will change, such as the target of a copy.
     """
     top, changed = paths
     for part in directory.scan_parts(_PART):

@@ -300,7 +300,7 @@ class _Diagnosis:
         return meaning and Advice(f"{meaning}: use only parts that were shown in ", OLD, " and ", NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
-        """Extend a block whose end was left out as `...` to the line that also ends the new text."""
+        """Extend a block to the line that ends the new text, since `...` stood for the lines up to it."""
         start, end = block
         last = self.new.rstrip().rpartition("\n")[2].strip()
         reach = range(start, min(len(lines), end + _MOST_ELIDED))

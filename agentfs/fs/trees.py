@@ -38,7 +38,7 @@ class OpenTree:
 
     path: str
     source: str  # its absolute path, without links
-    handle: RootHandle  # of its top; of the directory around it for a single file
+    handle: RootHandle  # of its top directory; of the parent directory if the tree is a single file
     file: str = ""  # the name of a single file
     mount: Mount | None = None
     rules: Policy | None = None  # its own rules, with paths from the root

@@ -67,7 +67,7 @@ class IgnoreRule:
     by_name: bool  # True if it is tested on the name alone, at any depth
     glob: str  # the pattern itself, one character for each byte
     parts: list[PatternPart] = field(default_factory=list[PatternPart])  # the parts of a glob with wildcards
-    prefix: str = ""  # `foo` of `foo**/x`; git then reads `**` as a part of its own
+    prefix: str = ""  # plain text before `**`, as `foo` in `foo**/x`; git matches the rest on its own
     suffix: str = ""  # the required end of the name, for a pattern `*text`
     _fullmatch: Callable[[str], object] | None = None
 
