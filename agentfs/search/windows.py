@@ -252,6 +252,7 @@ class _Parts:
         check: Callable[[], None],
     ) -> None:
         self._file = file
+        self._size = file.stat.st_size  # what is written meanwhile is not searched, or a search may not end
         self._position = position
         self._prefilter = prefilter
         self._before, self._after = around
@@ -305,7 +306,7 @@ class _Parts:
         self._check()
         data, kept = self._data, self._kept
         data[:kept] = data[self._length : self._length + kept]
-        with memoryview(data)[kept:] as block:
+        with memoryview(data)[kept : kept + max(self._size - self._position, 0)] as block:
             self._length = self._file.read_into(self._position, block)
         end = kept + self._length
         self._complete = end < len(data)

@@ -2,7 +2,6 @@
 
 import random
 import re
-import threading
 import time
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
+from agentfs.fs import pieces, syscalls
 from agentfs.search import probe, searcher, windows
 from tests.conftest import part_or_all
 
@@ -147,26 +147,23 @@ def test_the_lines_around_a_long_line_are_searched_as_ever(tmp_path, monkeypatch
     assert sum(matches[1][-1]) == len(line) - 30  # `found` shows 30 characters of a line
 
 
-def test_a_log_that_grows_while_it_is_searched(tmp_path):
+@pytest.mark.parametrize("multiline", [False, True])
+def test_a_log_that_grows_faster_than_it_is_searched(tmp_path, monkeypatch, multiline):
+    """Each read finds more of the file; the search ends at the size that the file had at its opening."""
+    read_at = syscalls.read_at
     with open(tmp_path / "log", "w") as log, Workspace(tmp_path, limits=Limits(file_bytes=1000)) as ws:
         log.write("a line\n" * 1000 + "needle\n")
         log.flush()
-        stop = threading.Event()
 
-        def grow() -> None:
-            while not stop.is_set():
-                log.write("another line\n" * 100)
-                log.flush()
+        def read_and_grow(*arguments):
+            log.write("another needle\n" * (pieces.BLOCK // 10))
+            log.flush()
+            return read_at(*arguments)
 
-        thread = threading.Thread(target=grow)
-        thread.start()
-        try:
-            for _ in range(5):
-                result = ws.grep("needle", "log")
-                assert ([match.line for match in result.matches], result.exact) == ([1001], True)
-        finally:
-            stop.set()
-            thread.join()
+        monkeypatch.setattr(syscalls, "read_at", read_and_grow)
+        result = ws.grep("^needle", "log", multiline=multiline)
+        assert ([match.line for match in result.matches], result.exact) == ([1001], True)
+        assert log.tell() > pieces.BLOCK
 
 
 def test_a_search_of_a_large_file_keeps_its_deadline_and_says_so(tmp_path):
