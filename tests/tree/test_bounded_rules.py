@@ -113,7 +113,7 @@ def test_rule_files_are_bounded_together_where_they_hold_together(tmp_path: Path
         (tmp_path / f"{directory}.gitignore").write_text("skip.txt\n" + ("" if small else wildcards(60_000)))
         (tmp_path / f"{directory}skip.txt").touch()
         (tmp_path / f"{directory}.ignore").write_text(f"kept{len(directory)}\n")
-    with Workspace(tmp_path) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=120)) as ws:
         result = ws.find(types="f")
         assert result.skipped.unread_rules == ("a/b/.gitignore",)
         assert [entry.path for entry in result.files] == [], "the rule of a directory above holds there too"
