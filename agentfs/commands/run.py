@@ -225,7 +225,7 @@ def staged_process(
             top = max((each for each in overlays if is_in(path, each)), key=len)
             overlays[top].put(path[len(top) :].lstrip("/"), content)
         arguments += [*shown, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
-        process = StagedProcess([sandbox.program, *arguments], request, captured)
+        process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
             process.limit(size)
             while file_clock() <= began:  # then every later change has a later time

@@ -9,8 +9,14 @@ from contextlib import suppress
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest
+from agentfs.fs.stage import Stage
 from agentfs.fs.system import has_children, limit_process
 
+# Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
+# killed. Bubblewrap alone is not, if this happens while it starts.
+_WATCHED = (
+    'PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" & "$@"; s=$?; exec 2>&-; kill $!; wait; exit $s'
+)
 _MOST_PROCESSES = 8192
 _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 
@@ -18,14 +24,20 @@ _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 class StagedProcess(Process):
     """A sandbox under way."""
 
-    def __init__(self, sandbox: Sequence[str], request: CommandRequest, captured: CapturedOutput) -> None:
+    def __init__(
+        self, stage: Stage, sandbox: Sequence[str], request: CommandRequest, captured: CapturedOutput
+    ) -> None:
         """Make a sandbox, given as bubblewrap and its arguments; the command waits for `begin`."""
-        self._status, status = os.pipe()
+        self._status, end = os.pipe()
+        # Bubblewrap can read it too, so that a report to a dead process does not kill it before its child.
+        status = os.open(f"/proc/self/fd/{end}", os.O_RDWR)
+        os.close(end)
         block, self._block = os.pipe()
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
-        command = [*sandbox, "--json-status-fd", str(status), "--block-fd", str(block), "--"]
+        watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox]
+        watched += ["--json-status-fd", str(status), "--block-fd", str(block), "--", *request.arguments]
         try:
-            super().__init__([*command, *request.arguments], request, captured, pass_fds=(status, block))
+            super().__init__(watched, request, captured, pass_fds=(status, block))
         except BaseException:
             os.close(self._status)
             os.close(self._block)
@@ -45,8 +57,8 @@ class StagedProcess(Process):
 
     def begin(self) -> None:
         """Start the command."""
-        os.close(self._block)
-        self._block = -1
+        with suppress(OSError):  # if the sandbox could not be made
+            os.write(self._block, b"x")
 
     def _read_report(self) -> bytes:
         more = os.read(self._status, 4096)

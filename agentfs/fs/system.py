@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 if sys.platform != "win32":  # agentfs can be imported there
@@ -41,13 +41,6 @@ def processes_with(variable: str, first: int) -> list[int]:
     found = [int(each) for each in os.listdir("/proc") if each.isdecimal()]
     young = [each for each in found if each > first or (started_again and each <= newest)]
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
-
-
-def processes_of(arguments: Sequence[str]) -> list[int]:
-    """Return the processes with these arguments, one after the other, in their command line."""
-    wanted = os.fsencode("\0".join(("", *arguments, "")))
-    found = [int(each) for each in os.listdir("/proc") if each.isdecimal()]
-    return [each for each in found if wanted in contents(f"/proc/{each}/cmdline")]
 
 
 def has_children(process: int) -> bool:
