@@ -100,6 +100,23 @@ def test_hidden_files_are_found_again_after_changes_of_directories(staged, tree)
     assert staged.run("cat moved/.env").stdout == b""
 
 
+def test_hard_links_to_hidden_files_are_found_again_too(staged, tree):
+    (tree / "src/deep").mkdir()
+    for name in ("first", "src/second", "src/deep/third"):
+        os.link(tree / ".env", tree / name)
+        assert staged.run("cat first src/second src/deep/third 2>/dev/null").stdout == b""
+    (tree / "src/second").rename(tree / "moved")
+    assert staged.run("cat moved").stdout == b""
+    (tree / "src/deep").rename(tree / "deep")
+    assert staged.run("cat deep/third").stdout == b""
+    (tree / "conf/server.key").write_text("other")
+    os.link(tree / "conf/server.key", tree / "src/fourth")
+    assert staged.run("cat src/fourth deep/third").stdout == b""
+    for name in (".env", "moved", "first"):
+        (tree / name).unlink()
+    assert staged.run("cat deep/third").stdout == SECRET.encode()  # its only name
+
+
 def test_nothing_outside_is_written(staged, tree, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
