@@ -35,6 +35,7 @@ from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
 _CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
+_ATTEMPTS = 4  # to make a sandbox
 _LONGER = 5  # times the timeout that the next call may have
 
 
@@ -147,37 +148,52 @@ def _wait(process: Process, request: CommandRequest) -> bool:
         process.end()
 
 
-def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
+def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
     """Run a command on an overlay of the root, and apply its effects."""
-    root, journal, limits = around.root.top, around.journal, around.limits
+    root, journal = around.root.top, around.journal
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
-    captured = CapturedOutput(limits.file_bytes)
+    captured = CapturedOutput(around.limits.file_bytes)
     base = Base(time.time_ns(), journal.timeline.position)
-    with staged_process(around, request, captured, cwd, began=base.time) as (process, overlays, hidden):
-        in_time = _wait(process, request)
-        if in_time and not process.was_started:
-            reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
-            raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
-        if appeared := around.hidden_files.find(root) - hidden:
-            raise ConflictError(
-                f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
-                " is not shown, and nothing was applied.",
-                hint="Run the command again.",
-                details={"paths": sorted(appeared)},
-            )
-        label = request.label("run")
-        if not in_time:
-            changes = result_of(around, label)
-        else:
-            try:
-                effects = effects_of(overlays, root, limits.snapshot_bytes)
-                given = around, effects, base, label, hidden
-                changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
-            except AgentFSError as error:
-                after_command(error, captured, process.exit_status)
-                raise
-    return _result(around, request, captured, process, changes, in_time=in_time)
+    with staged_process(around, request, captured, cwd, began=base.time) as staged:
+        in_time = _wait(staged.process, request)
+        if staged.process.was_started or not in_time:
+            changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
+            return _result(around, request, captured, staged.process, changes, in_time=in_time)
+    if attempts > 1:  # a hidden file or socket of another program may just have gone
+        return _run_staged(around, request, attempts - 1)
+    reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
+    raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
+
+
+def _take_effects(
+    around: Surroundings,
+    request: CommandRequest,
+    captured: CapturedOutput,
+    staged: "Staged",
+    base: Base,
+    *,
+    in_time: bool,
+) -> RecordedResult:
+    """Apply what a command has changed in its overlay, unless it was stopped."""
+    root = around.root.top
+    if appeared := around.hidden_files.find(root) - staged.hidden:
+        raise ConflictError(
+            f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
+            " is not shown, and nothing was applied.",
+            hint="Run the command again.",
+            details={"paths": sorted(appeared)},
+        )
+    label = request.label("run")
+    if not in_time:
+        return result_of(around, label)
+    try:
+        effects = effects_of(staged.overlays, root, around.limits.snapshot_bytes)
+        given = around, effects, base, label, staged.hidden
+        return call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
+    except AgentFSError as error:
+        after_command(error, captured, staged.process.exit_status)
+        raise
 
 
 class Staged(NamedTuple):
