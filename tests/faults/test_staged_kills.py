@@ -19,12 +19,15 @@ COMMAND = "echo new > made; rm old/b; mkdir d; mv old/a d/a; ln -s d link; chmod
 PROGRAM = """
 import sys
 from agentfs import AgentFSError, Policy, Workspace
-with Workspace(sys.argv[1], policy=Policy(run="staged", durability="fast")) as ws:
+policy = Policy(run="staged", durability="fast")
+with Workspace(sys.argv[2], policy=policy) as ws:
+    ws.run(sys.argv[3])  # loads all modules
+with Workspace(sys.argv[1], policy=policy) as ws:
     ws.run("true")
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        ws.run(sys.argv[2])
+        ws.run(sys.argv[3])
     except AgentFSError as error:
         print(error.code, flush=True)
     else:
@@ -72,7 +75,8 @@ def until(happens, seconds: float = 10.0) -> bool:
 
 
 def run_in(root: Path, log: Path, *inject: str, follow: bool = False) -> str:
-    return run_traced(PROGRAM, [fresh(root), COMMAND], log, *inject, follow=follow)
+    warm = fresh(root.with_name(f"{root.name}-warm"))
+    return run_traced(PROGRAM, [fresh(root), warm, COMMAND], log, *inject, follow=follow)
 
 
 def calls_of(log: Path) -> Counter[str]:
