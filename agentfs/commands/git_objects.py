@@ -156,7 +156,7 @@ def _changed(base: bytes, delta: bytes) -> bytes:
         step = delta[at]
         at += 1
         if step & 0x80:
-            numbers = []
+            numbers = list[int]()
             for bit in range(7):  # four bytes of the position and three of the size, those that are not 0
                 numbers.append(delta[at] if step >> bit & 1 else 0)
                 at += step >> bit & 1

@@ -10,13 +10,19 @@ from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest
 from agentfs.fs.stage import Stage
-from agentfs.fs.system import has_children, limit_process
+from agentfs.fs.system import has_children, limit_process, pipe_that_stays_open
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.
-_WATCHED = (
-    'PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" & "$@"; s=$?; exec 2>&-; kill $!; wait; exit $s'
-)
+_WATCHED = """
+PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" 2>&- &
+"$@"
+status=$?
+exec 2>&-
+kill $!
+wait
+exit $status
+"""
 _MOST_PROCESSES = 8192
 _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 
@@ -28,10 +34,7 @@ class StagedProcess(Process):
         self, stage: Stage, sandbox: Sequence[str], request: CommandRequest, captured: CapturedOutput
     ) -> None:
         """Make a sandbox, given as bubblewrap and its arguments; the command waits for `begin`."""
-        self._status, end = os.pipe()
-        # Bubblewrap can read it too, so that a report to a dead process does not kill it before its child.
-        status = os.open(f"/proc/self/fd/{end}", os.O_RDWR)
-        os.close(end)
+        self._status, status = pipe_that_stays_open()
         block, self._block = os.pipe()
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
         watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox]

@@ -43,6 +43,17 @@ def processes_with(variable: str, first: int) -> list[int]:
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
 
 
+def pipe_that_stays_open() -> tuple[int, int]:
+    """Return both ends of a pipe, of which the second reads too.
+
+    So a program that reports to a process that has died is not killed by the signal for a broken pipe.
+    """
+    read, write = os.pipe()
+    both = os.open(f"/proc/self/fd/{write}", os.O_RDWR)
+    os.close(write)
+    return read, both
+
+
 def has_children(process: int) -> bool:
     """Return True if a process has children, or that is not known."""
     try:
