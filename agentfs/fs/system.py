@@ -44,9 +44,9 @@ def processes_with(variable: str, first: int) -> list[int]:
 
 
 def pipe_that_stays_open() -> tuple[int, int]:
-    """Return both ends of a pipe, of which the second reads too.
+    """Return both ends of a pipe; the second can also be read.
 
-    So a program that reports to a process that has died is not killed by the signal for a broken pipe.
+    A program that reports to a dead process is then not killed by the signal for a broken pipe.
     """
     read, write = os.pipe()
     both = os.open(f"/proc/self/fd/{write}", os.O_RDWR)

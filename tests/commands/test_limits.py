@@ -88,7 +88,7 @@ def test_a_command_that_fills_the_disk_loses_nothing(staged, tree, tmp_path, mon
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("this system mounts nothing")
     try:
-        monkeypatch.setattr("agentfs.commands.run.stage_places", lambda root: (str(place),))
+        monkeypatch.setattr("agentfs.commands.staged_process.stage_places", lambda root: (str(place),))
         result = staged.run("head -c 9000000 /dev/zero > big || rm big; echo more >> README; cat README")
         assert b"No space left" in result.stderr
         assert result.stdout == b"read me\nmore\n"

@@ -219,9 +219,9 @@ def test_a_socket_that_closes_while_a_command_is_staged_is_not_an_error(staged, 
     """It is hidden under its name, which is gone when bubblewrap comes to it."""
     gone = ["/socket-of-tests"]
     sockets = iter([gone, []])
-    monkeypatch.setattr("agentfs.commands.run.listening_sockets", lambda: next(sockets))
+    monkeypatch.setattr("agentfs.commands.staged_process.listening_sockets", lambda: next(sockets))
     assert staged.run("echo fine").stdout == b"fine\n"
-    monkeypatch.setattr("agentfs.commands.run.listening_sockets", lambda: gone)
+    monkeypatch.setattr("agentfs.commands.staged_process.listening_sockets", lambda: gone)
     with pytest.raises(AgentFSError) as raised:
         staged.run("touch made")
     assert raised.value.code == "io"
