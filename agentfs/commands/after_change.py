@@ -12,8 +12,8 @@ from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.environment import environment
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
-from agentfs.commands.run import staged_process
 from agentfs.commands.sandbox import find_sandbox
+from agentfs.commands.staged_process import staged_process
 from agentfs.editing.finish import Filtered, Findings, Texts
 from agentfs.errors import AgentFSError, UnsupportedSystemError
 from agentfs.fs.overlay import OverlayRoot

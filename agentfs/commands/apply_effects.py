@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.commands.git_settings import kept_as_empty, permitted
+from agentfs.commands.git_objects import kept_as_empty
+from agentfs.commands.git_settings import permitted
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote

@@ -55,8 +55,12 @@ def can_be_passed(text: str) -> bool:
 
 def credentials(protected: Sequence[str]) -> list[str]:
     """Return the paths with credentials that exist in the home of the user; `protected` are patterns."""
-    home = os.path.expanduser("~")
-    named = [each for each in protected if not each.startswith("!") and "*" not in each]
-    found = present([os.path.join(home, each.rstrip("/")) for each in (*named, *_PRIVATE.split())])
+    there = {os.path.basename(path): path for path in entries(os.path.expanduser("~"))}
+    named = [each.rstrip("/") for each in protected if not each.startswith("!") and "*" not in each]
+    deeper = [each.partition("/") for each in (*named, *_PRIVATE.split())]
     matcher = name_matcher(tuple(protected), backups=True)
-    return [*found, *(path for path in entries(home) if matcher.covers(os.path.basename(path)))]
+    private = {first for first, _, below in deeper if not below}
+    found = [path for name, path in there.items() if name in private or matcher.covers(name)]
+    return found + present(
+        os.path.join(there[first], below) for first, _, below in deeper if below and first in there
+    )

@@ -5,11 +5,8 @@ repository that a command makes anew may have what `git init` and `git clone` wr
 """
 
 import re
-import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
-from agentfs.base import call_context
 from agentfs.fs import Change, DirectoryNode, FileNode
 from agentfs.fs.protect import fold
 
@@ -28,12 +25,6 @@ _SETTING = re.compile(rb"\s*([a-z][a-z0-9-]*)\s*=\s*([^\\\n]*)", re.IGNORECASE)
 _USER = re.compile(rb"(?<=://)[^/@\s]*@")
 _RUNS_CODE = {"hooks", "config", "config.worktree", "commondir"}
 _WITHOUT_SETTINGS = {"refs", "logs", "objects", "info", "lfs"}
-# The object ids of an empty file.
-_EMPTY = (
-    b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    b"473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-)
-_LOOSE_OBJECT = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38,62}")
 
 
 def shown_settings(config: bytes) -> bytes:
@@ -99,29 +90,3 @@ def _may_change(change: Change, made: set[str]) -> bool:
         return False
     is_sample = parts[-1].endswith(".sample")
     return is_sample or (folded[-1] == "config" and _is_plain(change.after.load()))
-
-
-def kept_as_empty(changes: Iterable[Change], hidden: Iterable[str]) -> set[str]:
-    """Return the hidden files that a command, which sees them as empty, has added to an index or a commit.
-
-    An index has the id of a file before its flags and path; a tree has it after the name.
-    """
-    found: set[str] = set()
-    names = {path.rpartition("/")[2]: path for path in hidden}
-    ids = b"|".join(re.escape(bytes.fromhex(each.decode())) for each in _EMPTY)
-    either = b"|".join(re.escape(name.encode("utf-8", "surrogateescape")) for name in names)
-    in_index = re.compile(rb"(?s)(?:%b).{2}(?:.{2})?(?:[^\0]+/)?(%b)\0" % (ids, either))
-    in_tree = re.compile(rb"(?s)\d{5,6} (%b)\0(?:%b)" % (either, ids))
-    for change in changes if names else ():
-        call_context.check()
-        if not isinstance(change.after, FileNode) or "/.git/" not in f"/{change.path}":
-            continue
-        matches: list[bytes] = []
-        if change.path.endswith("/index"):
-            matches = in_index.findall(change.after.load())
-        elif _LOOSE_OBJECT.fullmatch("/".join(change.path.split("/")[-2:])):
-            with suppress(zlib.error):
-                data = zlib.decompress(change.after.load())
-                matches = in_tree.findall(data) if data.startswith(b"tree ") else []
-        found.update(names[each.decode("utf-8", "surrogateescape")] for each in matches)
-    return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from agentfs.base import call_context
@@ -60,15 +61,15 @@ class CommandRequest:
             raise _wrong_command(f"has {plural(size, 'byte')}, over {_MOST_BYTES}", hint, limit=_MOST_BYTES)
         if not 0 < self.timeout < LARGEST:
             raise must_be("timeout", "a finite number above 0", self.timeout, "Give the seconds to wait.")
-        environment(self.env)
-        timeout = call_context.granted(self.timeout, limits.run_timeout)
-        return replace(self, timeout=timeout)
+        granted = replace(self, timeout=call_context.granted(self.timeout, limits.run_timeout))
+        _ = granted.environment  # raises an error for a wrong one
+        return granted
 
     def label(self, kind: str) -> str:
         """Return the label of the step with its changes, which begins with its kind."""
         return cut_line(one_line(f"{kind}: {self.command.strip()}"), MAX_LABEL - len(cut_mark(10**9)))
 
-    @property
+    @cached_property
     def environment(self) -> dict[str, str]:
         """The environment of the command."""
         return environment(self.env)

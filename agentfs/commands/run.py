@@ -2,39 +2,27 @@
 
 import os
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
 from agentfs.commands.apply_effects import Base, apply_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
-from agentfs.commands.environment import credentials
-from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
-from agentfs.commands.sandbox import find_sandbox
-from agentfs.commands.staged_process import StagedProcess
+from agentfs.commands.staged_process import Staged, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
-from agentfs.fs import Root, syscalls
-from agentfs.fs.context import file_clock
 from agentfs.fs.effects import effects_of
-from agentfs.fs.lock import lock_directories
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
-from agentfs.fs.path import is_in
-from agentfs.fs.stage import Overlay, Stage, stage_places
-from agentfs.fs.system import contents, listening_sockets, present
 from agentfs.history.operations import begin_recording, end_recording
 from agentfs.history.recordings.recording import OpenRecording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
-_CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
+_ATTEMPTS = 4  # to make a sandbox
 _LONGER = 5  # times the timeout that the next call may have
 
 
@@ -147,133 +135,52 @@ def _wait(process: Process, request: CommandRequest) -> bool:
         process.end()
 
 
-def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
+def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
     """Run a command on an overlay of the root, and apply its effects."""
-    root, journal, limits = around.root.top, around.journal, around.limits
+    root, journal = around.root.top, around.journal
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
-    captured = CapturedOutput(limits.file_bytes)
+    captured = CapturedOutput(around.limits.file_bytes)
     base = Base(time.time_ns(), journal.timeline.position)
-    with staged_process(around, request, captured, cwd, began=base.time) as (process, overlays, hidden):
-        in_time = _wait(process, request)
-        if in_time and not process.was_started:
-            reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
-            raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
-        if appeared := around.hidden_files.find(root) - hidden:
-            raise ConflictError(
-                f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
-                " is not shown, and nothing was applied.",
-                hint="Run the command again.",
-                details={"paths": sorted(appeared)},
-            )
-        label = request.label("run")
-        if not in_time:
-            changes = result_of(around, label)
-        else:
-            try:
-                effects = effects_of(overlays, root, limits.snapshot_bytes)
-                given = around, effects, base, label, hidden
-                changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
-            except AgentFSError as error:
-                after_command(error, captured, process.exit_status)
-                raise
-    return _result(around, request, captured, process, changes, in_time=in_time)
+    with staged_process(around, request, captured, cwd, began=base.time) as staged:
+        in_time = _wait(staged.process, request)
+        if staged.process.was_started or not in_time:
+            changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
+            return _result(around, request, captured, staged.process, changes, in_time=in_time)
+    if attempts > 1:  # a hidden file or socket of another program may just have gone
+        return _run_staged(around, request, attempts - 1)
+    reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
+    raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
 
 
-class Staged(NamedTuple):
-    """A staged command that has begun.
-
-    Attributes:
-        process: The command.
-        overlays: The overlays of the trees, by real path.
-        hidden: The protected files that it does not see.
-    """
-
-    process: StagedProcess
-    overlays: dict[str, Overlay]
-    hidden: set[str]
-
-
-@contextmanager
-def staged_process(
+def _take_effects(
     around: Surroundings,
     request: CommandRequest,
     captured: CapturedOutput,
-    cwd: str,
+    staged: Staged,
+    base: Base,
     *,
-    began: int = 0,
-    files: Mapping[str, bytes] = {},
-) -> Generator[Staged]:
-    """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
-
-    Args:
-        around: The workspace.
-        request: The command.
-        captured: Keeps its output.
-        cwd: The directory in which it starts.
-        began: A time of the file clock; the command starts later.
-        files: Contents by real path that it sees in place of those of the tree.
-    """
-    root, size = around.root.top, around.limits.snapshot_bytes
-    sandbox = find_sandbox(stage_places(root.path))
-    hidden = around.hidden_files.find(root)
-    with Stage(sandbox.place, root.path) as stage:
-        outside = _hidden_outside(around)
-        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
-        shown, overlays = _trees_inside(stage, root)
-        for path, content in files.items():
-            top = max((each for each in overlays if is_in(path, each)), key=len)
-            overlays[top].put(path[len(top) :].lstrip("/"), content)
-        arguments += [*shown, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
-        process = StagedProcess([sandbox.program, *arguments], request, captured)
-        try:
-            process.limit(size)
-            while file_clock() <= began:  # then every later change has a later time
-                time.sleep(_CLOCK_STEP)
-            process.begin()
-            yield Staged(process, overlays, hidden)
-        finally:
-            process.end()
-
-
-def _hidden_outside(around: Surroundings) -> list[str]:
-    """Return the paths outside the root that a staged command sees as empty."""
-    root = around.root.path
-    own = present(lock_directories(os.geteuid()))
-    found = [*credentials(around.root.policy.protect.read), *listening_sockets(), *around.private, *own]
-    elsewhere = (f"{root}/", "/tmp/", "/run/")  # noqa: S108 - the last two are hidden already
-    return [each for each in found if not f"{each}/".startswith(elsewhere)]
-
-
-def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
-    """Return the arguments that show the other trees at their paths, and the overlays of what may change.
-
-    A single file is shown read-only, because no overlay holds one.
-    """
-    found: list[str] = []
-    overlays = {"": stage.overlay}
-    for tree in root.trees.others.values():
-        shown = os.path.join(root.path, tree.path)
-        if tree.is_read_only or tree.file:
-            found += ["--ro-bind", tree.source, shown]
-        else:
-            overlay = overlays[tree.path] = stage.add_overlay(tree.source)
-            found += ["--overlay-src", tree.source, "--overlay", overlay.upper, overlay.work, shown]
-    return found, overlays
-
-
-def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
-    """Return the arguments that hide files of the tree, and protect what is mounted in it."""
-    found: list[str] = []
-    for mount in syscalls.mount_table():
-        if mount.point.startswith(f"{root.path}/"):
-            found += ["--ro-bind", mount.point, mount.point]
-    for path in sorted(hidden):
-        full = os.path.join(root.path, path)
-        on_disk = root.trees.path_on_disk(path)
-        shown = stage.add_file(shown_settings(contents(on_disk))) if has_settings(path) else ""
-        found += stage.as_empty(full, shown)
-    return found
+    in_time: bool,
+) -> RecordedResult:
+    """Apply what a command has changed in its overlay, unless it was stopped."""
+    root = around.root.top
+    if appeared := around.hidden_files.find(root) - staged.hidden:
+        raise ConflictError(
+            f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
+            " is not shown, and nothing was applied.",
+            hint="Run the command again.",
+            details={"paths": sorted(appeared)},
+        )
+    label = request.label("run")
+    if not in_time:
+        return result_of(around, label)
+    try:
+        effects = effects_of(staged.overlays, root, around.limits.snapshot_bytes)
+        given = around, effects, base, label, staged.hidden
+        return call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
+    except AgentFSError as error:
+        after_command(error, captured, staged.process.exit_status)
+        raise
 
 
 def _result(

@@ -1,16 +1,45 @@
-"""`StagedProcess`: a command in a sandbox, from its start until all its processes are gone."""
+"""A staged command: what its sandbox shows and hides, from its start until all its processes are gone."""
 
 import json
 import os
 import select
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from agentfs.commands.captured_output import CapturedOutput
+from agentfs.commands.environment import credentials
+from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.process import Process
-from agentfs.commands.request import CommandRequest
-from agentfs.fs.system import has_children, limit_process
+from agentfs.commands.request import CommandRequest, Surroundings
+from agentfs.commands.sandbox import find_sandbox
+from agentfs.fs import Root, syscalls
+from agentfs.fs.context import file_clock
+from agentfs.fs.lock import lock_directories
+from agentfs.fs.path import is_in
+from agentfs.fs.stage import Overlay, Stage, stage_places
+from agentfs.fs.system import (
+    contents,
+    has_children,
+    limit_process,
+    listening_sockets,
+    pipe_that_stays_open,
+    present,
+)
 
+# Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
+# killed. Bubblewrap alone is not, if this happens while it starts.
+_WATCHED = """
+PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" 2>&- &
+"$@"
+status=$?
+exec 2>&-
+kill $!
+wait
+exit $status
+"""
+_CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
 _MOST_PROCESSES = 8192
 _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 
@@ -18,14 +47,17 @@ _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 class StagedProcess(Process):
     """A sandbox under way."""
 
-    def __init__(self, sandbox: Sequence[str], request: CommandRequest, captured: CapturedOutput) -> None:
+    def __init__(
+        self, stage: Stage, sandbox: Sequence[str], request: CommandRequest, captured: CapturedOutput
+    ) -> None:
         """Make a sandbox, given as bubblewrap and its arguments; the command waits for `begin`."""
-        self._status, status = os.pipe()
+        self._status, status = pipe_that_stays_open()
         block, self._block = os.pipe()
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
-        command = [*sandbox, "--json-status-fd", str(status), "--block-fd", str(block), "--"]
+        watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox]
+        watched += ["--json-status-fd", str(status), "--block-fd", str(block), "--", *request.arguments]
         try:
-            super().__init__([*command, *request.arguments], request, captured, pass_fds=(status, block))
+            super().__init__(watched, request, captured, pass_fds=(status, block))
         except BaseException:
             os.close(self._status)
             os.close(self._block)
@@ -45,8 +77,8 @@ class StagedProcess(Process):
 
     def begin(self) -> None:
         """Start the command."""
-        os.close(self._block)
-        self._block = -1
+        with suppress(OSError):  # if the sandbox could not be made
+            os.write(self._block, b"x")
 
     def _read_report(self) -> bytes:
         more = os.read(self._status, 4096)
@@ -73,3 +105,99 @@ class StagedProcess(Process):
         for fd in (self._status, self._first_fd, self._block):
             if fd >= 0:
                 os.close(fd)
+
+
+class Staged(NamedTuple):
+    """A staged command that has begun.
+
+    Attributes:
+        process: The command.
+        overlays: The overlays of the trees, by real path.
+        hidden: The protected files that it does not see.
+    """
+
+    process: StagedProcess
+    overlays: dict[str, Overlay]
+    hidden: set[str]
+
+
+@contextmanager
+def staged_process(
+    around: Surroundings,
+    request: CommandRequest,
+    captured: CapturedOutput,
+    cwd: str,
+    *,
+    began: int = 0,
+    files: Mapping[str, bytes] = {},
+) -> Generator[Staged]:
+    """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
+
+    Args:
+        around: The workspace.
+        request: The command.
+        captured: Keeps its output.
+        cwd: The directory in which it starts.
+        began: A time of the file clock; the command starts later.
+        files: Contents by real path that it sees in place of those of the tree.
+    """
+    root, size = around.root.top, around.limits.snapshot_bytes
+    sandbox = find_sandbox(stage_places(root.path))
+    hidden = around.hidden_files.find(root)
+    with Stage(sandbox.place, root.path) as stage:
+        outside = _hidden_outside(around)
+        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
+        shown, overlays = _trees_inside(stage, root)
+        for path, content in files.items():
+            top = max((each for each in overlays if is_in(path, each)), key=len)
+            overlays[top].put(path[len(top) :].lstrip("/"), content)
+        arguments += [*shown, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
+        process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
+        try:
+            process.limit(size)
+            while file_clock() <= began:  # then every later change has a later time
+                time.sleep(_CLOCK_STEP)
+            process.begin()
+            yield Staged(process, overlays, hidden)
+        finally:
+            process.end()
+
+
+def _hidden_outside(around: Surroundings) -> list[str]:
+    """Return the paths outside the root that a staged command sees as empty."""
+    root = around.root.path
+    own = present(lock_directories(os.geteuid()))
+    found = [*credentials(around.root.policy.protect.read), *listening_sockets(), *around.private, *own]
+    elsewhere = (f"{root}/", "/tmp/", "/run/")  # noqa: S108 - the last two are hidden already
+    return [each for each in found if not f"{each}/".startswith(elsewhere)]
+
+
+def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
+    """Return the arguments that show the other trees at their paths, and the overlays of what may change.
+
+    A single file is shown read-only, because no overlay holds one.
+    """
+    found: list[str] = []
+    overlays = {"": stage.overlay}
+    for tree in root.trees.others.values():
+        shown = os.path.join(root.path, tree.path)
+        if tree.is_read_only or tree.file:
+            found += ["--ro-bind", tree.source, shown]
+        else:
+            overlay = overlays[tree.path] = stage.add_overlay(tree.source)
+            found += ["--overlay-src", tree.source, "--overlay", overlay.upper, overlay.work, shown]
+    return found, overlays
+
+
+def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
+    """Return the arguments that hide files of the tree, and protect what is mounted in it."""
+    found: list[str] = []
+    for mount in syscalls.mount_table():
+        if mount.point.startswith(f"{root.path}/"):
+            found += ["--ro-bind", mount.point, mount.point]
+    for path in sorted(hidden):
+        full = os.path.join(root.path, path)
+        on_disk = root.trees.path_on_disk(path)
+        shown = stage.add_file(shown_settings(contents(on_disk))) if has_settings(path) else ""
+        found += stage.as_empty(full, shown)
+    return found

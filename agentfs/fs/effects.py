@@ -37,9 +37,9 @@ def effects_of(overlays: Mapping[str, Overlay], root: Root, most_bytes: int) -> 
     """
     found = Effects()
     for top, overlay in overlays.items():
-        upper, stack = _Upper(overlay.upper, root, most_bytes, top, found), [top]
-        while stack:
-            stack += upper.add_changes(stack.pop())
+        upper = _Upper(overlay.upper, root, most_bytes, top, found)
+        for path, status in upper.nodes():
+            upper.add_change(path, status)
     return found
 
 
@@ -48,39 +48,55 @@ class _Upper:
 
     def __init__(self, path: str, root: Root, most_bytes: int, top: str, found: Effects) -> None:
         self._path, self._root, self._top, self._found = path, root, top, found
-        self._most_bytes, self._bytes = most_bytes, 0
+        self._most_bytes = most_bytes
         self._links: set[tuple[int, int]] = set()
 
-    def add_changes(self, directory: str) -> list[str]:
-        """Add the changes in a directory; return the directories in it that the upper directory has too."""
-        found = self._found
-        below: list[str] = []
-        with os.scandir(self._readable(directory)) as entries:
-            for entry in entries:
-                call_context.check()
-                path = f"{directory}/{entry.name}" if directory else entry.name
-                if self._root.trees.of(path).path != self._top:
-                    continue  # the place where another tree is shown
-                status = entry.stat(follow_symlinks=False)
-                if not stat.S_ISDIR(status.st_mode) and not _can_be_applied(status):
-                    found.dropped["special file"] += 1
-                    continue
-                try:
-                    before = self._present(path)
-                except ProtectedError:
-                    found.refused.append(path)
-                    continue
-                if isinstance(before, DirectoryNode) and self._hides(path, status):
-                    self._remove_below(path)
-                if stat.S_ISDIR(status.st_mode):
-                    below.append(path)
-                self._note_owner(status, before)
-                change = Change(path, before, self._node(path, status))
-                found.changes[path] = change  # in place of its removal with the directory above, if any
-                # A file that is as it was before stays: others may have changed it alike meanwhile.
-                if change.changes_nothing and not isinstance(change.after, FileNode):
-                    del found.changes[path]
-        return below
+    def nodes(self) -> list[tuple[str, os.stat_result]]:
+        """Return all nodes, each directory before its entries; raise `too_large` before one is loaded."""
+        found: list[tuple[str, os.stat_result]] = []
+        stack, size = [self._top], 0
+        while stack:
+            directory = stack.pop()
+            with os.scandir(self._readable(directory)) as entries:
+                for entry in entries:
+                    call_context.check()
+                    path = f"{directory}/{entry.name}" if directory else entry.name
+                    if self._root.trees.of(path).path != self._top:
+                        continue  # the place where another tree is shown
+                    status = entry.stat(follow_symlinks=False)
+                    found.append((path, status))
+                    if stat.S_ISDIR(status.st_mode):
+                        stack.append(path)
+                    elif stat.S_ISREG(status.st_mode):
+                        size += status.st_size
+        if size > self._most_bytes:
+            raise TooLargeError(
+                f"The command has written {plural(size, 'byte')}, over the limit of {self._most_bytes};"
+                " nothing was applied.",
+                hint="Let it write less or to /tmp, or raise Limits.snapshot_bytes.",
+                details={"size": size, "limit": self._most_bytes},
+            )
+        return found
+
+    def add_change(self, path: str, status: os.stat_result) -> None:
+        """Add the change that a node makes."""
+        found, is_directory = self._found, stat.S_ISDIR(status.st_mode)
+        if not is_directory and not _can_be_applied(status):
+            found.dropped["special file"] += 1
+            return
+        try:
+            before = self._present(path)
+        except ProtectedError:
+            found.refused.append(path)
+            return
+        if isinstance(before, DirectoryNode) and self._hides(path, status):
+            self._remove_below(path)
+        self._note_owner(status, before)
+        change = Change(path, before, self._node(path, status))
+        found.changes[path] = change  # in place of its removal with the directory above, if any
+        # A file that is as it was before stays: others may have changed it alike meanwhile.
+        if change.changes_nothing and not isinstance(change.after, FileNode):
+            del found.changes[path]
 
     def _hides(self, path: str, status: os.stat_result) -> bool:
         """Return True if the upper node hides the entries of the directory below it."""
@@ -128,13 +144,6 @@ class _Upper:
             identity = status.st_dev, status.st_ino
             self._found.dropped["hard link"] += identity in self._links
             self._links.add(identity)
-        self._bytes += status.st_size
-        if self._bytes > self._most_bytes:
-            raise TooLargeError(
-                f"The command has written more than {plural(self._most_bytes, 'byte')}; nothing was applied.",
-                hint="Let it write less or to /tmp, or raise Limits.snapshot_bytes.",
-                details={"limit": self._most_bytes},
-            )
         data = self._load(path)
         kept = stat.S_IMODE(mode) & 0o777
         return FileNode(kept, revision_of(data), len(data), partial(self._load, path), Metadata(kept))

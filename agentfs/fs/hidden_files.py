@@ -6,7 +6,7 @@ again. The whole tree is, after a directory was moved or removed, or if the syst
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from threading import Lock
 
@@ -17,7 +17,6 @@ from agentfs.fs import syscalls
 from agentfs.fs.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
 from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
-from agentfs.fs.trees import OpenTree
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
 # Directories of a repository without settings, which may have many entries.
@@ -31,6 +30,8 @@ class HiddenFiles:
     def __init__(self) -> None:
         self._hidden: dict[str, list[str]] = {}  # by directory
         self._directories: dict[int, str] = {}  # by watch
+        self._inodes: set[tuple[int, int]] = set()  # of the hidden files that have other names
+        self._links: dict[str, list[str]] = {}  # those names, by directory
         self.after_fork()
         watch_forks(self)
 
@@ -46,13 +47,13 @@ class HiddenFiles:
             if changed is None:
                 changed = [""]
                 self._begin(root)
-            for directory in changed:
-                self._list(root, directory)
+            listed = [path for directory in changed for path in self._list(root, directory)]
             found = {path for paths in self._hidden.values() for path in paths}
-        return found | _other_names(root, found)
+            return found | self._other_names(root, found, listed)
 
     def _begin(self, root: Root) -> None:
         self._hidden, self._directories, self._inotify = {}, {}, None
+        self._inodes, self._links = set(), {}
         handle = os.open(root.path, _DIRECTORY)
         try:
             if not root.has_rules and not syscalls.without_events(handle):
@@ -75,17 +76,13 @@ class HiddenFiles:
                 found.append(self._directories[watch])
         return None if lost else found
 
-    def _list(self, root: Root, directory: str) -> None:
-        """List a directory, and all below it that are new."""
-        stack, top = [directory], root.unrestricted
+    def _list(self, root: Root, directory: str) -> list[str]:
+        """List a directory, and all below it that are new; return the listed ones."""
+        stack, listed = [directory], list[str]()
         while stack:
-            call_context.step()
             path = stack.pop()
-            names: list[tuple[str, str]] = []
-            # An error means that the command cannot open it either, or that it has just vanished.
-            with suppress(OSError, AgentFSError), top.open_directory(display_name(path)) as opened:
-                self._watch(opened.handle, path)
-                names = opened.typed_names()
+            listed.append(path)
+            names = self._names(root, path)
             hidden = root.unreadable_names(path, [name for name, _ in names])
             base = f"{path}/" if path else ""
             self._hidden[path] = [base + name for name in hidden]
@@ -95,6 +92,34 @@ class HiddenFiles:
                 for each in below
                 if each not in self._hidden and not f"/{each}".endswith(_NOT_LOOKED_INTO)
             ]
+        return listed
+
+    def _names(self, root: Root, directory: str) -> list[tuple[str, str]]:
+        """Return the names in a directory with their types, from now on with events."""
+        call_context.step()
+        # An error means that the command cannot open it either, or that it has just vanished.
+        with (
+            suppress(OSError, AgentFSError),
+            root.unrestricted.open_directory(display_name(directory)) as opened,
+        ):
+            self._watch(opened.handle, directory)
+            return opened.typed_names()
+        return []
+
+    def _other_names(self, root: Root, hidden: Iterable[str], changed: Iterable[str]) -> set[str]:
+        """Return the hard links to hidden files. If these are as before, new links are in `changed`."""
+        inodes = {
+            _inode(status) for path in hidden if (status := _status(root, path)) and status.st_nlink > 1
+        }
+        if inodes != self._inodes:
+            self._inodes, self._links, changed = inodes, {}, self._hidden
+        for directory in changed if inodes else ():
+            base = f"{directory}/" if directory else ""
+            files = (base + name for name, type_ in self._names(root, directory) if type_ != "d")
+            self._links[directory] = [
+                path for path in files if (status := _status(root, path)) and _inode(status) in inodes
+            ]
+        return {path for paths in self._links.values() for path in paths}
 
     def _watch(self, handle: int, path: str) -> None:
         """Watch a directory before it is listed."""
@@ -107,28 +132,13 @@ class HiddenFiles:
                 self._inotify = None
 
 
-def _other_names(root: Root, hidden: Iterable[str]) -> set[str]:
-    """Return the hard links to hidden files."""
-    inodes: set[tuple[int, int]] = set()
-    for path in hidden:
-        with suppress(OSError):
-            status = root.trees.status(path)
-            if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-                inodes.add((status.st_dev, status.st_ino))
-    found: set[str] = set()
-    for tree in root.trees if inodes else ():
-        for path in _files_of(tree):
-            with suppress(OSError):
-                status = os.lstat(path)
-                if (status.st_dev, status.st_ino) in inodes:
-                    below = os.path.relpath(path, tree.source)
-                    found.add(os.path.normpath(os.path.join(tree.path, below)))
-    return found
+def _status(root: Root, path: str) -> os.stat_result | None:
+    """Return the status of a regular file, or None."""
+    with suppress(OSError):
+        status = root.trees.status(path)
+        return status if stat.S_ISREG(status.st_mode) else None
+    return None
 
 
-def _files_of(tree: OpenTree) -> Iterator[str]:
-    """Yield the absolute paths of the files in a tree."""
-    if tree.file:
-        yield tree.source
-    for top, _, names in os.walk(tree.source):
-        yield from (os.path.join(top, name) for name in names)
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

@@ -1,7 +1,7 @@
 """`Stage`: the private directory that holds the overlay of one staged command.
 
-It is locked while its process lives. The next stage removes those of dead processes. Their commands died
-with them, except a sandbox that was not finished.
+It is locked while its process lives. The next stage removes those of dead processes, whose commands died with
+them.
 """
 
 import os
@@ -9,11 +9,10 @@ import subprocess
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from agentfs.base.lazy import shutil, signal
+from agentfs.base.lazy import shutil
 from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.lock import hold, let_go, usable_directories
-from agentfs.fs.system import processes_of
 
 _PREFIX = "stage-"
 _ATTEMPTS = 20
@@ -120,10 +119,6 @@ def _remove_stale(place: str) -> None:
                 fd = syscalls.open_root(path)
                 try:
                     if syscalls.try_lock(fd):
-                        # Bubblewrap may wait forever if its program is killed while it makes the sandbox.
-                        for process in processes_of(["--overlay", *Overlay.below(path, "")[1:]]):
-                            with suppress(OSError):
-                                os.kill(process, signal.SIGKILL)
                         remove_tree(path)
                 finally:
                     syscalls.close(fd)

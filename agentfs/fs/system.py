@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 if sys.platform != "win32":  # agentfs can be imported there
@@ -43,11 +43,15 @@ def processes_with(variable: str, first: int) -> list[int]:
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
 
 
-def processes_of(arguments: Sequence[str]) -> list[int]:
-    """Return the processes with these arguments, one after the other, in their command line."""
-    wanted = os.fsencode("\0".join(("", *arguments, "")))
-    found = [int(each) for each in os.listdir("/proc") if each.isdecimal()]
-    return [each for each in found if wanted in contents(f"/proc/{each}/cmdline")]
+def pipe_that_stays_open() -> tuple[int, int]:
+    """Return both ends of a pipe; the second can also be read.
+
+    A program that reports to a dead process is then not killed by the signal for a broken pipe.
+    """
+    read, write = os.pipe()
+    both = os.open(f"/proc/self/fd/{write}", os.O_RDWR)
+    os.close(write)
+    return read, both
 
 
 def has_children(process: int) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 
 from agentfs.base.advice import Advice, NextCall, ParameterName, call
 from agentfs.errors import BusyError, ConflictError, InvalidArgumentError, RefusedError
-from agentfs.fs import FileNode, Node, Root, quote
+from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.path import is_in
 from agentfs.history.journal import Journal, Overtaken
@@ -76,7 +76,7 @@ def _rewind(
 ) -> UndoResult:
     """Undo or redo the chosen steps. The result begins with `done`; `again` is the call without its paths."""
     journal.end_late_recordings()
-    root, max_bytes = context.root, context.limits.file_bytes
+    root = context.root
     scope = real_paths(root, paths)
     deadline = time.monotonic() + _RETRY_SECONDS
     while True:
@@ -85,6 +85,7 @@ def _rewind(
             numbers = chosen(journal.timeline, scope)
             plan = UndoPlan(journal.timeline, numbers, scope, undoing=undoing)
         _check_usable(root, plan.paths)
+        max_bytes = max(context.limits.file_bytes, _largest(plan.changes))
         read = partial(read_node, root, max_bytes=max_bytes, any_kind=True)
         outcome = take_steps(plan.changes, read, journal.contents.keep_node)
         try:
@@ -188,6 +189,12 @@ def _touching(steps: Sequence[Step], scope: Sequence[str] | None) -> list[int]:
         for number, step in enumerate(steps)
         if any(is_in(change.path, path) for change in step.changes for path in scope)
     ]
+
+
+def _largest(steps: Iterable[Sequence[Change]]) -> int:
+    """Return the size of the largest file in some steps: commands write larger ones than other tools."""
+    nodes = (node for changes in steps for each in changes for node in (each.before, each.after))
+    return max((node.size for node in nodes if isinstance(node, FileNode)), default=0)
 
 
 def _check_usable(root: Root, paths: Sequence[str]) -> None:

@@ -4,13 +4,14 @@ import os
 import runpy
 import socket
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Protect, Workspace
+from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
 from agentfs.fs.lock import lock_directory
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
@@ -98,6 +99,23 @@ def test_hidden_files_are_found_again_after_changes_of_directories(staged, tree)
     (tree / "moved").mkdir()
     (tree / "moved/.env").write_text(SECRET)
     assert staged.run("cat moved/.env").stdout == b""
+
+
+def test_hard_links_to_hidden_files_are_found_again_too(staged, tree):
+    (tree / "src/deep").mkdir()
+    for name in ("first", "src/second", "src/deep/third"):
+        os.link(tree / ".env", tree / name)
+        assert staged.run("cat first src/second src/deep/third 2>/dev/null").stdout == b""
+    (tree / "src/second").rename(tree / "moved")
+    assert staged.run("cat moved").stdout == b""
+    (tree / "src/deep").rename(tree / "deep")
+    assert staged.run("cat deep/third").stdout == b""
+    (tree / "conf/server.key").write_text("other")
+    os.link(tree / "conf/server.key", tree / "src/fourth")
+    assert staged.run("cat src/fourth deep/third").stdout == b""
+    for name in (".env", "moved", "first"):
+        (tree / name).unlink()
+    assert staged.run("cat deep/third").stdout == SECRET.encode()  # its only name
 
 
 def test_nothing_outside_is_written(staged, tree, tmp_path):
@@ -369,17 +387,31 @@ def test_the_system_is_not_changed(staged, command):
     assert staged.run(command).exit_status != 0
 
 
-def test_more_than_the_limit_is_refused_as_a_whole(opened, tree):
-    from agentfs import Limits
-
+@pytest.mark.parametrize(
+    ("files", "limits"),
+    [
+        pytest.param(400, Limits(snapshot_bytes=1_000_000), id="400"),
+        pytest.param(100_000, Limits(), id="100,000", marks=pytest.mark.long),
+    ],
+)
+def test_more_than_the_limit_is_refused_as_a_whole(opened, tree, files, limits):
     before = snapshot(tree)
-    ws = opened("staged", limits=Limits(snapshot_bytes=1_000_000))
-    command = "mkdir many; for i in $(seq 400); do head -c 4000 /dev/zero > many/$i; done"
+    ws = opened("staged", limits=limits)
+    script = "import os; os.mkdir('many'); [open(f'many/{n}', 'w').write(6000 * 'x') for n in range(%d)]"
+    command = f'{sys.executable} -SIc "{script % files}"; rm README; echo more >> src/a.py'
     with pytest.raises(AgentFSError) as raised:
-        ws.run(command)
+        ws.run(command, 600)
     assert raised.value.code == "too_large"
-    assert "snapshot_bytes" in raised.value.hint
+    assert raised.value.details["size"] > files * 6000 > limits.snapshot_bytes
+    assert "raise Limits.snapshot_bytes" in raised.value.hint
     assert snapshot(tree) == before
+    if files < 1000:  # as the hint says
+        opened("staged", limits=Limits(snapshot_bytes=2 * files * 6000)).run(command)
+        assert len(os.listdir(tree / "many")) == files
+
+
+def test_a_file_has_at_most_as_many_bytes_as_the_limit(opened, tree):
+    ws = opened("staged", limits=Limits(snapshot_bytes=1_000_000))
     big = ws.run("head -c 3000000 /dev/zero > big; echo after")
     assert big.exit_status == 0
     assert (tree / "big").stat().st_size <= 1_000_000

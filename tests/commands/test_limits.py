@@ -67,6 +67,37 @@ def test_files_are_limited_also_those_in_memory(opened, tree, place):
     assert int(result.stdout or 0) <= 1_000_000
 
 
+def test_a_file_over_the_limit_of_one_is_undone_while_the_snapshot_holds_it(opened, tree):
+    (tree / "big").write_bytes(b"old\n" * 1000)
+    for room, lost in ((100_000, ()), (6_000, ("big",))):
+        ws = opened("staged", limits=Limits(file_bytes=1_000, snapshot_bytes=room))
+        result = ws.run("sed -i s/old/new/ big; echo small > small")
+        assert (tree / "big").read_bytes() == b"new\n" * 1000
+        assert result.changes.lost == lost
+        assert [each.path for each in ws.changes().files] == ["big", "small"][len(lost) :]
+        ws.undo()
+        assert (tree / "big").read_bytes() == (b"new\n" if lost else b"old\n") * 1000
+        assert not (tree / "small").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
+def test_a_command_that_fills_the_disk_loses_nothing(staged, tree, tmp_path, monkeypatch):
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        monkeypatch.setattr("agentfs.commands.staged_process.stage_places", lambda root: (str(place),))
+        result = staged.run("head -c 9000000 /dev/zero > big || rm big; echo more >> README; cat README")
+        assert b"No space left" in result.stderr
+        assert result.stdout == b"read me\nmore\n"
+        assert sorted(change.path for change in result.changes.files) == ["README"]
+        assert not [*place.iterdir()]
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
 def test_usual_programs_work_within_the_limits(staged):
     script = (
         "import multiprocessing, tempfile; multiprocessing.Lock(); tempfile.TemporaryFile(); print('works')"

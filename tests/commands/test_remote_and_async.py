@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, AsyncWorkspace, Policy, Workspace, connect
+from agentfs import AgentFSError, AsyncWorkspace, Limits, Policy, Workspace, connect
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 snapshot = _here["snapshot"]
@@ -16,13 +16,13 @@ PID, running = _here["PID"], _here["running"]
 
 
 @contextmanager
-def opened_at(place: str, way: str, tree: Path):
+def opened_at(place: str, way: str, tree: Path, limits: Limits | None = None):
     policy = Policy(run=way)
     if place == "local":
-        with Workspace(tree, policy=policy) as ws:
+        with Workspace(tree, policy=policy, limits=limits) as ws:
             yield ws
     else:
-        with connect(["env"], tree, policy=policy, python=sys.executable) as ws:
+        with connect(["env"], tree, policy=policy, limits=limits, python=sys.executable) as ws:
             yield ws
 
 
@@ -92,9 +92,8 @@ def test_preview(table, way, tree):
 
 
 def test_a_run_longer_than_other_calls_may_take(place, way, tree):
-    with opened_at(place, way, tree) as ws:
-        ws.limits = ws.limits  # as they are: a timeout of 10 s
-        assert ws.run("sleep 11; echo end").stdout == b"end\n"
+    with opened_at(place, way, tree, Limits(timeout=3.0)) as ws:
+        assert ws.run("sleep 4; echo end").stdout == b"end\n"
 
 
 async def test_cancel(place, way, tree):

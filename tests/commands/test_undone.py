@@ -149,7 +149,7 @@ def test_commands_on_a_copy_of_a_real_tree_are_undone(opened, ws, tmp_path, ever
         pieces = chosen.sample(pool, min(chosen.choice([1, 1, 2, 3]), len(pool)))
         command = chosen.choice(["; ", " && ", "\n"]).join(pieces)
         try:
-            result = workspace.run(command, env=NAMES)
+            result = workspace.run(command, 600, env=NAMES)  # other work may share the machine
         except AgentFSError as error:
             raise AssertionError(f"{command}: {error}") from None
         assert not result.timed_out

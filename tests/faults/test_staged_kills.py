@@ -1,7 +1,9 @@
-"""A process is killed at each system call while it stages a command and applies its effects."""
+"""The program or its sandbox is killed at system calls, while a command is staged and its effects applied."""
 
 import os
+import re
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,83 +11,136 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.fs.lock import lock_directories
 from tests.conftest import part_or_all
-from tests.faults.calls import CountedCalls, kill_itself, some_of
+from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import snapshot
 
-COMMAND = "echo new > made; rm old/b; mkdir d; mv old/a d/a; ln -s d link; chmod 700 c; echo 2 >> c"
 POLICY = Policy(run="staged", durability="fast")
+COMMAND = "echo new > made; rm old/b; mkdir d; mv old/a d/a; ln -s d link; chmod 700 c; echo 2 >> c"
+PROGRAM = """
+import sys
+from agentfs import AgentFSError, Policy, Workspace
+policy = Policy(run="staged", durability="fast")
+with Workspace(sys.argv[2], policy=policy) as ws:
+    ws.run(sys.argv[3])  # loads all modules
+with Workspace(sys.argv[1], policy=policy) as ws:
+    ws.run("true")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        ws.run(sys.argv[3])
+    except AgentFSError as error:
+        print(error.code, flush=True)
+    else:
+        print("done", flush=True)
+    sys.stdin.readline()
+"""
+MEMORY = {"brk", "mmap", "munmap", "mremap", "madvise", "futex"}
+OF_THE_SANDBOX = ("execve", "mount", "pivot_root", "prctl", "exit_group")
+
+pytestmark = needs_tracing
 
 
-def fresh(root: Path) -> None:
+def fresh(root: Path) -> Path:
     (root / "old").mkdir(parents=True)
     for name in ("old/a", "old/b", "c"):
         (root / name).write_text(f"{name}\n")
+    return root
 
 
 def stages() -> set[Path]:
     return {path for place in lock_directories(os.geteuid()) for path in Path(place).glob("stage-*")}
 
 
-def processes_below(root: Path) -> list[str]:
-    """Return the processes whose directory or arguments name a tree."""
+def processes_in(root: Path) -> list[str]:
+    """Return the processes whose arguments or mounts name a tree."""
     found: list[str] = []
     for each in Path("/proc").glob("[0-9]*"):
         try:
-            if int(each.name) != os.getpid() and os.fsencode(root) in (each / "cmdline").read_bytes():
+            if int(each.name) != os.getpid() and any(
+                os.fsencode(root) in (each / name).read_bytes() for name in ("cmdline", "mountinfo")
+            ):
                 found.append(each.name)
         except OSError:
             continue
     return found
 
 
-@pytest.mark.skipif(os.name != "posix" or not Path("/proc/self/ns").exists(), reason="needs Linux")
-@part_or_all(80)
-def test_a_kill_leaves_the_old_tree_or_the_new_and_nothing_else(tmp_path, monkeypatch, every):
-    both = []
-    with Workspace(make(tmp_path / "model"), policy=POLICY) as ws:
-        both.append(snapshot(tmp_path / "model"))
-        ws.run(COMMAND)  # also finds out how this system stages commands
-        both.append(snapshot(tmp_path / "model"))
-    calls = CountedCalls(monkeypatch, kill_itself)
-    with Workspace(make(tmp_path / "counted"), policy=POLICY) as ws:
-        start = calls.count
+def until(happens, seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def run_in(root: Path, log: Path, *inject: str, follow: bool = False) -> str:
+    warm = fresh(root.with_name(f"{root.name}-warm"))
+    return run_traced(PROGRAM, [fresh(root), warm, COMMAND], log, *inject, follow=follow)
+
+
+def calls_of(log: Path) -> Counter[str]:
+    """Return the calls of the staged command: after the line to begin, and before the message "done"."""
+    calls = log.read_text().split('read(0, "go')[-1]
+    return Counter(re.findall(r"^(?:\d+ +)?(\w+)\(", calls, re.MULTILINE))
+
+
+def states(top: Path) -> list[object]:
+    """Return the tree before and after the command."""
+    with Workspace(fresh(top), policy=POLICY) as ws:
+        before = snapshot(top)
         ws.run(COMMAND)
-        names = calls.names[start:]
-    assert len(names) > 150
-    seen = set()
-    before = stages()
-    for number in some_of(names, every):
-        root = make(tmp_path / f"tree{number}")
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                ws = Workspace(root, policy=POLICY)
-                calls.at = calls.count + number
-                ws.run(COMMAND)
-                status = 0
-            finally:
-                os._exit(status)
-        os.waitpid(child, 0)
-        with Workspace(root, policy=POLICY) as ws:
-            state = snapshot(root)
-            assert state in both, f"killed at call {number}, {names[number - 1]}: {sorted(state)}"
-            seen.add(both.index(state))
-            # The next command removes the stage, and what is left of its sandbox, or the one after it, if the
-            # copy of the killed process that becomes the sandbox has held the lock until now.
-            end = time.monotonic() + 10
-            ws.run("true", preview=True)
-            while processes_below(root):
-                assert time.monotonic() < end, f"killed at call {number}, {names[number - 1]}"
-                ws.run("true", preview=True)
-        assert str(root) not in Path("/proc/self/mountinfo").read_text()
-    assert seen == {0, 1}
-    left = stages() - before
-    while left & stages():  # other tests have some meanwhile
-        assert time.monotonic() < end + 30
-        time.sleep(0.05)
+        return [before, snapshot(top)]
 
 
-def make(root: Path) -> Path:
-    fresh(root)
-    return root
+def check_after(root: Path, both: list[object], point: str) -> int:
+    """Check that all processes end, and that the next command finds one of both trees; return its index."""
+    assert until(lambda: not processes_in(root)), point
+    with Workspace(root, policy=POLICY) as ws:
+        ws.run("true", preview=True)
+    state = snapshot(root)
+    assert state in both, point
+    return both.index(state)
+
+
+@part_or_all(80)
+def test_the_program_is_killed_at_its_calls(tmp_path, every):
+    both, before = states(tmp_path / "model"), stages()
+    assert run_in(tmp_path / "counted", tmp_path / "log") == "done"
+    names = calls_of(tmp_path / "log")
+    assert sum(names.values()) > 300
+    assert {"vfork", "pidfd_open", "openat2", "linkat", "unlinkat", "mkdirat", "flock", "fsync"} <= {*names}
+    points = numbered([name for name in names.elements() if name not in MEMORY])
+    seen: Counter[tuple[str, int]] = Counter()
+    for number, (name, at) in enumerate(points[::every]):
+        root, point = tmp_path / f"tree{number}", f"{name}:signal=KILL:when={at}"
+        said = run_in(root, tmp_path / "log", point)
+        seen[said, check_after(root, both, point)] += 1
+    assert {*seen} >= {("killed", 0), ("killed", 1)}
+    assert {*seen} <= {("killed", 0), ("killed", 1), ("done", 1)}
+    assert until(lambda: not (stages() - before) & stages(), 30)  # other tests have some meanwhile
+
+
+@part_or_all(16)
+def test_the_sandbox_is_killed_at_its_calls(tmp_path, every):
+    both, before = states(tmp_path / "model"), stages()
+    assert run_in(tmp_path / "counted", tmp_path / "log", follow=True) == "done"
+    names = calls_of(tmp_path / "log")
+    points = [(name, at + 1) for name in OF_THE_SANDBOX for at in range(names[name])]
+    seen: Counter[str] = Counter()
+    for number, (name, at) in enumerate(points[::every]):
+        root, point = tmp_path / f"tree{number}", f"{name}:signal=KILL:when={at}"
+        said = run_in(root, tmp_path / "log", point, follow=True)
+        state = check_after(root, both, point)
+        assert said == "done" or state == 0, point
+        seen[said] += 1
+    assert {*seen} == {"io", "done"}
+    assert until(lambda: not (stages() - before) & stages(), 30)
+
+
+@pytest.mark.parametrize("at", range(8, 14))
+def test_a_sandbox_that_is_not_finished_ends_with_its_program(tmp_path, at):
+    """The program is killed while bubblewrap starts, whose child would wait for it forever."""
+    root = tmp_path / "tree"
+    assert run_in(root, tmp_path / "log", f"close:signal=KILL:when={at}") == "killed"
+    assert until(lambda: not processes_in(root))

@@ -32,7 +32,9 @@ needs_tracing = pytest.mark.skipif(
 )
 
 
-def run_traced(program: str, arguments: Sequence[object], log: Path, *inject: str) -> str:
+def run_traced(
+    program: str, arguments: Sequence[object], log: Path, *inject: str, follow: bool = True
+) -> str:
     """Run a program that says "ready", waits for a line, says what came of it, and waits to be ended.
 
     Args:
@@ -40,6 +42,7 @@ def run_traced(program: str, arguments: Sequence[object], log: Path, *inject: st
         arguments: What it is given.
         log: Where its calls after "ready" are written.
         *inject: What strace is to inject, such as `write:error=ENOSPC:when=2`.
+        follow: Trace its threads and the processes that it starts too, each with a count of its own.
 
     Returns:
         What it said, or "killed".
@@ -54,7 +57,8 @@ def run_traced(program: str, arguments: Sequence[object], log: Path, *inject: st
     with open(answers, encoding="utf-8") as answer, open(tell, "w", encoding="utf-8") as told:
         assert answer.readline() == "ready\n"
         options = [part for each in inject for part in ("-e", f"inject={each}")]
-        command = ["strace", "-f", "-o", str(log), *options, "-p", str(child)]
+        followed = ["-f"] if follow else []
+        command = ["strace", *followed, "-o", str(log), *options, "-p", str(child)]
         tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert tracer.stderr is not None
         assert "attached" in tracer.stderr.readline()

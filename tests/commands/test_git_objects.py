@@ -1,0 +1,87 @@
+"""Indexes of every version, and packs: maintenance is applied, and a hidden file is never added as empty."""
+
+import runpy
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError
+from tests.conftest import needs
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+SECRET, snapshot = _here["SECRET"], _here["snapshot"]
+NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+COMMIT = "git commit -qm all {} && git branch all && git reset -q --soft HEAD~1 && git reset -q"
+
+pytestmark = needs("git")
+
+
+@pytest.fixture(params=["sha1", pytest.param("sha256", marks=pytest.mark.long)])
+def repository(tree, request):
+    """Return a function that runs git in a tree with a hidden file among many, some of them empty."""
+
+    def git(*arguments):
+        ran = subprocess.run(["git", *arguments], cwd=tree, env=NAMES, capture_output=True, check=True)
+        return ran.stdout.decode()
+
+    for number in range(60):  # a tree that a pack holds as a change of another, with copied parts
+        (tree / f"conf/some-configuration-{number}").write_text("" if number % 9 == 0 else f"{number}\n")
+    (tree / "conf/server.conf").write_text("x\n")  # version 4 leaves out what the next path begins with too
+    git("init", "-q", f"--object-format={request.param}")
+    git("add", "-f", ".")
+    git("commit", "-qm", "first")
+    return git
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git gc -q && git gc -q --prune=now",
+        "git update-index --index-version 4 && git gc -q",
+        "echo more >> conf/server.conf; git commit -qm more -- conf/server.conf && git gc -q",
+        "touch conf/empty; git add conf/empty && git update-index --index-version 4",
+        "git repack -q -a && git pack-refs --all",
+    ],
+)
+def test_maintenance_is_applied(staged, tree, repository, command):
+    result = staged.run(command, env=NAMES)
+    assert result.exit_status == 0, result.text
+    assert result.changes.not_covered["version control"]
+    repository("fsck", "--strict")
+    assert "conf/server.key" not in repository("status", "--short")
+    assert repository("show", "HEAD:conf/server.key") == SECRET
+
+
+@pytest.mark.parametrize("path", ["conf/some-configuration-7", "conf/server.key"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        # Only the index has the empty file.
+        "git update-index --index-version 2; git add -f {}",
+        "git update-index --index-version 4; git add -f {}",
+        "echo x > new; git add -N new; git add -f {}",  # version 3
+        # Only a pack has it, as a whole tree or as a change of one.
+        f"{COMMIT}; git gc -q --prune=now",
+        f"{COMMIT}; git repack -qadf && git prune-packed -q",
+    ],
+    ids=["version 2", "version 4", "version 3", "gc", "repack"],
+)
+def test_a_hidden_file_is_not_added_as_empty(staged, tree, repository, command, path):
+    before = snapshot(tree)
+    command = f"echo more >> conf/some-configuration-7; {command.format(path)}"
+    if path != "conf/server.key":
+        assert staged.run(command, env=NAMES).exit_status == 0
+        return
+    with pytest.raises(AgentFSError) as raised:
+        staged.run(command, env=NAMES)
+    assert raised.value.code == "protected"
+    assert raised.value.details["paths"] == ["conf/server.key"]
+    assert snapshot(tree) == before
+
+
+def test_a_pack_that_is_damaged_is_applied(staged, tree, repository):
+    """Git cannot read it, so it holds nothing."""
+    command = "for f in *; do head -c 1100 $f > x; cp -f x $f; done; rm x"
+    command = f"git gc -q; cd .git/objects/pack; chmod u+w *; {command}"
+    assert staged.run(command, env=NAMES).exit_status == 0

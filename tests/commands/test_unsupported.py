@@ -1,0 +1,67 @@
+"""Systems that cannot stage a command: `run` is refused with the reason, and never runs in another way."""
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError
+from agentfs.commands import sandbox
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+snapshot = _here["snapshot"]
+
+
+@pytest.fixture
+def bubblewrap(tmp_path, monkeypatch):
+    """Return a function that puts a program in the place of bubblewrap."""
+
+    def replace(version: str, error: str) -> None:
+        program = tmp_path / "bin/bwrap"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && exec echo "{version}"\necho "{error}" >&2; exit 1\n'
+        )
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        sandbox._probe.cache_clear()
+
+    yield replace
+    sandbox._probe.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "reason", "hint"),
+    [
+        (
+            "bubblewrap 0.12.1",
+            "bwrap: No permissions to create a new namespace",
+            "No permissions to create a new namespace",
+            "namespace",
+        ),
+        ("bubblewrap 0.11.0", "bwrap: Can't make overlay mount", "Can't make overlay mount", "overlays"),
+    ],
+)
+def test_the_reason_of_the_system_is_given(opened, tree, bubblewrap, version, error, reason, hint):
+    bubblewrap(version, error)
+    before = snapshot(tree)
+    with pytest.raises(AgentFSError) as raised:
+        opened("staged").run("touch made")
+    assert raised.value.code == "unsupported"
+    assert reason in raised.value.details["reason"]
+    assert hint in raised.value.hint
+    assert "recorded" in raised.value.hint
+    assert snapshot(tree) == before
+    assert opened("recorded").run("touch made").confinement == "recorded"
+
+
+def test_an_old_bubblewrap_is_not_used(opened, tree, bubblewrap, monkeypatch):
+    monkeypatch.setattr(sandbox, "_OLDEST", (99, 0))
+    bubblewrap("bubblewrap 0.8.0", "")
+    with pytest.raises(AgentFSError) as raised:
+        opened("staged").run("touch made")
+    assert raised.value.code == "unsupported"
+    assert "which has no overlays" in raised.value.details["reason"]
+    assert "Install bubblewrap 99.0 or newer" in raised.value.hint
+    assert not (tree / "made").exists()
