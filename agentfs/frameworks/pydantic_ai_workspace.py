@@ -142,7 +142,8 @@ class WorkspaceBackend:
 
         def act(workspace: Workspace) -> CommandResult:
             try:
-                done = workspace.run(line, timeout or NO_TIMEOUT, env=env)
+                keep = workspace.policy.run == "recorded"
+                done = workspace.run(line, timeout or NO_TIMEOUT, env=env, keep_running=keep)
             finally:
                 workspace.exists(".")  # raises if the root was removed meanwhile
             stdout, stderr = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
