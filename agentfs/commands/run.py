@@ -41,7 +41,7 @@ _LONGER = 5  # times the timeout that the next call may have
 def run(around: Surroundings, request: CommandRequest, background: BackgroundCommands) -> RunResult:
     """Run a command as the policy says."""
     checked = _checked(around, request, in_background=request.keep_running)
-    with call_context.limited(around.limits.timeout):
+    with call_context.limited(around.limits.timeout), call_context.waited_for():
         if around.root.policy.run == "staged":
             return _run_staged(around, checked)
         process, captured, recording = _begin_recorded(around, checked)
@@ -74,7 +74,7 @@ def start_in_background(
     def begin(name: str) -> Command:
         return _command(around, checked, *_begin_recorded(around, checked, "background"), name)
 
-    with call_context.limited(around.limits.timeout):
+    with call_context.limited(around.limits.timeout), call_context.waited_for():
         return background.add(begin, detach=detach)
 
 

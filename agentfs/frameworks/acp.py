@@ -186,16 +186,25 @@ class WorkspaceClient:
         """Start a command; without `args`, it is a line for the shell."""
         line = shlex.join([command, *args]) if args else command
         variables = {each.name: each.value for each in env or ()}
-        place, started = cwd or ".", None
+        place, started = cwd or ".", list[Command]()
+
+        def start() -> None:
+            started.append(self._workspace.workspace.start(line, place, env=variables))
+
         if self._workspace.policy.run == "recorded":
-            started = await _answer(self._workspace.start(line, place, env=variables))
-            ended = asyncio.ensure_future(asyncio.to_thread(started.wait))
+            try:
+                await _answer(self._workspace.call(start))
+            except asyncio.CancelledError:  # nobody gets the id of the terminal
+                for each in started:
+                    await asyncio.to_thread(each.stop)
+                raise
+            ended = asyncio.ensure_future(asyncio.to_thread(started[0].wait))
         else:
             timeout = self._workspace.limits.run_timeout
             ended = asyncio.ensure_future(self._workspace.run(line, timeout, place, env=variables))
         terminal_id = uuid4().hex
         most = inf if output_byte_limit is None else output_byte_limit
-        self._terminals[session_id, terminal_id] = _Terminal(ended, started, most)
+        self._terminals[session_id, terminal_id] = _Terminal(ended, started[0] if started else None, most)
         return schema.CreateTerminalResponse(terminal_id=terminal_id)
 
     async def terminal_output(

@@ -1,4 +1,4 @@
-"""The other side of a conversation: ACP's client and agent over a socket, and a server of Anthropic's messages."""
+"""The other side of a conversation: a client and an agent of ACP, and a server of Anthropic's messages."""
 
 import asyncio
 import json

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +10,9 @@ import pytest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from agents import Agent, ApplyPatchOperation, ApplyPatchTool, RunConfig, Runner, ShellTool
+    from agents import ApplyPatchOperation
     from agents.apply_diff import apply_diff
-    from agents.sandbox import Manifest, SandboxAgent, SandboxRunConfig
+    from agents.sandbox import Manifest
     from agents.sandbox.errors import (
         ExecTimeoutError,
         InvalidManifestPathError,
@@ -22,22 +21,12 @@ with warnings.catch_warnings():
         WorkspaceReadNotFoundError,
     )
     from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
-    from agents.testing import ScriptedModel
-    from openai.types.responses import (
-        ResponseApplyPatchToolCall,
-        ResponseCustomToolCall,
-        ResponseFunctionToolCall,
-        ResponseOutputMessage,
-        ResponseOutputText,
-    )
-    from openai.types.responses.response_function_shell_tool_call import ResponseFunctionShellToolCall
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.errors import UnknownToolError
 from agentfs.frameworks.openai_agents import editor, sandbox, shell
 from agentfs.providers.openai import patch_of
 from tests.commands.conftest import SECRET, running
-from tests.frameworks.scenario import CAT, FIRST_EDIT, RUN, SECOND_EDIT, check_answers, patch, task
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The agent of each framework, with a scripted model, does one task; `test_backends.py` runs this."""
 
 import json
-import warnings
 
 import pytest
 from acp import RequestError
@@ -114,9 +113,7 @@ def patch(old, new):
 
 async def told_by_openai(agent, calls, **config):
     text = ResponseOutputText(type="output_text", text="done", annotations=[])
-    last = ResponseOutputMessage(
-        id="m", type="message", role="assistant", status="completed", content=[text]
-    )
+    last = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
     calls = [call.model_copy(update={"call_id": str(number)}) for number, call in enumerate(calls)]
     agent.model = ScriptedModel([[call] for call in calls] + [[last]])
     config = RunConfig(tracing_disabled=True, **config)
