@@ -4,7 +4,6 @@ import asyncio
 import os
 import shlex
 from collections.abc import Awaitable
-from dataclasses import replace
 from itertools import zip_longest
 from math import inf
 from typing import Any, NamedTuple, TypeVar, cast
@@ -17,9 +16,8 @@ from agentfs.async_workspace import AsyncWorkspace
 from agentfs.commands.background import Command
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.events import current_call_id
-from agentfs.frameworks.backends import refusal_output
+from agentfs.frameworks.backends import refusal_output, uncut
 from agentfs.frameworks.versions import warn_if_newer
-from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, Effect, PermissionAnswer, PermissionRequest
 from agentfs.providers.openai import REFUSED
 from agentfs.results import RunResult
@@ -146,11 +144,7 @@ class WorkspaceClient:
         Args:
             workspace: The workspace; its rules hold for all that an agent asks for.
         """
-        own = workspace.limits
-        kept = {
-            name: getattr(own, name) for name in ("timeout", "run_timeout", "file_bytes", "snapshot_bytes")
-        }
-        self._workspace = AsyncWorkspace(workspace.view(limits=replace(Limits.unlimited(), **kept)))
+        self._workspace = AsyncWorkspace(workspace.view(limits=uncut(workspace.limits)))
         self._terminals: dict[tuple[str, str], _Terminal] = {}
 
     async def read_text_file(
