@@ -11,7 +11,12 @@ from types import SimpleNamespace
 import pytest
 from acp import RequestError
 from agents import ApplyPatchOperation
-from agents.sandbox.errors import InvalidManifestPathError, WorkspaceArchiveWriteError, WorkspaceIOError
+from agents.sandbox.errors import (
+    ExecNonZeroError,
+    InvalidManifestPathError,
+    WorkspaceArchiveWriteError,
+    WorkspaceIOError,
+)
 from anthropic.lib.tools import ToolError
 from pydantic_ai.workspaces import Workspace as Facade
 from pydantic_ai.workspaces import WorkspaceUnavailableError
@@ -111,7 +116,7 @@ class OpenAiSandbox:
         self.close = ws.close
 
     async def attempt(self, operation):
-        refused = (WorkspaceIOError, WorkspaceArchiveWriteError, InvalidManifestPathError)
+        refused = ExecNonZeroError, WorkspaceIOError, WorkspaceArchiveWriteError, InvalidManifestPathError
         done = await refusing(*refused)(operation)
         if getattr(done, "exit_code", 0) == 126:
             raise RefusedError(done.stderr.decode())
