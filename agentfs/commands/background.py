@@ -50,7 +50,7 @@ class Command:
         with suppress(_Stopped):
             if self._process.exit_status is None:
                 self._process.wait(math.inf, self._check)
-            else:  # this command is what another one has left
+            else:  # these are the processes that another command has left
                 self._process.wait_for_others(self._check)
         self._process.end()
         self.conclude()

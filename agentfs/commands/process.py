@@ -43,9 +43,8 @@ class Process:
         """Start the command in the open directory `cwd`. Raises OSError."""
         self._mark = os.urandom(8).hex()
         self._captured = captured
-        self.exit_status: int | None = (
-            None  # 128 and more for a signal; None until the direct child has ended
-        )
+        # None until the direct child has ended; 128 and more for a signal.
+        self.exit_status: int | None = None
         self.began = time.monotonic()
         self._child = subprocess.Popen(  # noqa: S603 - running commands is the purpose
             arguments,

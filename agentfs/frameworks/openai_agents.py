@@ -204,7 +204,7 @@ class _Session(BaseSandboxSession):
     async def _exec_internal(self, *command: str | Path, timeout: float | None = None) -> ExecResult:  # noqa: ASYNC109
         return await self._run(shlex.join(map(str, command)), timeout)
 
-    async def _run(self, line: str, timeout: float | None = None, stdin: bytes = b"") -> ExecResult:  # noqa: ASYNC109
+    async def _run(self, line: str, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:  # noqa: ASYNC109
         try:
             seconds = timeout or self._workspace.limits.run_timeout
             done = await self._workspace.run(line, seconds, stdin=stdin)
