@@ -1,4 +1,4 @@
-"""What an agent of deepagents is told by its backend; `test_backends.py` runs this."""
+"""The answers of a backend to an agent of deepagents; `test_backends.py` runs this."""
 
 import os
 
