@@ -1279,6 +1279,7 @@ class Workspace:
         env: Mapping[str, str] | None = None,
         stdin: bytes | str | None = None,
         background: bool = False,
+        keep_running: bool = False,
         preview: bool = False,
     ) -> RunResult:
         """Run a shell command; its changes are under the same rules and undo as those of the other tools.
@@ -1292,6 +1293,8 @@ class Workspace:
             stdin: Its standard input; by default empty.
             background: Return at once, with the id to pass to `output` and `stop`. Only if `Policy.run` is
                 "recorded".
+            keep_running: Let processes that it leaves run on in the background until they end, under the id
+                of the result. Only if `Policy.run` is "recorded".
             preview: Show the changes of a staged command, and apply none.
 
         Returns:
@@ -1303,11 +1306,13 @@ class Workspace:
                 For what a staged command has changed: `protected`, `refused`, `conflict` and `too_large`.
         """
         data = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
-        asked = commands.request.CommandRequest(command, timeout, fspath(cwd), network, env, data, preview)
+        asked = commands.request.CommandRequest(
+            command, timeout, fspath(cwd), network, env, data, preview, keep_running
+        )
+        given = self._surroundings, asked, self._background
         if background:
-            given = self._surroundings, asked, self._background
             return commands.run.started(given[0], commands.run.start_in_background(*given, detach=False))
-        return commands.run.run(self._surroundings, asked)
+        return commands.run.run(*given)
 
     @tool(effect="execute", rule="command", for_models=False)
     def start(
@@ -1335,7 +1340,7 @@ class Workspace:
             AgentFSError: As `run`; `unsupported` if `Policy.run` is not "recorded".
         """
         data = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
-        asked = commands.request.CommandRequest(command, 1.0, fspath(cwd), False, env, data, False)
+        asked = commands.request.CommandRequest(command, 1.0, fspath(cwd), False, env, data)
         return commands.run.start_in_background(self._surroundings, asked, self._background, detach=detach)
 
     @tool(effect="none", needs={"run": ("background",)}, ways=("recorded",))

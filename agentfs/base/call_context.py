@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
@@ -230,6 +230,14 @@ def uncounted() -> Generator[None]:
     finally:
         for each, at in stopped:
             each.at = at + time.monotonic() - began
+
+
+@contextmanager
+def waited_for() -> Generator[None]:
+    """Make a cancelled wait for this call last until the block has ended, for example until a process has."""
+    call = current.get()
+    with nullcontext() if call is None else call.forwarding(lambda: False, changes=False):
+        yield
 
 
 def deadline(seconds: float = math.inf) -> float:

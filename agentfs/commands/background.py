@@ -48,7 +48,10 @@ class Command:
 
     def _run(self) -> None:
         with suppress(_Stopped):
-            self._process.wait(math.inf, self._check)
+            if self._process.exit_status is None:
+                self._process.wait(math.inf, self._check)
+            else:  # these are the processes that another command has left
+                self._process.wait_for_others(self._check)
         self._process.end()
         self.conclude()
 

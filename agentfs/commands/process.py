@@ -1,10 +1,11 @@
 """`Process`: one command in a process group of its own, from its start to the end of the last process.
 
 The direct child counts. When it has ended, its output is read until the pipes are empty, or for a fifth of a
-second if another process holds them open. Then the rest of its group is killed. Processes that have left the
-group are found by a variable in their environment.
+second if another process holds them open. Then `end` kills the rest of its group, unless `wait_for_others`
+waits for it before. Processes that have left the group are found by a variable in their environment.
 """
 
+import math
 import os
 import selectors
 import subprocess
@@ -21,6 +22,7 @@ from agentfs.fs.system import processes_with
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
 _POLL_SECONDS = 0.05  # between two looks at the call's cancellation
+_LOOK_SECONDS = 0.25  # between two looks for processes that a command has left
 _READ_BYTES = 64 * 1024
 _MARK = "AGENTFS_COMMAND"
 _SWEEPS = 20  # rounds in which processes that keep forking are killed
@@ -41,7 +43,8 @@ class Process:
         """Start the command in the open directory `cwd`. Raises OSError."""
         self._mark = os.urandom(8).hex()
         self._captured = captured
-        self.duration = 0.0  # in seconds, once it has ended
+        # None until the direct child has ended; 128 and more for a signal.
+        self.exit_status: int | None = None
         self.began = time.monotonic()
         self._child = subprocess.Popen(  # noqa: S603 - running commands is the purpose
             arguments,
@@ -68,10 +71,13 @@ class Process:
             self._selector.register(self._child.stdin, selectors.EVENT_WRITE, self._feed)
 
     @property
-    def exit_status(self) -> int | None:
-        """The exit status, 128 and more for a signal; None before `end`."""
-        status: int | None = self._child.returncode
-        return status if status is None or status >= 0 else 128 - status
+    def duration(self) -> float:
+        """The seconds that the direct child has run."""
+        return (self._ended or time.monotonic()) - self.began
+
+    def others(self) -> list[int]:
+        """Return the processes of the command that are running, except the direct child."""
+        return processes_with(f"{_MARK}={self._mark}", self._child.pid)
 
     def wait(self, until: float, check: Callable[[], object]) -> bool:
         """Read the output until the command has ended; return False if the time `until` comes first.
@@ -83,13 +89,18 @@ class Process:
             end = min(until, self._ended + _GRACE_SECONDS) if self._ended else until
             if now >= end:
                 break
-            for key, _ in self._selector.select(min(end - now, _POLL_SECONDS)):
-                if callable(key.data):
-                    key.data()
-                else:
-                    self._read(*key.data)
+            self._transfer(end - now)
             check()
         return bool(self._ended)
+
+    def wait_for_others(self, check: Callable[[], object]) -> None:
+        """Read the output until all processes of the command have ended; `check` as for `wait`."""
+        self.wait(math.inf, check)
+        while self.others():
+            until = time.monotonic() + _LOOK_SECONDS
+            while (left := until - time.monotonic()) > 0:
+                self._transfer(left)
+                check()
 
     def end(self) -> None:
         """Kill what is left of the command, and release everything; afterwards `exit_status` is known."""
@@ -104,8 +115,9 @@ class Process:
             self._signal(signal.SIGKILL)
             self._kill_escaped()
             self.wait(time.monotonic() + _GRACE_SECONDS, bool)
+            if not self._ended:
+                self._note_end()
             self._child.wait()
-            self.duration = (self._ended or time.monotonic()) - self.began
         finally:
             self._selector.close()
             os.close(self._pidfd)
@@ -117,7 +129,18 @@ class Process:
     def _open_pipes(self) -> bool:
         return any(isinstance(key.data, tuple) for key in self._selector.get_map().values())
 
+    def _transfer(self, seconds: float) -> None:
+        """Read and write what is ready, or becomes so within some seconds."""
+        for key, _ in self._selector.select(min(seconds, _POLL_SECONDS)):
+            if callable(key.data):
+                key.data()
+            else:
+                self._read(*key.data)
+
     def _note_end(self) -> None:
+        """Note how the direct child ended, which stays a zombie, so that its number is not reused."""
+        end: Any = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOWAIT)
+        self.exit_status = end.si_status + (0 if end.si_code == os.CLD_EXITED else 128)
         self._ended = time.monotonic()
         self._selector.unregister(self._pidfd)
 
@@ -142,14 +165,14 @@ class Process:
             pipe.close()
 
     def _signal(self, number: int) -> None:
-        """Signal the process group. Its number is not reused, because the child was not waited for yet."""
+        """Signal the process group."""
         with suppress(OSError):
             os.killpg(self._child.pid, number)
 
     def _kill_escaped(self) -> None:
         """Kill the processes that have left the group."""
         for _ in range(_SWEEPS):
-            found = processes_with(f"{_MARK}={self._mark}", self._child.pid)
+            found = self.others()
             for process in found:
                 with suppress(OSError):
                     os.kill(process, signal.SIGKILL)

@@ -26,45 +26,61 @@ _ATTEMPTS = 4  # to make a sandbox
 _LONGER = 5  # times the timeout that the next call may have
 
 
-def run(around: Surroundings, request: CommandRequest) -> RunResult:
+def run(around: Surroundings, request: CommandRequest, background: BackgroundCommands) -> RunResult:
     """Run a command as the policy says."""
-    checked = _checked(around, request)
-    with call_context.limited(around.limits.timeout):
+    checked = _checked(around, request, in_background=request.keep_running)
+    with call_context.limited(around.limits.timeout), call_context.waited_for():
         if around.root.policy.run == "staged":
             return _run_staged(around, checked)
         process, captured, recording = _begin_recorded(around, checked)
-        in_time = False
+
+        def begin_rest(name: str) -> Command:
+            # It begins before the recording of the command ends, so that no change lies between them.
+            later = _begin_recording(around, checked, "background")
+            return _command(around, checked, process, captured, later, name)
+
+        in_time, rest = False, None
         try:
-            in_time = _wait(process, checked)
+            try:
+                in_time = _wait(process, checked)
+                if in_time and checked.keep_running and process.others():
+                    rest = background.add(begin_rest, detach=False)
+            finally:
+                if rest is None:
+                    process.end()
         finally:
             changes = _end_recording(around, recording)
-        return _result(around, checked, captured, process, changes, in_time=in_time)
+        return _result(around, checked, captured, process, changes, in_time=in_time, rest=rest)
 
 
 def start_in_background(
     around: Surroundings, request: CommandRequest, background: BackgroundCommands, *, detach: bool
 ) -> Command:
     """Start a recorded command in the background."""
-    checked = _checked(around, request)
-    if around.root.policy.run == "staged":
-        raise UnsupportedSystemError(
-            "A staged command cannot run in the background, because its changes are applied when it ends.",
-            hint='Use Policy(run="recorded").',
-        )
+    checked = _checked(around, request, in_background=True)
 
     def begin(name: str) -> Command:
-        process, captured, recording = _begin_recorded(around, checked, "background")
+        return _command(around, checked, *_begin_recorded(around, checked, "background"), name)
 
-        def finish() -> RunResult:
-            changes = _end_recording(around, recording)
-            result = _result(around, checked, captured, process, changes, in_time=True)
-            around.journal.flush()
-            return result
-
-        return Command(name, process, captured, finish)
-
-    with call_context.limited(around.limits.timeout):
+    with call_context.limited(around.limits.timeout), call_context.waited_for():
         return background.add(begin, detach=detach)
+
+
+def _command(
+    around: Surroundings,
+    request: CommandRequest,
+    process: Process,
+    captured: CapturedOutput,
+    recording: OpenRecording,
+    name: str,
+) -> Command:
+    def finish() -> RunResult:
+        changes = _end_recording(around, recording)
+        result = _result(around, request, captured, process, changes, in_time=True)
+        around.journal.flush()
+        return result
+
+    return Command(name, process, captured, finish)
 
 
 def started(around: Surroundings, command: Command) -> RunResult:
@@ -78,7 +94,7 @@ def started(around: Surroundings, command: Command) -> RunResult:
     )
 
 
-def _checked(around: Surroundings, request: CommandRequest) -> CommandRequest:
+def _checked(around: Surroundings, request: CommandRequest, *, in_background: bool) -> CommandRequest:
     root = around.root
     checked = request.checked(around.limits)
     if root.policy.read_only:
@@ -93,6 +109,11 @@ def _checked(around: Surroundings, request: CommandRequest) -> CommandRequest:
         raise UnsupportedSystemError(
             f"A recorded command cannot be {what}, because it runs in the workspace itself.",
             hint='Use Policy(run="staged").',
+        )
+    if root.policy.run == "staged" and in_background:
+        raise UnsupportedSystemError(
+            "A staged command cannot run in the background, because its changes are applied when it ends.",
+            hint='Use Policy(run="recorded").',
         )
     if isinstance(root, OverlayRoot):
         raise RefusedError(
@@ -111,9 +132,8 @@ def _begin_recorded(
     around: Surroundings, request: CommandRequest, kind: str = "run"
 ) -> tuple[Process, CapturedOutput, OpenRecording]:
     captured = CapturedOutput(around.limits.file_bytes)
-    given = around.journal, around.root, around.limits
     with around.root.open_directory(request.cwd) as directory:
-        recording = begin_recording(*given, request.label(kind), include_ignored=False)
+        recording = _begin_recording(around, request, kind)
         try:
             process = Process(request.arguments, request, captured, cwd=directory.handle)
         except BaseException:
@@ -122,17 +142,19 @@ def _begin_recorded(
     return process, captured, recording
 
 
+def _begin_recording(around: Surroundings, request: CommandRequest, kind: str) -> OpenRecording:
+    given = around.journal, around.root, around.limits
+    return begin_recording(*given, request.label(kind), include_ignored=False)
+
+
 def _end_recording(around: Surroundings, recording: OpenRecording) -> RecordedResult:
     return end_recording(around.journal, around.root, around.limits, recording, around.may_show)
 
 
 def _wait(process: Process, request: CommandRequest) -> bool:
-    """Wait for a command, and end it; return False if it has not ended by itself in time."""
-    try:
-        with call_context.uncounted():
-            return process.wait(process.began + request.timeout, call_context.check)
-    finally:
-        process.end()
+    """Wait for a command; return False if it has not ended by itself in time."""
+    with call_context.uncounted():
+        return process.wait(process.began + request.timeout, call_context.check)
 
 
 def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
@@ -144,6 +166,7 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
     base = Base(time.time_ns(), journal.timeline.position)
     with staged_process(around, request, captured, cwd, began=base.time) as staged:
         in_time = _wait(staged.process, request)
+        staged.process.end()
         if staged.process.was_started or not in_time:
             changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
             return _result(around, request, captured, staged.process, changes, in_time=in_time)
@@ -191,8 +214,9 @@ def _result(
     changes: RecordedResult,
     *,
     in_time: bool,
+    rest: Command | None = None,
 ) -> RunResult:
-    """Return the result of a command that has ended."""
+    """Return the result of a command that has ended, except for the rest of its processes."""
     confinement = around.root.policy.run or "staged"
     notes: list[str] = []
     following = None
@@ -206,6 +230,9 @@ def _result(
         if longer > request.timeout:
             cwd = {} if request.cwd == "." else {"cwd": request.cwd}
             following = call("run", command=request.command, timeout=int(longer), **cwd)
+    if rest is not None:
+        notes.append(f"Processes that it started run on as {rest.id}.")
+        following = call("output", id=rest.id)
     if request.preview:
         notes.append("This is a preview: nothing was applied.")
     result = RunResult(
@@ -218,6 +245,7 @@ def _result(
         confinement=confinement,
         network=request.network,
         truncated=captured.truncated,
+        id=None if rest is None else rest.id,
         notes=tuple(notes),
         next=following,
     )

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shlex
 from collections.abc import Awaitable
-from dataclasses import replace
 from itertools import zip_longest
 from math import inf
 from typing import Any, NamedTuple, TypeVar, cast
@@ -17,9 +16,8 @@ from agentfs.async_workspace import AsyncWorkspace
 from agentfs.commands.background import Command
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.events import current_call_id
-from agentfs.frameworks.backends import refusal_output
+from agentfs.frameworks.backends import refusal_output, uncut
 from agentfs.frameworks.versions import warn_if_newer
-from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, Effect, PermissionAnswer, PermissionRequest
 from agentfs.providers.openai import REFUSED
 from agentfs.results import RunResult
@@ -146,11 +144,7 @@ class WorkspaceClient:
         Args:
             workspace: The workspace; its rules hold for all that an agent asks for.
         """
-        own = workspace.limits
-        kept = {
-            name: getattr(own, name) for name in ("timeout", "run_timeout", "file_bytes", "snapshot_bytes")
-        }
-        self._workspace = AsyncWorkspace(workspace.view(limits=replace(Limits.unlimited(), **kept)))
+        self._workspace = AsyncWorkspace(workspace.view(limits=uncut(workspace.limits)))
         self._terminals: dict[tuple[str, str], _Terminal] = {}
 
     async def read_text_file(
@@ -186,16 +180,25 @@ class WorkspaceClient:
         """Start a command; without `args`, it is a line for the shell."""
         line = shlex.join([command, *args]) if args else command
         variables = {each.name: each.value for each in env or ()}
-        place, started = cwd or ".", None
+        place, started = cwd or ".", list[Command]()
+
+        def start() -> None:
+            started.append(self._workspace.workspace.start(line, place, env=variables))
+
         if self._workspace.policy.run == "recorded":
-            started = await _answer(self._workspace.start(line, place, env=variables))
-            ended = asyncio.ensure_future(asyncio.to_thread(started.wait))
+            try:
+                await _answer(self._workspace.call(start))
+            except asyncio.CancelledError:  # nobody gets the id of the terminal
+                for each in started:
+                    await asyncio.to_thread(each.stop)
+                raise
+            ended = asyncio.ensure_future(asyncio.to_thread(started[0].wait))
         else:
             timeout = self._workspace.limits.run_timeout
             ended = asyncio.ensure_future(self._workspace.run(line, timeout, place, env=variables))
         terminal_id = uuid4().hex
         most = inf if output_byte_limit is None else output_byte_limit
-        self._terminals[session_id, terminal_id] = _Terminal(ended, started, most)
+        self._terminals[session_id, terminal_id] = _Terminal(ended, started[0] if started else None, most)
         return schema.CreateTerminalResponse(terminal_id=terminal_id)
 
     async def terminal_output(

@@ -2,19 +2,17 @@
 
 import os
 import posixpath
-from copy import copy
 from dataclasses import replace
-from typing import Any
 
 from agentfs.async_workspace import AsyncWorkspace
 from agentfs.errors import AgentFSError
-from agentfs.limits import LARGEST, Limits
+from agentfs.limits import Limits
 from agentfs.policy import Policy, Run
 from agentfs.workspace import Workspace
 
 Place = str | os.PathLike[str] | Workspace | AsyncWorkspace
 # The frameworks cut what their models see; time, memory and what undo keeps stay bounded.
-_UNCUT = ("read_lines", "read_bytes", "line_chars", "list_entries", "glob_results", "grep_results")
+_KEPT = ("timeout", "run_timeout", "file_bytes", "snapshot_bytes", "walk_entries", "watch_bytes")
 _MOST_RESULTS = 100_000
 # Frameworks transfer files of a little more than 10 MiB in their own suites.
 _OPENED = Limits(file_bytes=64 * 2**20)
@@ -23,31 +21,19 @@ NO_TIMEOUT = 1e9  # seconds
 
 def uncut(limits: Limits) -> Limits:
     """Return limits whose results are complete, with the same bounds on time and memory."""
-    most: dict[str, Any] = dict.fromkeys(_UNCUT, LARGEST)
-    most |= dict.fromkeys(("glob_results", "grep_results"), _MOST_RESULTS)
-    return replace(limits, **most, output_tokens=LARGEST, grep_line_chars=LARGEST)
+    bounds = {name: getattr(limits, name) for name in _KEPT}
+    bounds |= dict.fromkeys(("glob_results", "grep_results"), _MOST_RESULTS)
+    return replace(Limits.unlimited(), **bounds)
 
 
 def open_below(place: Place, policy: Policy | None, run: Run | None) -> Workspace:
     """Return the workspace of a backend: a directory is opened; an open workspace gets a view."""
-    if isinstance(place, AsyncWorkspace):
-        place = place.workspace
-    if not isinstance(place, Workspace):
-        policy = policy or Policy()
-        place = Workspace(place, policy=replace(policy, run=policy.run or run), limits=_OPENED)
-        return place.view(limits=uncut(place.limits))
-    view = place.view(limits=uncut(place.limits), policy=policy)
-    if view.policy.run is None and run is not None and type(view) is Workspace:
-        view = _running(view, run)
-    return view
-
-
-def _running(workspace: Workspace, run: Run) -> Workspace:
-    """Return a view that runs commands, for a workspace whose policy does not say how."""
-    other = copy(workspace)
-    other.policy = replace(workspace.policy, run=run)
-    other._root = workspace._root.for_host(other.policy)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    return other
+    if isinstance(place, (str, os.PathLike)):
+        rules = policy or Policy()
+        opened = Workspace(place, policy=replace(rules, run=rules.run or run), limits=_OPENED)
+        return opened.view(limits=uncut(opened.limits))
+    below = place.workspace if isinstance(place, AsyncWorkspace) else place
+    return below.view(limits=uncut(below.limits), policy=policy)
 
 
 def directory_of(workspace: Workspace) -> str:

@@ -92,10 +92,10 @@ class Backend(SandboxBackendProtocol):
         """Open a workspace.
 
         Args:
-            root_or_ws: A directory, or an open workspace, whose policy then decides.
+            root_or_ws: A directory, or an open workspace, whose policy also decides about commands.
             policy: The rules for what the model causes.
-            run: How commands run unless the policy says it: "recorded" in the directory itself, "staged" on
-                an overlay without protected files, or None for no commands.
+            run: How commands run in a directory unless the policy says it: "recorded" in the directory
+                itself, "staged" on an overlay without protected files, or None for no commands.
         """
         self._owned = isinstance(root_or_ws, (str, os.PathLike))
         self.workspace: Workspace = open_below(root_or_ws, policy, run)

@@ -50,6 +50,8 @@ from agentfs.workspace import Workspace
 
 warn_if_newer("openai-agents", "0.24")
 
+_CUT = b"[output cut]\n"
+
 
 def tools(toolset: Toolset, *, strict: bool = False, approval: bool = False) -> list[FunctionTool]:
     """Return tools as those of the OpenAI Agents SDK, for `Agent(tools=...)`.
@@ -200,15 +202,18 @@ class _Session(BaseSandboxSession):
         self.state = SandboxSessionState(type="agentfs", manifest=manifest, snapshot=snapshot)
 
     async def _exec_internal(self, *command: str | Path, timeout: float | None = None) -> ExecResult:  # noqa: ASYNC109
-        line = shlex.join(map(str, command))
+        return await self._run(shlex.join(map(str, command)), timeout)
+
+    async def _run(self, line: str, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:  # noqa: ASYNC109
         try:
-            done = await self._workspace.run(line, timeout or self._workspace.limits.run_timeout)
+            seconds = timeout or self._workspace.limits.run_timeout
+            done = await self._workspace.run(line, seconds, stdin=stdin)
         except AgentFSError as error:
             stdout, stderr = refusal_output(error)
             return ExecResult(stdout=stdout, stderr=stderr, exit_code=REFUSED)
         if done.timed_out:
-            raise ExecTimeoutError(command=command, timeout_s=timeout)
-        more = b"[output cut]\n" if done.truncated else b""
+            raise ExecTimeoutError(command=[line], timeout_s=timeout)
+        more = _CUT if done.truncated else b""
         return ExecResult(stdout=done.stdout, stderr=done.stderr + more, exit_code=done.exit_status or 0)
 
     async def read(self, path: Path, *, user: str | User | None = None) -> io.IOBase:
@@ -234,15 +239,16 @@ class _Session(BaseSandboxSession):
             return False
 
     async def persist_workspace(self) -> io.IOBase:
-        done = await self._workspace.run("tar -cf - .")
-        if done.exit_status or done.truncated:
-            raise _unreadable(self._workspace.root, done.text)
+        done = await self._run("tar -cf - .")
+        if done.exit_code or done.stderr.endswith(_CUT):
+            raise _unreadable(self._workspace.root, done.stderr.decode("utf-8", "replace"))
         return io.BytesIO(done.stdout)
 
     async def hydrate_workspace(self, data: io.IOBase) -> None:
-        done = await self._workspace.run("tar -xf -", stdin=data.read())
-        if done.exit_status:
-            raise WorkspaceArchiveWriteError(path=Path(self._workspace.root), message=done.text)
+        done = await self._run("tar -xf -", stdin=data.read())
+        if done.exit_code:
+            message = done.stderr.decode("utf-8", "replace")
+            raise WorkspaceArchiveWriteError(path=Path(self._workspace.root), message=message)
 
 
 def _unreadable(path: str | Path, reason: str) -> WorkspaceIOError:

@@ -45,12 +45,12 @@ class WorkspaceBackend:
     before the first operation. Each path is absolute, or relative to the working directory.
 
     Args:
-        root_or_ws: A directory, or an open workspace, whose policy then decides. None makes a new directory
-            at the first operation; whoever holds the ref deletes it.
+        root_or_ws: A directory, or an open workspace, whose policy also decides about commands. None makes a
+            new directory at the first operation; whoever holds the ref deletes it.
         ref: The ref of an earlier backend, to attach to its directory.
         policy: The rules for what the model causes.
-        run: How commands run unless the policy says it: "recorded" in the directory itself, "staged" on an
-            overlay without protected files, or None for no commands.
+        run: How commands run in a directory unless the policy says it: "recorded" in the directory itself,
+            "staged" on an overlay without protected files, or None for no commands.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class WorkspaceBackend:
         self._workspace: Workspace | None = None
         self._closed = False
         self._lock = Lock()
-        self._files, self._commands = Runner(8), Runner(64)
+        self._runner = Runner(64)
 
     @property
     def ref(self) -> WorkspaceRef | None:
@@ -107,10 +107,10 @@ class WorkspaceBackend:
             if self._workspace is not None and isinstance(self._place, (str, os.PathLike)):
                 self._workspace.close()
 
-    async def _call(self, work: Callable[[Workspace], _R], runner: Runner | None = None) -> _R:
+    async def _call(self, work: Callable[[Workspace], _R]) -> _R:
         """Run a function of the workspace in a thread."""
         try:
-            return await (runner or self._files).run_off_loop(lambda: work(self.workspace), tool=None)
+            return await self._runner.run_off_loop(lambda: work(self.workspace), tool=None)
         except _GONE as error:
             raise WorkspaceUnavailableError(str(error.message)) from error
 
@@ -142,7 +142,8 @@ class WorkspaceBackend:
 
         def act(workspace: Workspace) -> CommandResult:
             try:
-                done = workspace.run(line, timeout or NO_TIMEOUT, env=env)
+                keep = workspace.policy.run == "recorded"
+                done = workspace.run(line, timeout or NO_TIMEOUT, env=env, keep_running=keep)
             finally:
                 workspace.exists(".")  # raises if the root was removed meanwhile
             stdout, stderr = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
@@ -157,7 +158,7 @@ class WorkspaceBackend:
                 )
             return CommandResult(exit_code=done.exit_status or 0, stdout=stdout, stderr=stderr)
 
-        return await self._call(act, self._commands)
+        return await self._call(act)
 
     async def read_bytes(self, path: str) -> bytes:
         """Return the bytes of a file."""

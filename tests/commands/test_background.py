@@ -73,9 +73,10 @@ def test_commands_end_with_the_workspace_unless_detached(opened, tree):
     assert not running(f"sleep 43.{PID}")
 
 
-def test_a_staged_command_cannot_run_in_the_background(staged):
+@pytest.mark.parametrize("argument", ["background", "keep_running"])
+def test_a_staged_command_cannot_run_in_the_background(staged, argument):
     with pytest.raises(AgentFSError) as raised:
-        staged.run("true", background=True)
+        staged.run("true", **{argument: True})
     assert raised.value.code == "unsupported"
     assert "applied when it ends" in str(raised.value)
 
@@ -102,3 +103,30 @@ def test_long_output_is_read_in_parts(recorded):
         assert part.offset > offset
         offset = part.offset
     assert [line for line in text.split("\n") if line] == [str(n) for n in range(1, 50_001)]
+
+
+def test_what_a_command_leaves_runs_on_under_an_id_and_its_changes_are_undone(recorded, tree):
+    before, start = snapshot(tree), recorded.checkpoint().name
+    done = recorded.run(
+        f"(touch one; while [ ! -e go ]; do sleep .05; done; touch two) & setsid sleep 44.{PID} & echo ready",
+        keep_running=True,
+    )
+    assert (done.exit_status, done.stdout) == (0, b"ready\n")
+    assert done.next == {"name": "output", "arguments": {"id": done.id}}
+    shown = recorded.output(done.id)
+    assert (shown.running, shown.exit_status) == (True, 0)
+    wait_for((tree / "one").exists)
+    assert running(f"sleep 44.{PID}")
+    (tree / "go").touch()
+    wait_for((tree / "two").exists)
+    assert [change.path for change in recorded.stop(done.id).changes.files][-1:] == ["two"]
+    assert not running(f"sleep 44.{PID}")
+    recorded.host.rollback(start)
+    assert snapshot(tree) == before
+
+
+def test_nothing_runs_on_if_a_command_leaves_nothing_or_is_stopped(recorded):
+    assert recorded.run("true & wait", keep_running=True).id is None
+    late = recorded.run(f"setsid sleep 45.{PID} & wait", 0.3, keep_running=True)
+    assert (late.timed_out, late.id) == (True, None)
+    assert not running(f"sleep 45.{PID}")

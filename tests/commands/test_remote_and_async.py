@@ -103,7 +103,7 @@ async def test_cancel(place, way, tree):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await until(lambda: not running(f"sleep 48.{PID}"))
+        assert not running(f"sleep 48.{PID}"), "it has ended when the cancellation is raised"
         if way == "staged":
             assert not (tree / "made").exists()
 

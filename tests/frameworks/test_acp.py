@@ -1,10 +1,8 @@
 """The Agent Client Protocol: an agent that asks its user, and a client with a workspace, over a socket."""
 
 import asyncio
-import socket
 from contextlib import asynccontextmanager
 
-import acp
 import pytest
 from acp import RequestError, schema
 
@@ -12,75 +10,7 @@ from agentfs import AsyncWorkspace, Limits, Policy, Workspace
 from agentfs.frameworks.acp import Permissions, WorkspaceClient, tool_kind
 from tests.commands.conftest import SECRET, running
 from tests.frameworks.scenario import CAT, FIRST_EDIT, RUN, SECOND_EDIT, WRONG, check_answers, task
-
-
-class User(acp.Client):
-    """A client whose user answers with the next choice."""
-
-    def __init__(self, *choices):
-        self.choices, self.asked = list(choices), []
-
-    def on_connect(self, conn):
-        pass
-
-    async def request_permission(self, session_id, tool_call, options, **_):
-        self.asked.append((session_id, tool_call, options))
-        chosen = self.choices.pop(0)
-        if chosen is None:
-            return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
-        return schema.RequestPermissionResponse(outcome=outcome)
-
-    async def session_update(self, session_id, update, **_):
-        pass
-
-
-class Host(WorkspaceClient, User):
-    """A client with files and terminals."""
-
-    def __init__(self, workspace, *choices):
-        WorkspaceClient.__init__(self, workspace)
-        User.__init__(self, *choices)
-
-
-class Agent(acp.Agent):
-    """An agent whose turn is a function of its connection."""
-
-    def __init__(self, turn):
-        self._turn, self.result = turn, None
-
-    def on_connect(self, conn):
-        self.client = conn
-
-    async def initialize(self, protocol_version, **_):
-        return schema.InitializeResponse(protocol_version=protocol_version)
-
-    async def new_session(self, cwd, **_):
-        return schema.NewSessionResponse(session_id="s1")
-
-    async def prompt(self, session_id, prompt, **_):
-        self.result = await self._turn(self.client)
-        return schema.PromptResponse(stop_reason="end_turn")
-
-
-async def turn(client, function):
-    """Connect a client to an agent, and return what the agent's turn returns."""
-    ends = socket.socketpair()
-    (reader, writer), (other_reader, other_writer) = [await asyncio.open_connection(sock=end) for end in ends]
-    agent = Agent(function)
-    serving = asyncio.ensure_future(acp.run_agent(agent, writer, reader))
-    connection = acp.connect_to_agent(client, other_writer, other_reader)
-    try:
-        await connection.initialize(acp.PROTOCOL_VERSION)
-        session = await connection.new_session(cwd="/", mcp_servers=[])
-        await connection.prompt(session_id=session.session_id, prompt=[acp.text_block("go")])
-        return agent.result
-    finally:
-        await connection.close()
-        other_writer.close()
-        writer.close()
-        serving.cancel()
-        await asyncio.wait([serving])
+from tests.frameworks.scripted import User, turn
 
 
 async def test_an_agent_with_our_tools_does_the_task_and_asks(tmp_path):
@@ -116,36 +46,6 @@ async def test_an_agent_with_our_tools_does_the_task_and_asks(tmp_path):
         ("reject_once", "Reject"), ("reject_always", "Reject edit in this session"),
     ]  # fmt: skip
     assert RUN in ran.content[0].content.text
-
-
-async def test_an_agent_that_works_through_its_client_does_the_task(tmp_path):
-    with task(tmp_path) as ws:
-        host = Host(ws)
-
-        async def do(client):
-            async def edit(path, texts):
-                path = f"{ws.root}/{path}"
-                try:
-                    read = await client.read_text_file(session_id="s1", path=path)
-                    new = read.content.replace(*texts)
-                    await client.write_text_file(session_id="s1", path=path, content=new)
-                except RequestError as error:
-                    return str(error)
-
-            async def run(command):
-                terminal = (await client.create_terminal(session_id="s1", command=command)).terminal_id
-                await client.wait_for_terminal_exit(session_id="s1", terminal_id=terminal)
-                shown = await client.terminal_output(session_id="s1", terminal_id=terminal)
-                await client.release_terminal(session_id="s1", terminal_id=terminal)
-                return shown.output
-
-            await edit("app.py", FIRST_EDIT)
-            first = await run(RUN)
-            await edit("app.py", SECOND_EDIT)
-            second = await run(RUN)
-            return first, second, await edit(".env", (SECRET, "x")), await run(CAT)
-
-        check_answers(*await turn(host, do))
 
 
 class Direct:

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +10,9 @@ import pytest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from agents import Agent, ApplyPatchOperation, ApplyPatchTool, RunConfig, Runner, ShellTool
+    from agents import ApplyPatchOperation
     from agents.apply_diff import apply_diff
-    from agents.sandbox import Manifest, SandboxAgent, SandboxRunConfig
+    from agents.sandbox import Manifest
     from agents.sandbox.errors import (
         ExecTimeoutError,
         InvalidManifestPathError,
@@ -22,93 +21,12 @@ with warnings.catch_warnings():
         WorkspaceReadNotFoundError,
     )
     from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
-    from agents.testing import ScriptedModel
-    from openai.types.responses import (
-        ResponseApplyPatchToolCall,
-        ResponseCustomToolCall,
-        ResponseFunctionToolCall,
-        ResponseOutputMessage,
-        ResponseOutputText,
-    )
-    from openai.types.responses.response_function_shell_tool_call import ResponseFunctionShellToolCall
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.errors import UnknownToolError
 from agentfs.frameworks.openai_agents import editor, sandbox, shell
 from agentfs.providers.openai import patch_of
 from tests.commands.conftest import SECRET, running
-from tests.frameworks.scenario import CAT, FIRST_EDIT, RUN, SECOND_EDIT, check_answers, patch, task
-
-
-def message():
-    text = ResponseOutputText(type="output_text", text="done", annotations=[])
-    return ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
-
-
-def patch_call(kind, path, diff=None):
-    operation = {"type": kind, "path": path} | ({} if diff is None else {"diff": diff})
-    return ResponseApplyPatchToolCall.model_validate(
-        {"id": "p", "call_id": "1", "type": "apply_patch_call", "status": "completed", "operation": operation}
-    )
-
-
-def shell_call(*commands, **action):
-    return ResponseFunctionShellToolCall.model_validate(
-        {"id": "s", "call_id": "1", "type": "shell_call", "status": "completed",
-         "action": {"commands": commands, **action}}
-    )  # fmt: skip
-
-
-def function_call(name, **arguments):
-    text = json.dumps(arguments)
-    return ResponseFunctionToolCall(type="function_call", call_id="1", name=name, arguments=text)
-
-
-async def answers(agent, calls, **config):
-    """Run an agent whose model makes calls, one a turn; return what it was told."""
-    calls = [call.model_copy(update={"call_id": str(number)}) for number, call in enumerate(calls)]
-    agent.model = ScriptedModel([[call] for call in calls] + [[message()]])
-    config = RunConfig(tracing_disabled=True, **config)
-    done = await Runner.run(agent, "go", run_config=config, max_turns=20)
-    outputs = [item for item in done.new_items if item.type == "tool_call_output_item"]
-    assert len(outputs) == len(calls)
-    return [item.output if isinstance(item.output, str) else json.dumps(item.output) for item in outputs]
-
-
-async def test_the_patch_tool_and_the_shell_do_the_task(tmp_path):
-    with task(tmp_path) as ws:
-        tools = [ApplyPatchTool(editor=editor(ws)), ShellTool(executor=shell(ws))]
-        texts = await answers(
-            Agent("files", tools=tools),
-            [
-                patch_call("update_file", "app.py", patch(FIRST_EDIT)), shell_call(RUN),
-                patch_call("update_file", "app.py", patch(SECOND_EDIT)), shell_call(RUN),
-                patch_call("update_file", ".env", patch((SECRET, "x"))), shell_call(CAT),
-            ],
-        )  # fmt: skip
-        _, first, _, second, refused, cat = texts
-        check_answers(first, second, refused, cat)
-
-
-async def test_the_agent_in_the_sandbox_does_the_task(tmp_path):
-    def change(path, edit):
-        text = f"*** Begin Patch\n*** Update File: {path}\n{patch(edit)}*** End Patch"
-        return ResponseCustomToolCall(type="custom_tool_call", call_id="1", name="apply_patch", input=text)
-
-    with task(tmp_path) as ws:
-        session = sandbox(ws)
-        assert not session.supports_pty()
-        texts = await answers(
-            SandboxAgent("files"),
-            [
-                change("app.py", FIRST_EDIT), function_call("exec_command", cmd=RUN),
-                change("app.py", SECOND_EDIT), function_call("exec_command", cmd=RUN),
-                change(".env", (SECRET, "x")), function_call("exec_command", cmd=CAT),
-            ],
-            sandbox=SandboxRunConfig(session=session),
-        )  # fmt: skip
-        _, first, _, second, refused, cat = texts
-        check_answers(first, second, refused, cat)
 
 
 @pytest.fixture

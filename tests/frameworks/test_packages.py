@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from agentfs import frameworks
 from agentfs.frameworks import versions
 from tests.newer_package import imported_with_newer_package
 
+INTEROP = Path(__file__).parents[1] / "interop"
 PACKAGES = ("acp", "agents", "anthropic", "deepagents", "langchain_core", "openai", "pydantic", "pydantic_ai")
 
 
@@ -40,6 +42,7 @@ def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installe
 
 
 USES = {
+    "acp": "module.tool_kind('search')",
     "anthropic": "module.AgentfsMemoryTool(ws).call({'command': 'view', 'path': '/memories'})",
     "mcp_server": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
     "openai_agents": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
@@ -58,3 +61,11 @@ def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
     monkeypatch.delitem(sys.modules, "agentfs.frameworks.deepagents", raising=False)
     with pytest.raises(ImportError, match=r"agentfs\.frameworks\.deepagents needs .*pip install deepagents"):
         frameworks.deepagents  # noqa: B018
+
+
+@pytest.mark.parametrize("listed", sorted(INTEROP.glob("*.txt")), ids=lambda path: path.stem)
+def test_each_package_of_an_environment_is_pinned_with_hashes(listed):
+    lines = [line for line in listed.read_text().splitlines() if not line.startswith("#")]
+    entries = "\n".join(lines).replace("\\\n", "").splitlines()
+    assert len(entries) > 20
+    assert [each for each in entries if "==" not in each or "--hash=sha256:" not in each] == []

@@ -1,6 +1,7 @@
 """Recordings: what other processes change in the tree is one step of the journal."""
 
 import asyncio
+import itertools
 import os
 import subprocess
 import threading
@@ -621,3 +622,29 @@ def test_over_connect_it_records_at_the_far_side(tmp_path):
         assert "undo takes it back" in recorded.result.text
         remote.undo()
     assert (tmp_path / "a.txt").read_text() == TEN
+
+
+def test_a_recording_that_begins_within_another_hides_no_change_of_other_programs(tmp_path):
+    """Once, changes between the two scans at its begin were taken for known, and undo was a conflict."""
+    (tmp_path / "a.txt").write_text("old\n")
+    with Workspace(tmp_path) as ws:
+        start, done = ws.checkpoint().name, threading.Event()
+
+        def change():
+            for number in itertools.count():
+                with open(tmp_path / f"log{number % 3}", "a") as log:
+                    log.write(f"{number}\n")
+                (tmp_path / f"new{number}").touch()
+                if done.wait(0.002):
+                    break
+
+        other = threading.Thread(target=change)
+        with ws.recording("outer"):
+            other.start()
+            for _ in range(10):
+                with ws.recording("inner"):
+                    pass
+            done.set()
+            other.join()
+        ws.host.rollback(start)
+        assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]

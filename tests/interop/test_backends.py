@@ -61,14 +61,12 @@ def test_the_backend_fails_only_the_tests_of_deepagents_that_contradict_its_prot
     assert counts == {"passed": 79, "failed": 7}
 
 
-def test_an_agent_with_file_tools_and_a_shell_does_the_task_on_a_staged_backend(python_of, tmp_path):
-    counts, _, printed = outcome(python_of, tmp_path, "suite_harness.py", "staged")
-    assert counts == {"passed": 1}, printed
-
-
-def test_an_agent_of_deepagents_does_the_task_and_its_backend_meets_bad_input(python_of, tmp_path):
-    counts, _, printed = outcome(python_of, tmp_path, "suite_deepagents_agent.py", "recorded")
-    assert counts == {"passed": 8}, printed
+@pytest.mark.parametrize(("suite", "passed"), [
+    ("suite_agents.py", 8), ("suite_backends.py", 20), ("suite_deepagents_agent.py", 4),
+])  # fmt: skip
+def test_the_agents_do_the_task_and_the_backends_meet_bad_input(python_of, tmp_path, suite, passed):
+    counts, _, printed = outcome(python_of, tmp_path, suite, "recorded", "-o", "asyncio_mode=auto")
+    assert counts == {"passed": passed}, printed
 
 
 @pytest.mark.parametrize(("name", "use"), [

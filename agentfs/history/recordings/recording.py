@@ -81,19 +81,27 @@ class Recordings:
     def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
         """Open a recording; end the step of the innermost open one before."""
         with self._scanning():
-            if self._open:
-                self._settle(self._open[-1])
             number = max((each.number for each in self._open), default=0) + 1
             opened = OpenRecording(number, label, root.unrecorded, limits, ignored)
-            with self._scanned(opened, None) as difference:
-                # The file clock lags behind this one, from which Linux 6.13 may take times too.
-                opened.began = time.time_ns()
-                self._write(None, [*difference.statements, self._row(opened)])
-                self._snapshot.take_over(difference)
-                self._open.append(opened)
+            if self._open:
+                self._settle(self._open[-1])
+            if any(each.ignored >= ignored for each in self._open):
+                # The scan just done covers enough. What others change since then, a second one would hide.
+                with self._lock:
+                    self._add(opened)
+            else:
+                with self._scanned(opened, None) as difference:
+                    self._add(opened, difference.statements)
+                    self._snapshot.take_over(difference)
         while file_clock() <= opened.began:  # then every file of the block is younger than all others
             time.sleep(_CLOCK_STEP)
         return opened
+
+    def _add(self, opened: OpenRecording, statements: Sequence[Statement] = ()) -> None:
+        # The file clock lags behind this one, from which Linux 6.13 may take times too.
+        opened.began = time.time_ns()
+        self._write(None, [*statements, self._row(opened)])
+        self._open.append(opened)
 
     def end(self, opened: OpenRecording) -> Step | None:
         """End a recording, and add its step to the timeline. If this fails, the recording is late."""
@@ -108,7 +116,7 @@ class Recordings:
             with self._scanning():
                 if opened not in self._open:
                     return None  # another thread has ended it since
-                with self._scanned(opened, opened.began) as difference:
+                with self._scanned(opened, self._since) as difference:
                     opened.not_covered = difference.not_covered
                     step = self._end_part(opened, difference, label, (_DROP, (opened.number,)))
                     self._open.remove(opened)
@@ -210,6 +218,11 @@ class Recordings:
             self._open.append(opened)
             self._snapshot.own_inodes.update(plain.get("own", ()))
 
+    @property
+    def _since(self) -> int:
+        """The time since which a new file belongs to one of the open recordings."""
+        return min(each.began for each in self._open)
+
     @contextmanager
     def _scanning(self) -> Generator[None]:
         """Keep other scans out of the block, until the deadline of the call."""
@@ -238,7 +251,7 @@ class Recordings:
 
     def _settle(self, opened: OpenRecording) -> None:
         """Store what was recorded so far as a step of an open recording."""
-        with self._scanned(opened, opened.began) as difference:
+        with self._scanned(opened, self._since) as difference:
             self._end_part(opened, difference, opened.label)
 
     def _end_part(
