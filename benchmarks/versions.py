@@ -135,7 +135,7 @@ def main() -> None:
             "import": "import agentfs",
             "open": f"import agentfs; agentfs.Workspace({str(Path(scratch) / 'tree0')!r})",
         }
-        print("| call | other, ms | this, ms | ratio, median of pairs | ratio of minima |\n" + "|---" * 5 + "|")
+        print("| call | other, ms | this, ms | median of ratios | ratio of minima |\n" + "|---" * 5 + "|")
         for name in [*fresh, *versions[1].names]:
             if wanted and not any(re.search(part, name) for part in wanted):
                 continue
