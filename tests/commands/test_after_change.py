@@ -102,7 +102,7 @@ def test_formatted_lines_are_edited_without_a_read(
     root.mkdir()
     (root / name).write_text("// old\n" if name != "x.py" else "# old\n")
     policy = Policy(after_change=[AfterChange(f"*{Path(name).suffix}", command, "filter")], run=way)
-    with Workspace(root, policy=policy) as ws:
+    with Workspace(root, policy=policy, limits=Limits(timeout=60)) as ws:  # a formatter may start slowly
         tools = ws.tools(["edit"])
         old = (root / name).read_text().rstrip("\n")
         first = tools.call("edit", {"path": name, "old_string": old, "new_string": written})
@@ -184,7 +184,7 @@ def test_a_filter_that_fails_leaves_the_edit(
 
 
 def test_a_filter_that_never_ends_leaves_the_edit(top: Path, way: Literal["staged", "recorded"]):
-    policy, limits = Policy(after_change=[sh("sleep 60")], run=way), Limits(timeout=2.0)
+    policy, limits = Policy(after_change=[sh("sleep 60")], run=way), Limits(timeout=4.0)
     with Workspace(top, policy=policy, limits=limits) as ws:
         began = time.monotonic()
         (note,) = ws.edit("a.py", "x = 1", "z=1").notes
