@@ -85,45 +85,48 @@ def write_file(
         if size > limits.file_bytes:
             raise _too_large(path, limits.file_bytes)
 
-    def compute(current: Current) -> tuple[bytes, tuple[_Content, str, Finished]]:
+    def compute(current: Current) -> tuple[bytes, tuple[_Content, _Content, str, Finished]]:
         named = tracker.encoding_of(current.real_path, current.data or b"", current.revision)
-        fitted = _fitted(content, current.data, encoding, newline, named)
-        data = fitted.data
-        check_size(current.path, len(data))
-        if current.data is not None and current.data != data:
+        sent = _fitted(content, current.data, encoding, newline, named)
+        check_size(current.path, len(sent.data))
+        if current.data is not None and current.data != sent.data:
             _check_overwrite(current, tracker, may_overwrite)
             if not raw:
-                check_notebook(current.path, current.data, data)
+                check_notebook(current.path, current.data, sent.data)
         call_context.check()
-        sent = fitted.text
-        before = {} if fitted.before is None else {current.real_path: fitted.before}
-        finished = finish(finisher, before, {current.real_path: sent})
-        if (text := finished.texts[current.real_path]) != sent:
+        before = {} if sent.before is None else {current.real_path: sent.before}
+        finished = finish(finisher, before, {current.real_path: sent.text})
+        made = sent
+        if (text := finished.texts[current.real_path]) != sent.text:
             try:
-                fitted = fitted.with_text(text)
-                check_size(current.path, len(fitted.data))
+                formatted = sent.with_text(text)
+                check_size(current.path, len(formatted.data))
+                made = formatted
             except AgentFSError as error:
-                finished = finished.without_formats(fitted.text, error)
-        data = fitted.data
-        expected = is_named_notebook(current.path) and data and not raw
-        problem = notebook_problem(data) if expected else ""
+                finished = finished.without_formats(sent.text, error)
+        expected = is_named_notebook(current.path) and made.data and not raw
+        problem = notebook_problem(made.data) if expected else ""
         unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
-        diff = unified_diff(fitted.before, sent, current.path)
-        fitted = fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff), *unusual))
-        return data, (fitted, sent, finished)
+        diff = unified_diff(sent.before, sent.text, current.path)
+        made = made._replace(notes=(*sent.notes, *placeholder_notes(diff), *unusual))
+        return made.data, (sent, made, diff, finished)
 
-    changed, (written, sent, finished) = root.update(
-        path, compute, max_bytes=limits.file_bytes, preview=preview, by_others=lambda made: made[2].by_others
+    changed, (sent, made, diff, finished) = root.update(
+        path,
+        compute,
+        max_bytes=limits.file_bytes,
+        preview=preview,
+        by_others=lambda found: found[3].by_others,
     )
-    text = written.text
-    diff = unified_diff(written.before, sent, changed.path)
-    format_diff = unified_diff(sent, text, changed.path)
+    text = made.text
+    format_diff = finished.diff(changed.real_path, sent.text, changed.path) if text != sent.text else ""
+    sent_revision = revision_of(sent.data) if format_diff else changed.revision
     if not preview:
-        tracker.record_write(changed.real_path, revision_of(written.with_text(sent).data), sent)
-        tracker.name_encoding(changed.real_path, changed.revision, written.codec.encoding, written.data)
+        tracker.record_write(changed.real_path, sent_revision, sent.text)
+        tracker.name_encoding(changed.real_path, changed.revision, made.codec.encoding, made.data)
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()
-    notes = (*changed.notes, *written.notes, *same, *new_findings(finisher, finished))
+    notes = (*changed.notes, *made.notes, *same, *new_findings(finisher, finished))
     done = "Created" if changed.created else "Unchanged" if unchanged else "Replaced"
     prefix = "Preview, nothing was written. " if preview else ""
     head = f"{prefix}{done}: {plural(count_lines(text), 'line')}."
@@ -131,7 +134,7 @@ def write_file(
         path=changed.path,
         created=changed.created,
         bytes_written=len(changed.after),
-        diff=unified_diff(written.before, text, changed.path) if format_diff else diff,
+        diff=unified_diff(sent.before, text, changed.path) if format_diff else diff,
         revision=changed.revision,
         notes=notes,
     )
@@ -139,8 +142,7 @@ def write_file(
     shown = with_diff(result, limits, head, "" if changed.created else diff, finished.shown(format_diff))
     if format_diff and not preview:
         seen = is_shown(format_diff, shown.text)
-        sent_revision = revision_of(written.with_text(sent).data)
-        record_format(tracker, changed.real_path, (sent_revision, sent), (changed.revision, text), seen)
+        record_format(tracker, changed.real_path, (sent_revision, sent.text), (changed.revision, text), seen)
     return shown
 
 

@@ -2,11 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.base.advice import Advice, FirstOf, Footer, Joined, NextCall, Note, plural
+from agentfs.base.frozen_data import with_values
 from agentfs.base.visible import visible
 from agentfs.limits import Limits
 from agentfs.results import Result
@@ -168,13 +168,13 @@ class Shrink(NamedTuple, Generic[R]):
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
-    return replace(result, text=Joined("\n", head, *above, *map(Note, result.notes), *below))
+    return with_values(result, text=Joined("\n", head, *above, *map(Note, result.notes), *below))
 
 
 def with_note(result: R, note: str) -> R:
     """Add a note to a rendered result, as a separate footer."""
     text = Joined("\n", result.text, footer(note))
-    return replace(result, text=text, notes=(*result.notes, note))
+    return with_values(result, text=text, notes=(*result.notes, note))
 
 
 def estimate_tokens(text: str) -> int:
@@ -242,12 +242,12 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     for step in steps:
         result = step.render(step.most)
         if fits(result.text, limits):
-            return result if whole is None else replace(result, whole=whole)
+            return result if whole is None else with_values(result, whole=whole)
         whole = result.text if whole is None else whole
         made = {step.most: result}
         count = most_that_fit(step.most, partial(_text_of, step, made), limits)
         if count or step is steps[-1]:
-            return replace(made.get(count or 1) or step.render(1), whole=whole)
+            return with_values(made.get(count or 1) or step.render(1), whole=whole)
     raise ValueError("fitted() needs a step")
 
 

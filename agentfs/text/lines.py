@@ -15,8 +15,8 @@ from typing import AnyStr, NamedTuple
 from agentfs.base import call_context
 from agentfs.results import Newline
 
-_NEAR = 64  # up to this many lines ahead, line ends are found one by one
-_STEP = 8192  # beyond, line ends are counted in pieces of this many characters
+_NEAR = 64  # lines; beyond, line ends are only counted
+_STEP = 8192  # characters in which line ends are looked for at once
 _CHECK_EVERY = 4096
 _CRLF = re.compile("\r\n")
 
@@ -74,17 +74,18 @@ def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int
         position: The start of line 1.
     """
     ahead = number - 1
-    while ahead > _NEAR:
-        found = text.count(end, position, position + _STEP)
-        if found >= ahead:
-            break
+    while ahead > _NEAR and (found := text.count(end, position, position + _STEP)) < ahead:
         if position >= len(text):
             return len(text)
         ahead -= found
         position += _STEP
-    for _ in range(ahead):
-        position = text.find(end, position) + 1 or len(text)
-    return min(position, len(text))
+    while position < len(text):
+        lines = text[position : position + _STEP].split(end, ahead)
+        position = min(position + _STEP, len(text))
+        if len(lines) > ahead:
+            return position - len(lines[-1])
+        ahead -= len(lines) - 1
+    return len(text)
 
 
 def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
@@ -103,9 +104,10 @@ def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
 def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
     """Return how many characters (or lines of two lists), up to `most`, are the same at the end of both."""
     low, high = 0, most
+    end, other_end = len(one), len(other)
     while low < high:
         middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+        if one[end - middle : end - low] == other[other_end - middle : other_end - low]:
             low = middle
         else:
             high = middle - 1

@@ -102,7 +102,7 @@ def test_formatted_lines_are_edited_without_a_read(
     root.mkdir()
     (root / name).write_text("// old\n" if name != "x.py" else "# old\n")
     policy = Policy(after_change=[AfterChange(f"*{Path(name).suffix}", command, "filter")], run=way)
-    with Workspace(root, policy=policy) as ws:
+    with Workspace(root, policy=policy, limits=Limits(timeout=60)) as ws:  # a formatter may start slowly
         tools = ws.tools(["edit"])
         old = (root / name).read_text().rstrip("\n")
         first = tools.call("edit", {"path": name, "old_string": old, "new_string": written})
@@ -184,7 +184,7 @@ def test_a_filter_that_fails_leaves_the_edit(
 
 
 def test_a_filter_that_never_ends_leaves_the_edit(top: Path, way: Literal["staged", "recorded"]):
-    policy, limits = Policy(after_change=[sh("sleep 60")], run=way), Limits(timeout=2.0)
+    policy, limits = Policy(after_change=[sh("sleep 60")], run=way), Limits(timeout=4.0)
     with Workspace(top, policy=policy, limits=limits) as ws:
         began = time.monotonic()
         (note,) = ws.edit("a.py", "x = 1", "z=1").notes
@@ -197,6 +197,64 @@ def test_a_staged_filter_writes_nowhere_else(top: Path):
     policy = Policy(after_change=[sh("echo gone > b.py; rm -f a.py; cat")], run="staged")
     with Workspace(top, policy=policy) as ws:
         ws.edit("a.py", "x = 1", "z=1")
+        assert [path.name for path in top.iterdir()] == ["a.py"]
+        assert "z=1" in (top / "a.py").read_text()
+
+
+def test_what_a_recorded_formatter_writes_elsewhere_stays(top: Path):
+    """It runs in the tree itself, so its files are another program's; the edit is as it printed."""
+    policy = Policy(after_change=[sh("echo made > b.py; rm -f a.py; sed s/z=1/z=2/")], run="recorded")
+    with Workspace(top, policy=policy) as ws:
+        with pytest.raises(AgentFSError):
+            ws.edit("a.py", "x = 1", "z=1")  # it has deleted the file that is edited
+        (top / "a.py").write_text("x = 1\n")
+    policy = Policy(after_change=[sh("echo made > b.py; sed s/z=1/z=2/")], run="recorded")
+    with Workspace(top, policy=policy) as ws:
+        ws.edit("a.py", "x = 1", "z=1")
+        assert ((top / "a.py").read_text(), (top / "b.py").read_text()) == ("z=2\n", "made\n")
+        assert [file.path for file in ws.review().files] == ["a.py"]
+        ws.undo()
+        assert (top / "a.py").read_text() == "x = 1\n"
+
+
+@pytest.mark.parametrize("kind", ["filter", "check"])
+def test_a_command_is_started_once_for_all_files_of_a_call(
+    top: Path, tmp_path: Path, kind: Literal["filter", "check"]
+):
+    """A check runs once before the change and once after; a filter notes the shell of all its runs."""
+    (top / "b.py").write_text("x = 1\n")
+    log = tmp_path / "log"
+    shell = "$(ps -o ppid= -p $PPID 2>/dev/null || cut -d' ' -f4 /proc/$PPID/stat)"  # not the pipe's own
+    script = f"echo {shell} $# >> {log}; cat"
+    rule = AfterChange("*.py", ["sh", "-c", script, "sh", "{path}"], kind=kind)
+    with Workspace(top, policy=Policy(after_change=[rule], run="recorded")) as ws:
+        ws.replace("x = 1", "z=1")
+    lines = [line.split() for line in log.read_text().splitlines()]
+    if kind == "check":
+        assert [count for _, count in lines] == ["2", "2"]
+    else:
+        assert len({shell for shell, _ in lines}) == 1
+        assert [count for _, count in lines] == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("sleep 60", "did not end in time"),
+        ("yes", "did not end in time"),
+        ("head -c 1000000000 /dev/zero", "sh -c"),
+        ("exit 3", ""),
+        ("echo it broke; exit 3", "it broke"),
+        ("echo x > b.py; rm -f a.py", ""),
+    ],
+)
+def test_a_check_that_fails_leaves_the_edit(top: Path, script: str, said: str):
+    check = AfterChange("*.py", ["sh", "-c", f"grep -q z=1 {{path}} || exit 0; {script}"], "check", lines=2)
+    policy, limits = Policy(after_change=[check], run="staged"), Limits(file_bytes=100_000, timeout=4.0)
+    with Workspace(top, policy=policy, limits=limits) as ws:
+        notes = "\n".join(ws.edit("a.py", "x = 1", "z=1").notes)
+        assert said in notes
+        assert len(notes) < 2000
         assert [path.name for path in top.iterdir()] == ["a.py"]
         assert "z=1" in (top / "a.py").read_text()
 

@@ -7,7 +7,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import ConflictError, InvalidArgumentError, NoMatchError, ReadOnlyError, RefusedError
-from agentfs.results import Origin
+from agentfs.results import Hunk, Origin
 
 
 @pytest.fixture
@@ -162,6 +162,51 @@ def test_a_hunk_that_another_program_has_changed_is_a_conflict(top: Path):
             with pytest.raises(ConflictError):
                 decide()
         assert (top / "a.py").read_bytes() == before
+
+
+def test_a_hunk_has_only_the_lines_that_changed(top: Path):
+    with Workspace(top) as ws:
+        ws.edit("a.py", "line 3\nline 4\nline 5\n", "line 3\nfour\nline 5\n")
+        ws.edit("a.py", "line 9\n", "")
+        (change, deletion) = ws.review().hunks
+        assert (change.old_lines, change.new_lines) == (("line 4\n",), ("four\n",))
+        assert (change.old_start, change.new_start, change.where) == (5, 5, "line 5")
+        assert (deletion.old_lines, deletion.new_lines) == (("line 9\n",), ())
+        assert (deletion.old_start, deletion.new_start, len(deletion.origins)) == (10, 9, 1)
+
+
+def test_a_change_without_lines_is_one_hunk(top: Path):
+    (top / "b.bin").write_bytes(b"\0old")
+    with Workspace(top) as ws:
+        with ws.recording("make"):
+            (top / "a.py").chmod(0o755)
+            (top / "b.bin").write_bytes(b"\0new")
+            (top / "empty").touch()
+        found = {file.path: (file.kind, *map(lined, file.hunks)) for file in ws.review().files}
+        assert found == {
+            "a.py": ("mode", ("mode 644 to 755", (), ())),
+            "b.bin": ("binary", ("binary", (), ())),
+            "empty": ("created", ("created", (), ())),
+        }
+        ws.review().accept()
+        ws.delete("empty")
+        (file,) = ws.review().files
+        assert (file.kind, *map(lined, file.hunks)) == ("deleted", ("deleted", (), ()))
+
+
+def lined(hunk: Hunk) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    return hunk.note, hunk.old_lines, hunk.new_lines
+
+
+def test_files_that_only_others_have_written_are_not_shown(top: Path):
+    (top / "b.py").write_text("b\n")
+    with Workspace(top) as ws:
+        ws.edit("a.py", "line 3\n", "three\n")
+        (top / "b.py").write_text("by another program\n")
+        (top / "c.py").write_text("by another program\n")
+        assert [file.path for file in ws.review().files] == ["a.py"]
+        ws.review().reject()
+        assert (top / "b.py").read_text() == (top / "c.py").read_text() == "by another program\n"
 
 
 def test_wrong_ids_do_nothing(top: Path):

@@ -84,6 +84,7 @@ def test_the_keyboard_decides(top: Path, tmp_path: Path, browser: Browser, width
         assert browser.run(CONTRAST) >= 4.5
         assert browser.run("document.documentElement.scrollWidth") <= width
         assert browser.run("document.querySelectorAll('article').length") == len(review.hunks) == 22
+        assert browser.run("document.getElementById('head').textContent") == review.summary == "1 file, 22 hunks"
         press(browser, "jajrjejx\x1bjaus")  # in the text, letters are typed
         marks = json.loads(browser.run(SAVED))
         mode, first, second, *_ = review.hunks
@@ -207,6 +208,16 @@ def test_the_terminal_keeps_takes_back_and_splits(kept: tuple[Path, Path]):
         assert "nine\n" in (top / "a.txt").read_text()
 
 
+def test_the_terminal_takes_back_at_once(kept: tuple[Path, Path]):
+    top, state = kept
+    answered(state, "nq")
+    assert (top / "a.txt").read_text().startswith("1\n2\n3\nfour\n")
+    with Workspace(top, state=state) as ws:
+        assert len(ws.review().hunks) == 2
+        ws.undo()
+        assert len(ws.review().hunks) == 3
+
+
 def test_the_terminal_edits_with_an_editor(kept: tuple[Path, Path]):
     top, state = kept
     answered(state, "eq", EDITOR="sed -i s/one/uno/")
@@ -234,5 +245,9 @@ def test_saved_marks_are_applied_unless_something_changed(kept: tuple[Path, Path
     assert (done.returncode, "Taken back" in done.stdout) == (0, True)
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (again.returncode, "have changed since" in again.stderr) == (2, True)
-    marks.write_text("[]")
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+    for wrong in (b"[]", b"", b"\xff\xfe", b"[" * 100_000, b'{"reject": ["0"]}', b'{"name": "package"}'):
+        marks.write_bytes(wrong)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), wrong
+    with Workspace(top, state=state) as ws:
+        assert len(ws.review().hunks) == 2

@@ -1,6 +1,7 @@
 """A review has the same answers in each kind of workspace, and of each kind of text."""
 
 import json
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentfs import AgentFSError, Mount, Policy, Workspace, connect
+from agentfs import AfterChange, AgentFSError, Mount, Policy, Workspace, connect
 from tests.remote.over_pipe import open_pipe
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -185,6 +186,52 @@ def test_half_of_a_rename_with_an_edit_is_refused_and_all_of_it_taken_back(top: 
         assert "NINE\n" in (top / "z.txt").read_text()
         ws.review().reject()
         assert ((top / "a.txt").read_text(), (top / "z.txt").exists()) == (TEXT, False)
+
+
+def test_a_review_while_a_call_runs_waits_only_for_its_file(top: Path):
+    runs, may_end = threading.Event(), threading.Event()
+
+    def slow(path: str, text: str) -> str:
+        if "three" in text:
+            runs.set()
+            assert may_end.wait(30)
+        return text
+
+    with Workspace(top, policy=Policy(after_change=[AfterChange("a.txt", slow, "filter")])) as ws:
+        ws.edit("a.txt", "line 9\n", "nine\n")
+        ws.edit("b.txt", "line 9\n", "nine\n")
+        call = threading.Thread(target=lambda: ws.edit("a.txt", "line 3\n", "three\n"))
+        call.start()
+        assert runs.wait(30)
+        review = ws.review()  # has what is on disk, and does not wait
+        first, second = review.hunks
+        assert (first.new_lines, second.new_lines) == (("nine\n",), ("nine\n",))
+        review.reject(second.id)  # in another file
+        assert (top / "b.txt").read_text() == TEXT
+        decision = threading.Thread(target=lambda: review.reject(first.id))
+        decision.start()
+        decision.join(0.3)
+        assert (decision.is_alive(), "nine" in (top / "a.txt").read_text()) == (True, True)
+        may_end.set()
+        call.join()
+        decision.join()
+        assert (top / "a.txt").read_text() == TEXT.replace("line 3\n", "three\n")
+        ws.undo()  # the last decision
+        assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",), ("nine\n",)]
+
+
+def test_a_review_during_a_recording_takes_back_what_the_command_has_written(top: Path):
+    with Workspace(top) as ws:
+        ws.edit("a.txt", "line 3\n", "three\n")
+        with ws.recording("a command"):
+            (top / "a.txt").write_text(TEXT.replace("line 3\n", "three\n").replace("line 9\n", "nine\n"))
+            own, others = ws.review().hunks
+            assert [str(hunk.origins[0]) for hunk in (own, others)] == ["tool edit", "another program"]
+            ws.review().reject(others.id)
+            assert "nine" not in (top / "a.txt").read_text()
+        assert ws.review().hunks == (own,)
+        ws.review().reject()
+        assert (top / "a.txt").read_text() == TEXT
 
 
 @pytest.mark.parametrize("became", ["directory", "protected", "large", "encoding", "gone"])

@@ -148,6 +148,22 @@ async def test_a_clients_roots_narrow_the_resources(tree, mode):
 
 
 @MODES
+async def test_the_changes_are_a_resource_until_they_are_accepted(tree, mode):
+    (tree / "sub" / "secret.txt").write_text("one\n")
+    server = WorkspaceServer(str(tree), policy=Policy(deny=["read(sub/secret.txt)"], overwrite="always"))
+    async with served(server, mode=mode) as connected:
+        assert "review" not in [each.name for each in (await every(connected))[0]]
+        await connected.call_tool("edit", {"path": "a.txt", "old_string": "two", "new_string": "2"})
+        await connected.call_tool("write", {"path": "sub/secret.txt", "content": "hidden\n"})
+        (listed, *_), _ = await every(connected)
+        [content] = (await connected.read_resource(listed.uri)).contents
+        assert listed.name == "review"
+        assert "-two\n+2" in content.text
+        assert "by tool edit" in content.text
+        assert "hidden" not in content.text
+
+
+@MODES
 async def test_the_user_is_asked_before_a_resource_is_read(tree, mode):
     user = User("accept", "decline")
     server = WorkspaceServer(str(tree), policy=Policy(ask=["read(sub/**)"]))

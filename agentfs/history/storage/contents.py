@@ -3,11 +3,11 @@
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from threading import Lock
 from typing import Any
 from weakref import WeakSet, ref
 
+from agentfs.base.frozen_data import with_values
 from agentfs.errors import FileIOError
 from agentfs.fs import Change, FileNode, Node, node_from_json, revision_of
 from agentfs.history.storage.database import Damage, Database, Statement
@@ -54,7 +54,7 @@ class Contents:
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with contents that load from here."""
         before = change.before and self.keep_node(change.before)
-        return replace(change, before=before, after=change.after and self.keep_node(change.after))
+        return with_values(change, before=before, after=change.after and self.keep_node(change.after))
 
     def keep_node(self, node: Node, *, compressed: bool = False) -> Node:
         """Keep the content of a node, and return the node with content that loads from here.
@@ -81,7 +81,7 @@ class Contents:
                         self._unwritten.discard(content)
                         raise
                     self._unwritten_bytes = 0
-        return replace(node, load=content)
+        return with_values(node, load=content)
 
     def node_from_json(self, plain: Any) -> Node | None:
         """Return the node for the JSON values of `node_to_json`; raises ValueError."""
@@ -99,7 +99,7 @@ class Contents:
                 raise ValueError(plain)
         if not isinstance(node, FileNode):
             return node
-        return replace(node, load=self._known(node.digest) or self._add(node.digest))
+        return with_values(node, load=self._known(node.digest) or self._add(node.digest))
 
     def read(self, content: Content) -> bytes:
         """Return the bytes of a content; raises FileIOError if they are damaged."""
