@@ -227,11 +227,8 @@ def _typed_errors(path: str = "") -> Generator[None]:
             leaf = errors.NotFoundError
         elif isinstance(error, NotImplementedError):
             leaf, hint = errors.UnsupportedSystemError, "Use a store with conditional writes."
-        elif isinstance(error, ValueError) or "illegal character" in text or "empty path segment" in text:
-            leaf, hint = (
-                errors.InvalidPathError,
-                "obstore does not accept this name: rename or delete the object.",
-            )
+        elif kind == "InvalidPathError" or "invalid path" in text:
+            leaf, hint = errors.InvalidPathError, "obstore cannot list this name: rename or delete the object."
         elif kind in {"PermissionDeniedError", "UnauthenticatedError"} or _REFUSED.search(answer):
             leaf, hint = errors.RefusedError, f"Check the credentials and this machine's clock. {hint}"
         raise leaf(
