@@ -138,11 +138,8 @@ class Push:
         for _ in range(_ROUNDS):
             tree = sync.tree
             clashing = {path for path, pair in todo.items() if tree.entries.get(path, "") not in pair}
-            entries = {
-                **tree.entries,
-                **{path: pair[1] for path, pair in todo.items() if path not in clashing},
-            }
-            entries = {path: entry for path, entry in entries.items() if entry}
+            new = {path: pair[1] for path, pair in todo.items() if path not in clashing}
+            entries = {path: entry for path, entry in {**tree.entries, **new}.items() if entry}
             made = Manifest(tree.tag, tree.id or secrets.token_hex(16), entries)
             try:
                 if made != tree:
@@ -156,10 +153,10 @@ class Push:
             return
         sync.conflicts.update(clashing)
         for path in todo.keys() - clashing:
-            new, node, known = todo[path][1], sync.local.nodes.get(path), sync.known.get(path, Known())
-            if known.tag or entry_node(new):
+            entry, node, known = todo[path][1], sync.local.nodes.get(path), sync.known.get(path, Known())
+            if known.tag or entry_node(entry):
                 mode = node.mode if isinstance(node, FileNode) else 0
-                sync.note(path, known._replace(entry=new, mode=mode))
+                sync.note(path, known._replace(entry=entry, mode=mode))
                 self.pushed.add(path)
             else:
                 sync.note(path, None)

@@ -88,7 +88,9 @@ class FaultyProxy:
     def handle(self, request: BaseHTTPRequestHandler) -> None:
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length)
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in self.dropped_headers}
+        headers = {
+            name: value for name, value in request.headers.items() if name.lower() not in self.dropped_headers
+        }
         with self._lock:
             self.requests.append((request.command, request.path))
         fault = self._fault()

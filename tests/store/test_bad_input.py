@@ -2,6 +2,7 @@
 
 import http.server
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -221,18 +222,21 @@ class Answers(http.server.ThreadingHTTPServer):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    extra: ClassVar[dict[str, str]] = {}
 
     def do(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         status, size, pieces = self.server.answer(self)
         self.send_response(status)
         self.send_header("Content-Length", str(size))
-        for name, value in self.server.headers.items():
+        for name, value in {**self.server.headers, **self.extra}.items():
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            for piece in pieces:
+        try:
+            for piece in pieces if self.command != "HEAD" else ():
                 self.wfile.write(piece)
+        except OSError:  # the client needs no more of it
+            self.close_connection = True
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = do  # noqa: N815 - as the library names them
 
@@ -257,9 +261,14 @@ class GeneratedStore(Answers):
         self.requests += 1
         url = urlsplit(request.path)
         if key := unquote(url.path).removeprefix("/bucket").strip("/"):
-            size = self.sizes.get(key)
-            pieces = (bytes(min(2**20, size - at)) for at in range(0, size or 0, 2**20))
-            return 404 if size is None else 200, size or 0, pieces
+            size = self.sizes[key]
+            begin, end = 0, size
+            if asked := request.headers.get("Range"):
+                begin, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", asked).groups())
+                end = last + 1
+                request.extra = {"Content-Range": f"bytes {begin}-{last}/{size}"}
+            pieces = (bytes(min(2**20, end - at)) for at in range(begin, end, 2**20))
+            return 206 if asked else 200, end - begin, pieces
         begin = int(parse_qs(url.query).get("continuation-token", ["0"])[0])
         entries = "".join(
             f"<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
@@ -371,6 +380,30 @@ def test_an_object_that_changes_between_list_and_get(s3, monkeypatch):
     other.pull()
     assert files(other) == {"f": b"2\n"}
     assert other.status().to_push == ()
+
+
+def test_an_object_that_changes_while_its_pieces_are_downloaded(tmp_path, monkeypatch):
+    from agentfs.store import objects
+
+    monkeypatch.setattr(objects, "_PIECE", 10)
+    store = MemoryStore()
+    obstore.put(store, "f", b"old" * 10)
+    tree = StoredTree(store, tmp_path / "cache")
+    real = obstore.get
+
+    def late(*given, **more):
+        if more and more["options"]["range"][0] == 20:
+            monkeypatch.setattr(obstore, "get", real)
+            obstore.put(store, "f", b"new" * 10)
+        return real(*given, **more)
+
+    monkeypatch.setattr(obstore, "get", late)
+    error = code(tree.pull)
+    assert error.code == "io"
+    assert "replaced" in error.message
+    assert files(tree) == {}
+    tree.pull()
+    assert files(tree) == {"f": b"new" * 10}
 
 
 @pytest.mark.parametrize("fault", ["truncate", "cut", "lost", "unavailable", "delay", "repeat"])
@@ -491,7 +524,7 @@ def test_a_cache_without_its_state_begins_again(s3):
 def test_a_store_that_does_not_answer(tmp_path):
     client = {"allow_http": True, "timeout": timedelta(seconds=0.3)}
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        settings = impatient("http://127.0.0.1:{}".format(silent.getsockname()[1]))
+        settings = impatient(f"http://127.0.0.1:{silent.getsockname()[1]}")
         settings |= {"client_options": client, "retry_config": {"max_retries": 0}}
         tree = StoredTree("s3://bucket", tmp_path / "cache", options=settings)
         put(tree, "a", "a")
@@ -709,12 +742,7 @@ print(Path(one, "own").read_bytes() == Path(other, "own").read_bytes())
     script = "from contextlib import suppress" + script
     done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "io ['.agentfs', 'first']",
-        "('text',)",
-        "io None",
-        "True",
-    ]
+    assert done.stdout.splitlines() == ["io ['.agentfs', 'first']", "('text',)", "io None", "True"]
 
 
 def test_a_large_object_is_a_file_that_is_never_decoded(s3, monkeypatch):
@@ -753,8 +781,9 @@ def test_a_large_object_is_a_file_that_is_never_decoded(s3, monkeypatch):
 
 
 def test_an_interrupted_push_of_a_thousand_objects_continues(tmp_path, monkeypatch):
-    store = MemoryStore()
-    one, other = StoredTree(store, tmp_path / "one", max_concurrency=1), StoredTree(store, tmp_path / "other")
+    store, policy = MemoryStore(), Policy(durability="fast")
+    one = StoredTree(store, tmp_path / "one", max_concurrency=1, policy=policy)
+    other = StoredTree(store, tmp_path / "other", policy=policy)
     for number in range(1000):
         put(one, f"f{number:03}", f"{number}\n")
     real, sent = obstore.put, []
