@@ -240,7 +240,7 @@ def test_a_workspace_of_the_cache_runs_commands_and_shows_a_review(tmp_path):
     one.push()
     with one.workspace() as workspace:
         assert workspace.run("echo made > b; sed -i s/2/two/ a").changes.files[0].path == "a"
-        assert [str(hunk.origins[0]) for hunk in workspace.review().hunks] == ["tool run"] * 2
+        assert [hunk.origins[0].kind for hunk in workspace.review().hunks] == ["command"] * 2
         assert one.push().pushed == ("a", "b")
         workspace.undo()
         assert one.push().deleted == ("b",)
