@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from agentfs.base.lazy import shutil
@@ -13,16 +13,17 @@ from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.storage.database import Database
 from agentfs.history.storage.state_directory import StateDirectory
 from agentfs.limits import Limits
-from agentfs.store.objects import META, Tag
+from agentfs.store.objects import META, Listed, Tag
 
 LARGE = Limits().file_bytes  # files over it are neither decoded nor kept in memory
 _LINK, _DIRECTORY = "-> ", "/"
-# Keys are paths; "PATH//" for the content that was being pushed; and "/NAME" for a value.
-_TABLE = "CREATE TABLE IF NOT EXISTS store (key TEXT PRIMARY KEY, digest TEXT, row TEXT) WITHOUT ROWID"
-_PUT = "INSERT OR REPLACE INTO store VALUES (?, ?, ?)"
+# A kind is "known", "tried" (digests that were being pushed), or "value"; a key is a path, or a name.
+_TABLE = """CREATE TABLE IF NOT EXISTS cache
+    (kind TEXT, key TEXT, digest TEXT, row TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID"""
+_PUT = "INSERT OR REPLACE INTO cache VALUES (?, ?, ?, ?)"
 _PUT_TEXT = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
-_DELETE = "DELETE FROM store WHERE key = ?"
-_DROP_TEXTS = "DELETE FROM contents WHERE lower(hex(digest)) NOT IN (SELECT digest FROM store)"
+_DELETE = "DELETE FROM cache WHERE kind = ? AND key = ?"
+_DROP_TEXTS = "DELETE FROM contents WHERE lower(hex(digest)) NOT IN (SELECT digest FROM cache)"
 
 
 class Known(NamedTuple):
@@ -30,10 +31,15 @@ class Known(NamedTuple):
 
     tag: Tag | None = None  # None for links and directories, which have no object
     size: int = 0
-    digests: tuple[str, ...] = ()  # of the content, and of the contents that it was made from
+    digests: Sequence[str] = ()  # of the content, and of the contents that it was made from
     entry: str = ""  # in `TREE`
     mode: int = 0  # that the local file had then
     status: str = ""  # that the local file has with this content; "" if it must be read
+
+    @property
+    def listed(self) -> Listed | None:
+        """The object as a listing has it; None if there is none."""
+        return None if self.tag is None else (self.tag.get("e_tag", ""), self.size)
 
     @property
     def digest(self) -> str:
@@ -66,16 +72,12 @@ class CacheState:
             self._database.write([(_TABLE, ())])
             OwnDirectory(path).write(".gitignore", "*\n")  # recordings and searches leave the directory out
             shutil.rmtree(os.path.join(path, "parts"), ignore_errors=True)
-            rows = {key: json.loads(row) for key, row in self._database.read("SELECT key, row FROM store")[0]}
-            self._values = {key: row for key, row in rows.items() if key[0] == "/"}
-            self._attempts: dict[str, list[str]] = {
-                key[:-2]: row for key, row in rows.items() if key.endswith("//")
-            }
-            self.known = {
-                key: Known(row[0], row[1], tuple(row[2]), *row[3:])
-                for key, row in rows.items()
-                if "/" not in (key[0], key[-1])
-            }
+            rows = {kind: dict[str, Any]() for kind in ("known", "tried", "value")}
+            for kind, key, row in self._database.read("SELECT kind, key, row FROM cache")[0]:
+                rows[kind][key] = json.loads(row)
+            self.known = {path: Known(*row) for path, row in rows["known"].items()}
+            self._tried: dict[str, list[str]] = rows["tried"]
+            self._values = rows["value"]
             if (owner := self.value("identity", identity)) != identity:
                 raise InvalidArgumentError(  # noqa: TRY301 - closed as after any error
                     f"The cache {quote(cache)} belongs to another store, {owner}.",
@@ -98,37 +100,39 @@ class CacheState:
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return a value."""
-        return self._values.get(f"/{name}", default)
+        return self._values.get(name, default)
 
     def set(self, name: str, value: Any) -> None:
         """Keep a value, from the next `save` on."""
-        self._values[f"/{name}"] = value
-        self._database.defer([(_PUT, (f"/{name}", "", json.dumps(value)))])
+        self._values[name] = value
+        self._put("value", name, "", value)
 
     def note(self, path: str, known: Known | None) -> None:
         """Keep what is known of a path, from the next `save` on."""
-        self.known.pop(path, None)
-        if known is None:
-            self._database.defer([(_DELETE, (path,))])
-        else:
+        if known is not None:
             self.known[path] = known
-            self._database.defer([(_PUT, (path, known.digest, json.dumps(known)))])
+            self._put("known", path, known.digest, known)
+        elif self.known.pop(path, None):
+            self._database.defer([(_DELETE, ("known", path))])
 
     def begin_push(self, nodes: Mapping[str, FileNode]) -> None:
-        """Keep the contents that will be pushed, so that a lost answer is recognised later."""
+        """Keep the contents that will be pushed, so that a lost answer is recognised later, and save."""
         for path, node in nodes.items():
-            self._attempts[path] = tried = [node.digest, *self._attempts.get(path, ())]
-            self._database.defer([(_PUT, (f"{path}//", node.digest, json.dumps(tried)))])
+            self._tried[path] = [node.digest, *self.tried(path)]
+            self._put("tried", path, node.digest, self._tried[path])
         self.keep(nodes.values())
 
     def end_push(self, path: str) -> None:
         """Forget what was being pushed to a path."""
-        if self._attempts.pop(path, None) is not None:
-            self._database.defer([(_DELETE, (f"{path}//",))])
+        if self._tried.pop(path, None):
+            self._database.defer([(_DELETE, ("tried", path))])
 
-    def attempts(self, path: str) -> Iterable[str]:
+    def tried(self, path: str) -> Iterable[str]:
         """Return the digests of what was being pushed to a path."""
-        return self._attempts.get(path, ())
+        return self._tried.get(path, ())
+
+    def _put(self, kind: str, key: str, digest: str, value: Any) -> None:
+        self._database.defer([(_PUT, (kind, key, digest, json.dumps(value)))])
 
     def keep(self, nodes: Iterable[FileNode]) -> None:
         """Keep the contents of text files, which may be merged later, and save."""

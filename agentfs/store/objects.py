@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs import errors
@@ -22,16 +22,18 @@ META = ".agentfs/"  # objects below it are not files of the tree
 TREE = f"{META}tree.json"  # modes, links and empty directories
 BRANCHES = f"{META}branches/"
 _AFTER_BRANCHES = f"{META}branches0"  # "0" follows "/"
-_DIGESTS = (
-    "agentfsdigests"  # metadata: digests of the content and of those that it was made from, newest first
-)
+# Metadata: the digests of the content and of the contents that it was made from, newest first.
+_DIGESTS = "agentfsdigests"
 _TOGETHER = 1000  # requests, and keys in one answer of S3
 IN_ONE_REQUEST = 200 * 1024 * 1024  # bytes; obstore sends larger objects in parts, without a condition
+_PIECE = 16 * 1024 * 1024  # bytes of a download, because obstore limits the time of each request
 _REFUSED = re.compile("Expired|Token|AccessKey|Signature|Skewed|AccessDenied|Forbidden|Unauthorized")
 _ANSWER = re.compile(r"status code: (\d+(?: [A-Z]\w+)*)|<Code>(\w+)</Code>")
+_CONTINUES = "Call it again: it continues where it was."
 _CHECKED = "checked: a change by others between the check and the {} is lost"
 _LOCKED = "checked, under a lock that this user's workers on this machine share, and no other program"
 Tag = dict[str, str]  # the version of an object, as obstore takes it: `e_tag`, and `version` if there is one
+Listed = tuple[str, int]  # the ETag and the size of an object
 _Item = TypeVar("_Item")
 _Outcome = TypeVar("_Outcome")
 
@@ -87,26 +89,26 @@ class Objects:
             "delete": _LOCKED if self.is_local else signed if self._signs else _CHECKED.format("delete"),
         }
 
-    def list(self) -> dict[str, str]:
-        """Return the ETags of the objects of the tree, and of `TREE`, by path. Branches are skipped."""
-        found: dict[str, str] = {}
+    def list(self) -> dict[str, Listed]:
+        """Return the objects of the tree, and `TREE`, by path. Branches are skipped."""
+        found: dict[str, Listed] = {}
         offset: str | None = None
         while True:
-            for path, e_tag in self._listed(offset):
+            for path, listed in self._listed(offset):
                 if path.startswith(BRANCHES) and offset is None and self._lists_in_order:
                     offset = self.prefix + _AFTER_BRANCHES
                     break
                 if path == TREE or not path.startswith(META):
-                    found[path] = e_tag
+                    found[path] = listed
             else:
                 return found
 
-    def _listed(self, offset: str | None) -> Iterator[tuple[str, str]]:
+    def _listed(self, offset: str | None) -> Iterator[tuple[str, Listed]]:
         prefix, skipped = self.prefix or None, len(self.prefix)
         with _typed_errors():
             for page in self._api.list(self._store, prefix, offset=offset, chunk_size=_TOGETHER):
                 call_context.check()
-                yield from ((each["path"][skipped:], each["e_tag"] or "") for each in page)
+                yield from ((each["path"][skipped:], (each["e_tag"] or "", each["size"])) for each in page)
 
     def head(self, path: str) -> Tag | None:
         """Return the version of an object, or None."""
@@ -119,8 +121,24 @@ class Objects:
         with suppress(errors.NotFoundError), _typed_errors(path):
             found = self._api.get(self._store, self.prefix + path)
             digests = tuple(str(found.attributes.get(_DIGESTS, "")).split())
-            return Object(_tag(found.meta), found.meta["size"], digests, _pieces(found))
+            return Object(_tag(found.meta), found.meta["size"], digests, self._pieces(path, found))
         return None
+
+    def _pieces(self, path: str, found: Any) -> Iterator[bytes]:
+        """Yield the body of an object."""
+        size, e_tag = found.meta["size"], found.meta["e_tag"]
+        try:
+            with _typed_errors(path):
+                if size <= _PIECE:
+                    yield bytes(found.bytes())
+                    return
+                for start in range(0, size, _PIECE):
+                    options = {"range": (start, min(start + _PIECE, size)), "if_match": e_tag}
+                    yield bytes(self._api.get(self._store, self.prefix + path, options=options).bytes())
+        except ConditionFailed:
+            raise errors.FileIOError(
+                f"The object {quote(path)} was replaced while it was downloaded.", hint=_CONTINUES
+            ) from None
 
     def put(self, path: str, body: Any, size: int, expected: Tag | None, digests: Iterable[str] = ()) -> Tag:
         """Create an object, or replace the one with the version `expected`; or raise ConditionFailed."""
@@ -154,37 +172,36 @@ class Objects:
     def check_conditions(self) -> None:
         """Test the conditions on an object of its own; raise `unsupported` if the store ignores them."""
         path, stale = f"{META}probe-{secrets.token_hex(8)}", {"e_tag": f'"{0:032}"', "version": "1"}
-        tag, ignored = self.put(path, b"1", 1, None), 2
-        for expected in (None, stale):
-            try:
-                tag = self.put(path, b"1", 1, expected)
-            except ConditionFailed:
-                ignored -= 1
-        self.delete(path, tag)
-        if ignored:
-            raise errors.UnsupportedSystemError(
-                "The store ignores conditions, so workers would overwrite each other; nothing was pushed.",
-                hint="Use a store with conditional writes, such as S3, or a newer version of this one.",
-            )
+        refusal = errors.UnsupportedSystemError(
+            "The store ignores conditions, so workers would overwrite each other; nothing was pushed.",
+            hint="Use a store with conditional writes, such as S3, or a newer version of this one.",
+        )
+        tag = self.put(path, b"1", 1, None)
+        try:
+            for expected in (None, stale):
+                with suppress(ConditionFailed):
+                    tag = self.put(path, b"1", 1, expected)
+                    raise refusal
+        finally:
+            self.delete(path, tag)
 
     def each(
         self, work: Callable[[_Item], _Outcome], items: Iterable[_Item]
     ) -> Iterator[tuple[_Item, _Outcome]]:
-        """Do the work for each item in threads; yield the outcomes in order."""
+        """Do the work for each item in threads; yield the outcomes in order.
+
+        The items may come from a generator: it runs while the work for its first items is done.
+        """
         rest = iter(items)
         with futures.ThreadPoolExecutor(self._width, "agentfs-store") as pool:
-            while part := [*islice(rest, _TOGETHER)]:
-                yield from zip(part, pool.map(work, part), strict=True)
+            for first in rest:
+                part = chain([first], islice(rest, _TOGETHER - 1))
+                yield from pool.map(lambda item: (item, work(item)), part)
 
     def _locked(self, path: str) -> AbstractContextManager[object]:
         """Lock an object of a local directory, whose changes have no conditions."""
         top = str(self._store.prefix) if self.is_local else ""
         return file_locks({os.path.join(top, self.prefix, path): path}, top) if top else nullcontext()
-
-
-def _pieces(found: Any) -> Iterator[bytes]:
-    with _typed_errors():
-        yield from map(bytes, found.stream())
 
 
 def _tag(found: Any) -> Tag:
@@ -215,7 +232,7 @@ def _typed_errors(path: str = "") -> Generator[None]:
         if kind in {"AlreadyExistsError", "PreconditionError"}:
             raise ConditionFailed from None
         codes = [code for found in _ANSWER.findall(text) for code in found if code]
-        answer, hint = " ".join(codes) or _line(error), "Call it again: it continues where it was."
+        answer, hint = " ".join(codes) or _line(error), _CONTINUES
         leaf: type[errors.AgentFSError] = errors.FileIOError
         if "NoSuchBucket" in text:
             hint = "Check the URL and the endpoint."
@@ -223,10 +240,10 @@ def _typed_errors(path: str = "") -> Generator[None]:
             leaf = errors.NotFoundError
         elif isinstance(error, NotImplementedError):
             leaf, hint = errors.UnsupportedSystemError, "Use a store with conditional writes."
-        elif isinstance(error, ValueError) or "illegal character" in text or "empty path segment" in text:
+        elif kind == "InvalidPathError" or "invalid path" in text:
             leaf, hint = (
                 errors.InvalidPathError,
-                "obstore does not accept this name: rename or delete the object.",
+                "obstore cannot list this name: rename or delete the object.",
             )
         elif kind in {"PermissionDeniedError", "UnauthenticatedError"} or _REFUSED.search(answer):
             leaf, hint = errors.RefusedError, f"Check the credentials and this machine's clock. {hint}"

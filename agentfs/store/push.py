@@ -4,8 +4,8 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from agentfs.errors import PathError, TooLargeError
@@ -19,7 +19,7 @@ from agentfs.store.sync import Manifest, Sync
 _KEPT_DIGESTS = 16  # of earlier contents, in the metadata of an object
 _ROUNDS = 20  # of merging with what others have pushed meanwhile
 _PAUSE = 0.02  # seconds, on average, after the second round; so that workers do not meet again
-_SAVE_EVERY = 500  # objects
+_KEPT_TOGETHER = 100  # contents, before they are sent
 _CHANGED, _MOVING = "changed by others", "changing while it is pushed"
 
 
@@ -81,10 +81,9 @@ class Push:
     def _send(self) -> list[str]:
         """Send the changes of objects; return those that others have changed."""
         sync, changed, put = self._sync, list[str](), self._put
-        sync.state.begin_push(put)
         # Create a moved file before deleting it, unless the old one may be in its way in a local directory.
-        steps: list[tuple[Callable[[str], Known | str | None], list[str]]]
-        steps = [(self._put_object, [*put]), (self._delete_object, [*self._delete])]
+        steps: list[tuple[Callable[[str], Known | str | None], Iterable[str]]]
+        steps = [(self._put_object, self._begun()), (self._delete_object, [*self._delete])]
         steps.sort(key=lambda step: step[0] == self._put_object and sync.objects.is_local)
         sent = chain.from_iterable(sync.objects.each(send, paths) for send, paths in steps)
         for done, (path, outcome) in enumerate(sent, 1):
@@ -94,10 +93,15 @@ class Push:
                 sync.note(path, outcome)
                 (self.pushed if outcome else self.deleted).add(path)
             sync.progress(done, len(put) + len(self._delete))
-            if done % _SAVE_EVERY == 0:
-                sync.save()
         sync.save()
         return changed
+
+    def _begun(self) -> Iterator[str]:
+        """Yield the paths to put, each after its content was kept in the state."""
+        rest = iter(self._put)
+        while part := [*islice(rest, _KEPT_TOGETHER)]:
+            self._sync.state.begin_push({path: self._put[path] for path in part})
+            yield from part
 
     def _put_object(self, path: str) -> Known | str:
         sync, node, was = self._sync, self._put[path], self._sync.known.get(path, Known())
@@ -134,11 +138,8 @@ class Push:
         for _ in range(_ROUNDS):
             tree = sync.tree
             clashing = {path for path, pair in todo.items() if tree.entries.get(path, "") not in pair}
-            entries = {
-                **tree.entries,
-                **{path: pair[1] for path, pair in todo.items() if path not in clashing},
-            }
-            entries = {path: entry for path, entry in entries.items() if entry}
+            new = {path: pair[1] for path, pair in todo.items() if path not in clashing}
+            entries = {path: entry for path, entry in {**tree.entries, **new}.items() if entry}
             made = Manifest(tree.tag, tree.id or secrets.token_hex(16), entries)
             try:
                 if made != tree:
@@ -152,10 +153,10 @@ class Push:
             return
         sync.conflicts.update(clashing)
         for path in todo.keys() - clashing:
-            new, node, known = todo[path][1], sync.local.nodes.get(path), sync.known.get(path, Known())
-            if known.tag or entry_node(new):
+            entry, node, known = todo[path][1], sync.local.nodes.get(path), sync.known.get(path, Known())
+            if known.tag or entry_node(entry):
                 mode = node.mode if isinstance(node, FileNode) else 0
-                sync.note(path, known._replace(entry=new, mode=mode))
+                sync.note(path, known._replace(entry=entry, mode=mode))
                 self.pushed.add(path)
             else:
                 sync.note(path, None)

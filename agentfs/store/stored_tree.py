@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -236,25 +236,25 @@ def _copy_tree(source: Objects, sync: Sync, name: str) -> None:
 
 def _result(sync: Sync, kind: type[_R], **parts: Collection[str]) -> _R:
     """Return a result with these paths and a text."""
-    left_out: dict[str, list[str]] = {}
-    for path, reason in sync.left_out.items():
-        left_out.setdefault(f"left out ({reason})", []).append(path)
-    shown = {
-        name: tuple(sorted(map(sync.root.display_path, paths)))
-        for name, paths in {**parts, **left_out}.items()
-    }
-    facts: dict[str, Any] = {name: shown[name] for name in parts}
-    facts["left_out"] = {reason[10:-1]: shown[reason] for reason in sorted(left_out)}
-    first, paths = next(iter(parts.items()))
-    size = sum(known.size for path in paths if (known := sync.known.get(path)) is not None)
+
+    def shown(paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(map(sync.root.display_path, paths)))
+
+    fields = {name: shown(paths) for name, paths in parts.items()}
+    reasons = sorted({*sync.left_out.values()})
+    left_out = {each: shown(path for path, why in sync.left_out.items() if why == each) for each in reasons}
+    rows = {**fields, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
+    first = next(iter(parts))
+    size = sum(known.size for path in parts[first] if (known := sync.known.get(path)))
     lines: list[str] = []
-    for name, named in shown.items():
+    for name, paths in rows.items():
         amount = f" ({plural(size, 'byte')})" if name == first else ""
-        if named or amount:
-            names = f": {name_paths(named)}" if named else ""
-            lines.append(f"{name.replace('_', ' ')} {len(named)}{amount}{names}")
+        if paths or amount:
+            names = f": {name_paths(paths)}" if paths else ""
+            lines.append(f"{name.replace('_', ' ')} {len(paths)}{amount}{names}")
     if parts["conflicts"]:
         lines.append(
             f"The texts of the store are below {META}{CONFLICTS}; a conflict ends when both are equal."
         )
+    facts: dict[str, Any] = {**fields, "left_out": left_out}
     return with_text(kind(**facts), lines[0], below=lines[1:])

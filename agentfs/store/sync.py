@@ -4,7 +4,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from agentfs.history.take_back import merge_nodes
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.store.cache_state import LARGE, CacheState, Known, entry_node
 from agentfs.store.local_tree import UNSETTLED, LocalTree, Reasons, not_loaded, refused
-from agentfs.store.objects import META, TREE, Object, Objects, Tag
+from agentfs.store.objects import META, TREE, Listed, Object, Objects, Tag
 
 CONFLICTS = "conflicts/"  # texts of the store, below `META`
 _ENTRY = re.compile(r"[0-7]{1,3}|/|-> [^\0]+", re.DOTALL)
@@ -62,12 +62,7 @@ class Sync:
         self.tree = Manifest(*state.value("tree", ()))
         # For each conflict, the version in the store and its digests; its text is below `CONFLICTS`.
         self.clashes: dict[str, tuple[Tag, list[str]]] = state.value("conflicts", {})
-        self.conflicts, self.pulled, self.deleted, self.merged = (
-            set[str](),
-            set[str](),
-            set[str](),
-            set[str](),
-        )
+        self.conflicts, self.pulled, self.deleted, self.merged = (set[str]() for _ in range(4))
         self.left_out: Reasons = {}
         self.rescan()
 
@@ -75,14 +70,14 @@ class Sync:
         """Read the cache, and note the status of files that need not be read again."""
         self.local = LocalTree(self.root, self.known)
         for path, status in self.local.statuses.items():
-            known, node = self.known.get(path), self.local.nodes[path]
-            if (
-                known
-                and known.status != status
-                and isinstance(node, FileNode)
-                and node.digest == known.digest
-            ):
+            known = self.known.get(path)
+            if known and known.status != status and known.digest == self._digest(path):
                 self.state.note(path, known._replace(status=status))
+
+    def _digest(self, path: str) -> str:
+        """Return the digest of the file here, or ""."""
+        node = self.local.nodes.get(path)
+        return node.digest if isinstance(node, FileNode) else ""
 
     def is_unread(self, path: str) -> bool:
         """Return True if the present state of a path is not known."""
@@ -124,56 +119,55 @@ class Sync:
                 hint="Check the URL. To begin with the store as it is, pull it to an empty directory.",
             )
 
-    def incoming(self) -> tuple[dict[str, Theirs | None], dict[str, str]]:
-        """List the store. Return what differs from what is known, and the ETags of what to download."""
+    def incoming(self) -> tuple[dict[str, Theirs | None], dict[str, Listed]]:
+        """List the store. Return what differs from what is known, and what to download."""
         listing = self.objects.list()
-        self.read_tree({"e_tag": listing.pop(TREE)} if TREE in listing else None)
+        tree = listing.pop(TREE, None)
+        self.read_tree({"e_tag": tree[0]} if tree else None)
         links = {path: node for path, entry in self.tree.entries.items() if (node := entry_node(entry))}
         nodes: dict[str, Node | None] = links | dict.fromkeys(listing)
         left_out = refused(nodes, self.known, self.root)
         self.left_out |= left_out
         ready: dict[str, Theirs | None] = dict.fromkeys(self.known.keys() - nodes.keys())
-        wanted: dict[str, str] = {}
+        wanted: dict[str, Listed] = {}
         for path in nodes.keys() - left_out.keys():
-            node, known, entry = nodes[path], self.known.get(path, Known()), self.tree.entries.get(path, "")
-            if node is not None:
-                if known.tag or known.entry != entry:
-                    ready[path] = Theirs(node, Known(entry=entry))
-            elif (
-                not known.tag
-                or known.tag.get("e_tag") != listing[path]
-                or known.entry != self._mode_entry(path)
-            ):
+            node, known = nodes[path], self.known.get(path, Known())
+            if node is None and (known.listed, known.entry) != (listing[path], self._mode_entry(path)):
                 wanted[path] = listing[path]
+            elif node is not None and (known.tag or known.entry != self.tree.entries[path]):
+                ready[path] = Theirs(node, Known(entry=self.tree.entries[path]))
         return ready, wanted
 
     def _mode_entry(self, path: str) -> str:
         entry = self.tree.entries.get(path, "")
         return "" if entry_node(entry) else entry  # an object takes precedence over a link
 
-    def fetch(self, path: str, e_tag: str = "") -> Theirs | None:
+    def fetch(self, path: str, listed: Listed | None = None) -> Theirs | None:
         """Return what the store has at a path, and download it unless it is here."""
         known, ours = self.known.get(path, Known()), self.local.nodes.get(path)
         tag, digests = self.clashes.get(path, ({}, []))
-        if known.tag and known.tag.get("e_tag") == e_tag and known.size <= LARGE:  # only the mode has changed
+        if listed and known.listed == listed and known.size <= LARGE:  # only the mode has changed
             load = ours.load if isinstance(ours, FileNode) else not_loaded
             return self._theirs(path, known.tag, known.digests, FileNode(0, known.digest, known.size, load))
-        if e_tag and tag.get("e_tag") == e_tag:
+        if listed and tag.get("e_tag") == listed[0]:
             kept = self.root.node(META + CONFLICTS + path, max_bytes=LARGE)
             if isinstance(kept, FileNode) and kept.digest == digests[0]:
-                return self._theirs(path, tag, (*digests,), kept)
-        found, part = self.objects.get(path), ""
+                return self._theirs(path, tag, digests, kept)
+        return self._download(path)
+
+    def _download(self, path: str) -> Theirs | None:
+        found, ours, part = self.objects.get(path), self.local.nodes.get(path), ""
         if found is None:
             return None
         if max(found.size, ours.size if isinstance(ours, FileNode) else 0) > LARGE:
             part = self._own.path_of(f"parts/{secrets.token_hex(8)}")
-            node = FileNode(0, self._download(found, part), found.size, not_loaded)
+            node = FileNode(0, self._write_part(found, part), found.size, not_loaded)
         else:
             node = self._contents.keep_file(FileNode.of(0, b"".join(found.pieces)))
-        known_digests = found.digests if node.digest in found.digests[:1] else (node.digest,)
-        return self._theirs(path, found.tag, known_digests, node, part)
+        digests = found.digests if node.digest in found.digests[:1] else (node.digest,)
+        return self._theirs(path, found.tag, digests, node, part)
 
-    def _download(self, found: Object, part: str) -> str:
+    def _write_part(self, found: Object, part: str) -> str:
         digest = hashlib.blake2b(digest_size=16)
         os.makedirs(os.path.dirname(part), exist_ok=True)
         with os.fdopen(self._own.open(os.path.relpath(part, self._own.path)), "wb") as file:
@@ -184,7 +178,7 @@ class Sync:
         return digest.hexdigest()
 
     def _theirs(
-        self, path: str, tag: Tag, digests: tuple[str, ...], node: FileNode, part: str = ""
+        self, path: str, tag: Tag | None, digests: Sequence[str], node: FileNode, part: str = ""
     ) -> Theirs:
         known, entry = self.known.get(path, Known()), self._mode_entry(path)
         mode = self.local.default_mode if known.entry else self._known_mode(path)
@@ -218,11 +212,9 @@ class Sync:
                 self._begin_conflict(path, theirs)
                 continue
             self.note(path, theirs and theirs.known)
-            node = final[path]
-            if node != before.get(path) and path not in above:
-                (self.deleted if not node else self.pulled if node == nodes.get(path) else self.merged).add(
-                    path
-                )
+            if (node := final[path]) != before.get(path) and path not in above:
+                arrived = self.pulled if node == nodes.get(path) else self.merged
+                (arrived if node else self.deleted).add(path)
         self.save()
 
     def _begin_conflict(self, path: str, theirs: Theirs | None) -> None:
@@ -263,7 +255,7 @@ class Sync:
         if known.entry and not known.tag:
             return entry_node(known.entry)
         newer = digests[: digests.index(known.digest)] if known.digest in digests else digests
-        own = {*self.state.attempts(path), ours.digest if isinstance(ours, FileNode) else ""}
+        own = {*self.state.tried(path), self._digest(path)}
         digest = next((each for each in newer if each in own), known.digest)
         if isinstance(ours, FileNode) and ours.digest == digest:
             return replace(ours, mode=self._known_mode(path))

@@ -29,6 +29,7 @@ class FaultyProxy:
         self.faults: dict[str, int] = {}
         self.seen = Counter[str]()
         self.requests: list[tuple[str, str]] = []
+        self.dropped_headers = {"connection"}
         self._random, self._lock = random.Random(seed), threading.Lock()
         proxy = self
 
@@ -87,7 +88,9 @@ class FaultyProxy:
     def handle(self, request: BaseHTTPRequestHandler) -> None:
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length)
-        headers = {name: value for name, value in request.headers.items() if name.lower() != "connection"}
+        headers = {
+            name: value for name, value in request.headers.items() if name.lower() not in self.dropped_headers
+        }
         with self._lock:
             self.requests.append((request.command, request.path))
         fault = self._fault()
@@ -96,10 +99,12 @@ class FaultyProxy:
             return
         if fault == "delay":
             time.sleep(self._random.uniform(0, _LATE))
-        if fault == "unavailable":
-            request.send_response(503)
-            request.send_header("Content-Length", "0")
+        if fault in {"unavailable", "expired"}:
+            body = b"<Error><Code>ExpiredToken</Code></Error>" if fault == "expired" else b""
+            request.send_response(400 if body else 503)
+            request.send_header("Content-Length", str(len(body)))
             request.end_headers()
+            request.wfile.write(body if request.command != "HEAD" else b"")
             return
         call = (request.command, request.path, headers, body)
         status, answer, data = self.forward(*call)

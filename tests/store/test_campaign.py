@@ -19,10 +19,10 @@ from tests.store.proxy import FAULTS, FaultyProxy
 ROOT = Path(__file__).parents[2]
 _WORKERS, _FILES = 8, 200
 _KILLS, _LINES = 5, 10  # at least so many kills, with so many acknowledged lines before each
-_PATIENCE = 300  # seconds that the lines before a kill may take
 _LINE = re.compile(r"(w\d-\d+-\d+) v(\d+)")
 
 
+@pytest.mark.timeout(3600)  # only ends a run that hangs: a busy machine takes long for the lines
 @pytest.mark.parametrize("seconds", [0, pytest.param(1800, marks=pytest.mark.long)], ids=["short", "long"])
 def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):
     """A worker is killed after each `_LINES` acknowledged lines, however long a busy machine takes."""
@@ -42,9 +42,9 @@ def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):
         processes[name] = subprocess.Popen([*command, tmp_path / name, log, stop], cwd=ROOT)
 
     def wait_for_lines(count: int) -> None:
-        latest = time.monotonic() + _PATIENCE
         while sum(log.read_bytes().count(b"\n") for log in tmp_path.glob("w*.log")) < count:
-            assert time.monotonic() < latest, f"{count} lines were not acknowledged in {_PATIENCE} s"
+            ended = {name: process.poll() for name, process in processes.items()}
+            assert {*ended.values()} == {None}, f"a worker ended by itself: {ended}"
             time.sleep(0.05)
 
     for number in range(_WORKERS):
@@ -66,7 +66,7 @@ def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):
         proxy.faults = {}
         stop.touch()
         for name, process in processes.items():
-            assert process.wait(timeout=300) == 0, name
+            assert process.wait() == 0, name
     finally:
         for process in processes.values():
             process.kill()

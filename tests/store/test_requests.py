@@ -7,6 +7,7 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
+from agentfs import Policy
 from agentfs.store import StoredTree
 from benchmarks import store_fleet
 from tests.conftest import part_or_all
@@ -36,7 +37,7 @@ def test_ten_thousand_objects(tmp_path, calls):
     store = MemoryStore()
     for number in range(10_000):
         obstore.put(store, f"d{number % 100}/f{number}", b"%d\n" % number)
-    tree = StoredTree(store, tmp_path / "cache")
+    tree = StoredTree(store, tmp_path / "cache", policy=Policy(durability="fast"))
     calls.clear()
     assert len(tree.pull().pulled) == 10_000
     assert calls == {"list": 1, "get": 10_000}

@@ -3,7 +3,9 @@
 import os
 import stat
 import subprocess
+import time
 from pathlib import Path
+from threading import Lock
 
 import obstore
 import pytest
@@ -229,6 +231,62 @@ def test_a_pull_is_one_step_of_an_open_workspace(trees):
         workspace.undo(2)
         assert files(other) == {}
         assert set(other.status().to_push) == {"a"}
+
+
+def test_a_workspace_of_the_cache_runs_commands_and_shows_a_review(tmp_path):
+    store, policy = MemoryStore(), Policy(run="recorded")
+    one, other = (StoredTree(store, tmp_path / name, policy=policy) for name in ("one", "other"))
+    put(one, "a", "1\n2\n")
+    one.push()
+    with one.workspace() as workspace:
+        assert workspace.run("echo made > b; sed -i s/2/two/ a").changes.files[0].path == "a"
+        assert [hunk.origins[0].kind for hunk in workspace.review().hunks] == ["command"] * 2
+        assert one.push().pushed == ("a", "b")
+        workspace.undo()
+        assert one.push().deleted == ("b",)
+    other.pull()
+    assert files(one) == files(other) == {"a": b"1\n2\n"}
+
+
+@pytest.mark.parametrize(
+    ("url", "settings", "update", "delete"),
+    [
+        ("s3://bucket/prefix", {"region": "us-east-1"}, "conditional", "where the store knows"),
+        ("gs://bucket/prefix", {}, "conditional", "checked: a change by others"),
+        ("az://container/prefix", {"account_name": "a", "account_key": "eA=="}, "conditional", "where"),
+        ("memory://", {}, "conditional", "checked: a change by others"),
+        ("file:///tmp", {}, "under a lock", "under a lock"),
+    ],
+)
+def test_each_kind_of_url_states_its_guarantees(tmp_path, url, settings, update, delete):
+    guarantees = StoredTree(url, tmp_path / "cache", options=settings).guarantees
+    assert guarantees["create"] == "conditional"
+    assert update in guarantees["update"]
+    assert delete in guarantees["delete"]
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_requests_are_parallel_up_to_the_given_number(tmp_path, monkeypatch, width):
+    store, present, peak, lock = MemoryStore(), [], [], Lock()
+    one = StoredTree(store, tmp_path / "one")
+    for number in range(12):
+        put(one, f"f{number}", "x")
+    one.push()
+    real = obstore.get
+
+    def slow(*given, **more):
+        with lock:
+            present.append(1)
+            peak.append(len(present))
+        time.sleep(0.02)
+        with lock:
+            present.pop()
+        return real(*given, **more)
+
+    monkeypatch.setattr(obstore, "get", slow)
+    StoredTree(store, tmp_path / "other", max_concurrency=width).pull()
+    assert (max(peak) > 1) == (width > 1)
+    assert max(peak) <= width
 
 
 def test_a_workspace_sees_nothing_of_the_state(trees):
