@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -160,11 +160,6 @@ class Directory:
     def typed_names(self) -> list[tuple[str, str]]:
         """Return the names with their types, one of "fdlo", or "?" if unknown."""
         return [*self._context.trees.typed_names(self.handle, self.real_path)]
-
-    @property
-    def leading(self) -> Collection[str]:
-        """The names in the directory that are other trees or lead to them."""
-        return self._context.trees.names(self.real_path)
 
     @property
     def is_top(self) -> bool:

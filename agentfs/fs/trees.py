@@ -8,7 +8,7 @@ program puts a link in its place, an empty directory stands in for it. So no cha
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -60,6 +60,11 @@ class OpenTree:
         """Return the path of a file in it from `handle`."""
         below = real_path[len(self.path) :]
         return self.file + below if self.file else below.lstrip("/") or "."
+
+    def status(self) -> os.stat_result:
+        """Return the status of its top."""
+        handle = self.handle
+        return syscalls.lstat(handle.fd, self.file or ".")
 
     def close(self) -> None:
         """Close the tree. Running calls finish."""
@@ -117,7 +122,7 @@ class Trees:
             while self._entries.setdefault(directory, {}).setdefault(name, entry) is entry and directory:
                 directory, _, name = directory.rpartition("/")
                 entry = MountEntry(name, self._stand_in, leads=True)
-        self.above = self._entries.keys() - {""}  # the directories that lead to mounts, except the root
+        self.leading = self._entries.keys()  # the directories that have mounts or lead to them
 
     def __iter__(self) -> Iterator[OpenTree]:
         yield self.root
@@ -140,17 +145,22 @@ class Trees:
 
     def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
         """Open a real path by `openat2`, in the tree that it lies in; return -1 if it must be walked."""
-        if real_path in self.above:
+        if real_path and real_path in self.leading:
             return -1
+        return self.at(partial(syscalls.open_beneath, directory=directory), real_path)
+
+    def at(self, function: _Function[_R], real_path: str) -> _R:
+        """Return the outcome of a function of an open tree and the path in it.
+
+        A link on the way may lead outside, so the outcome is only for comparisons.
+        """
         tree = self.of(real_path)
         handle = tree.handle  # a reference keeps it open
-        return syscalls.open_beneath(handle.fd, tree.below(real_path), directory=directory)
+        return function(handle.fd, tree.below(real_path))
 
     def status(self, real_path: str) -> os.stat_result:
-        """Return the status of a file. A link on the way may lead outside, so it is only for comparisons."""
-        tree = self.of(real_path)
-        handle = tree.handle
-        return syscalls.lstat(handle.fd, tree.below(real_path))
+        """Return the status of a file; see `at`."""
+        return self.at(syscalls.lstat, real_path)
 
     def inside(self, function: _Function[_R], handle: int, directory: str) -> Callable[[str], _R]:
         """Return a function that calls another with an open directory and a name in it.
@@ -227,7 +237,7 @@ class Trees:
         """Return the device and inode of each mount that one of the paths lies in, by its path."""
         found: dict[str, list[int]] = {}
         for tree in {self.of(path) for path in real_paths} - {self.root}:
-            status = syscalls.lstat(tree.handle.fd, tree.file or ".")
+            status = tree.status()
             found[tree.path] = [status.st_dev, 0 if tree.file else status.st_ino]
         return found
 
@@ -259,7 +269,7 @@ def _call(function: _Function[_R], handle: int, mounted: Mapping[str, MountEntry
         syscalls.close(found)
 
 
-def _shadowed(handle: int, mounted: Mapping[str, MountEntry]) -> Iterator[Any]:
+def _shadowed(handle: int, mounted: Mapping[str, MountEntry]) -> Generator[Any]:
     """Yield the entries of an open directory as mounts shadow them."""
     missing = {**mounted}
     with suppress(FileNotFoundError), os.scandir(handle) as entries:  # not found: a stand-in

@@ -279,6 +279,28 @@ def test_the_questions_of_a_mount_are_its_own(places):
         assert asked == ["src/a.py", "notes/n.md"]
 
 
+def test_a_state_directory_in_a_mount_or_around_one_is_refused(places):
+    """A model could read and change its own history there."""
+    for state in (places / "notes" / "state", places / "link" / "state", places):
+        (places / "link").unlink(missing_ok=True)
+        (places / "link").symlink_to(places / "notes")
+        with pytest.raises(AgentFSError, match=r"inside|around"):
+            opened(places, state=state)
+    assert os.listdir(places / "notes") == ["n.md"]
+
+
+def test_global_excludes_that_lie_in_a_mount_are_not_read(places, monkeypatch):
+    """Otherwise a program that writes in the mount could hide files of all trees."""
+    config = places / "config"
+    config.write_text(f"[core]\nexcludesFile = {places / 'notes' / 'excludes'}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    (places / "notes" / "excludes").write_text("*.py\n")
+    with opened(places) as workspace:
+        assert workspace.glob("**/*.py").total == 4
+    with Workspace(places / "root") as workspace:  # there, the file is outside
+        assert workspace.glob("**/*.py").total == 0
+
+
 def test_the_same_directory_at_two_paths(places):
     mounts = {"one": Mount(places / "notes"), "two": Mount(places / "notes", read_only=True)}
     with Workspace(places / "root", mounts=mounts, policy=Policy(overwrite="always")) as workspace:
