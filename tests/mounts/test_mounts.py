@@ -324,11 +324,13 @@ def test_the_journal_agrees_on_a_directory_at_two_paths(places):
         workspace.append("two/n.md", "by two\n")
         assert code(workspace.undo, paths=["one/n.md"]) == "conflict"
         assert (places / "notes" / "n.md").read_text() == "needle note\nby one\nby two\n"
-        for _ in range(2):
-            workspace.undo(2)
-            assert (places / "notes" / "n.md").read_text() == "needle note\n"
-            workspace.redo(2)
-            assert (places / "notes" / "n.md").read_text() == "needle note\nby one\nby two\n"
+        for call, texts in (
+            (workspace.undo, ("by one\n", "")),
+            (workspace.redo, ("by one\n", "by one\nby two\n")),
+        ):
+            for text in texts:
+                call()
+                assert (places / "notes" / "n.md").read_text() == f"needle note\n{text}"
 
 
 def test_a_mount_hides_what_lies_at_its_path(places):
