@@ -3,7 +3,7 @@
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentfs.base import call_context
@@ -135,7 +135,7 @@ class AfterChangeRunner:
                 except Exception as error:  # noqa: BLE001 - as above
                     return lines, [f"{name} raised {one_line(f'{type(error).__name__}: {error}')}"]
             return lines, []
-        places = {path: self._place(path) for path in texts}
+        places = self._places(texts)
         words = [
             part.replace("{path}", _argument(places[path]))
             for part in rule.arguments
@@ -155,10 +155,12 @@ class AfterChangeRunner:
         located = [line for line in printed if any(path in line for path in texts)]
         return located if located or not ran.exit_status else printed, []
 
-    def _place(self, path: str) -> str:
-        """Return the path of a file from where a check runs. Only a staged one sees the mounts."""
+    def _places(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the path of each file from where a check runs. Only a staged one sees the mounts."""
+        if self._is_staged():
+            return {path: path for path in paths}
         root = self._around.root
-        return path if self._is_staged() else os.path.relpath(root.trees.path_on_disk(path), root.path)
+        return {path: os.path.relpath(root.trees.path_on_disk(path), root.path) for path in paths}
 
     def _run(self, command: str, stdin: bytes, files: Mapping[str, bytes], most: int) -> _Ran:
         """Run a command in the tree, staged if this can be; `files` are shown there with these contents."""
