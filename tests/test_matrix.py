@@ -8,7 +8,7 @@ place in `Site` that reads it.
 
 A fault begins with a command that shows it again, with the call and its answer:
 
-    .venv/bin/python -m tests.test_matrix wave/Grep one text relative workdir watched model usual open
+    .venv/bin/python -m tests.test_matrix wave/Grep one text relative none workdir watched model usual open
 """
 
 import atexit
@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import combinations, count, product
 from pathlib import Path
@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentfs import AgentFSError, Limits, Policy, Workspace, connect, dialects
+from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect, dialects
 from agentfs.base.advice import shown_in
 from agentfs.cli.colors import color_style
 from agentfs.errors import StaleError
@@ -47,7 +47,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "named": ("one", "several", "listed", "none"),  # how the call names its files; "listed" is `files=`
     # "kept" is a kept name of the view, "lent" one of another view
     "target": ("text", "notebook", "large", "kept", "lent", "directory", "dotfile", "missing"),
-    "spelling": ("relative", "./", "absolute", "link"),
+    "spelling": ("relative", "./", "absolute", "link", "on disk"),  # the last is where the file really lies
+    "mounts": ("none", "none", "none", "some"),  # "some": `MOUNTED` lie elsewhere
     "view": ("plain", "plain", "workdir", "only", "transaction"),
     "way": ("cold", "cold", "cold", "watched", "connect"),
     "caller": ("program", "model"),  # the method itself, or the tool that is made of it
@@ -123,6 +124,9 @@ TREE: dict[str, str] = {
     f"{MEMORIES['directory']}/theta.md": "".join(lines_with("theta", 4)),
 }
 LINK = ("src/via", "in")  # the spelling "link" goes through it
+MOUNTED = ("src/in", FILES["second"], "memories")
+SHADOWED = "src/in/shadowed.txt"  # on disk in the root, where a mount hides it
+MARK = re.compile(r'  \(read-write mount\)|, "mount": (null|"read-write")')
 NAMES = sorted({name.rpartition("/")[2] for name in TREE})
 LINE = re.compile(rf"\b(?:{WORD}|hay) [a-z]+ \d\d\d")
 
@@ -138,7 +142,37 @@ def found_in(text: str) -> set[str]:
 
 
 NUMBERS = count()
-CLEAN: list[Path] = []  # copies of the tree that are as they were laid out
+
+
+@dataclass
+class Place:
+    """A copy of the tree, with the directories and files that are mounted in it."""
+
+    top: Path
+    mounts: dict[str, Path] = field(default_factory=dict)  # where each of `MOUNTED` lies
+
+    def on_disk(self, path: str) -> Path:
+        """Return where a file of the tree lies."""
+        for mount, source in self.mounts.items():
+            if f"{path}/".startswith(f"{mount}/"):
+                return Path(str(source) + path[len(mount) :])
+        return self.top / path
+
+    def names(self) -> Iterator[tuple[str, str]]:
+        """Yield all paths on disk, each with its path in the tree."""
+        for mount, above in {"": self.top, **self.mounts}.items():
+            for path in (str(above), *paths_below(above)):
+                yield (mount + path[len(str(above)) :]).lstrip("/"), path
+
+    def remove(self) -> None:
+        for each in (self.top, *self.mounts.values()):
+            if each.is_dir():
+                shutil.rmtree(each)
+            else:
+                each.unlink(missing_ok=True)
+
+
+CLEAN: dict[str, list[Place]] = {"none": [], "some": []}  # places that are as they were laid out
 
 
 @cache
@@ -156,9 +190,14 @@ def template() -> Path:
     for name, content in TREE.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(content)
-        os.utime(top / name, (1e9, 1e9))
     (top / LINK[0]).symlink_to(LINK[1])
+    set_times(top)
     return top
+
+
+def set_times(top: Path) -> None:
+    for path in (str(top), *paths_below(top)):
+        os.utime(path, (1e9, 1e9), follow_symlinks=False)
 
 
 def paths_below(top: Path) -> list[str]:
@@ -166,15 +205,14 @@ def paths_below(top: Path) -> list[str]:
     return sorted(os.path.join(above, name) for above, *names in found for name in [*names[0], *names[1]])
 
 
-def status_of(top: Path) -> list[tuple[str, int, int]]:
-    found = [(path, os.lstat(path)) for path in (str(top), *paths_below(top))]
+def status_of(place: Place) -> list[tuple[str, int, int]]:
+    found = [(path, os.lstat(path)) for _, path in place.names()]
     return [(path, status.st_mtime_ns, status.st_ino) for path, status in found]
 
 
-def tree_of(top: Path) -> dict[str, bytes]:
+def tree_of(place: Place) -> dict[str, bytes]:
     found = {}
-    for path in paths_below(top):
-        name = path[len(str(top)) + 1 :]
+    for name, path in place.names():
         found[name] = os.readlink(path).encode() if os.path.islink(path) else b""
         if os.path.isfile(path):
             with open(path, "rb") as file:
@@ -224,9 +262,15 @@ ONE_TARGET = {"target": ("text",), "rules": ("open",)}
 # In a transaction, a change by another program is `stale`.
 WITH_OTHERS = {"view": ("plain", "workdir", "only")}
 # A command names its files itself. In a transaction and in a part of the tree, it is refused.
-COMMAND = {"target": ("text", "large"), "rules": ("open", "denied")}
-# A recorded command reads what rules deny, and destroys what is too large to be kept before it.
-RECORDED_COMMAND = ONE_TARGET
+# It sees a mount at its path in the workspace only.
+COMMAND = {
+    "target": ("text", "large"),
+    "spelling": ("relative", "./", "absolute", "link"),
+    "rules": ("open", "denied"),
+}
+# A recorded command reads what rules deny, and destroys what is too large to be kept before it. It runs in
+# the root itself, where no mount exists.
+RECORDED_COMMAND = {**ONE_TARGET, "mounts": ("none",)}
 # A recording is refused in a transaction, and only files and directories are recorded.
 RECORDED = {
     **PROGRAM,
@@ -299,7 +343,7 @@ def undone_past_others(site: "Site") -> None:
     """Append; then another program removes most lines; then take the lines back."""
     look(site)
     site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
-    path = site.top / site.target
+    path = site.on_disk
     if path.is_file():
         path.write_text("".join(lines_of(path.read_text())[-3:]))
     site.attempt(site.view.undo)
@@ -315,7 +359,7 @@ def conflicting(site: "Site") -> None:
 
 def other_program(site: "Site", old: str = "") -> None:
     """Change the target as a command does, or make a file beside it."""
-    path = site.top / site.target
+    path = site.on_disk
     if path.is_file():
         text = path.read_text()
         path.write_text(text.replace(old, "by a command") if old else f"{text}by a command\n")
@@ -324,13 +368,13 @@ def other_program(site: "Site", old: str = "") -> None:
 
 
 def command_renames(site: "Site") -> None:
-    if (site.top / site.target).exists():
-        (site.top / site.target).rename(site.top / f"{site.target}.moved")
+    if site.on_disk.exists():
+        site.on_disk.rename(site.on_disk.with_name(f"{site.on_disk.name}.moved"))
 
 
 def command_replaces(site: "Site") -> None:
     """Put an empty directory in the place of a file, or a file in the place of a directory."""
-    path = site.top / site.target
+    path = site.on_disk
     if path.is_file():
         path.unlink()
         path.mkdir()
@@ -340,12 +384,12 @@ def command_replaces(site: "Site") -> None:
 
 
 def secret(site: "Site") -> None:
-    (site.top / "src/in/.env").write_text("KEY=1\n")
+    site.place.on_disk("src/in/.env").write_text("KEY=1\n")
 
 
 def command_renames_secret(site: "Site") -> None:
     """Rename a file whose content no recording keeps."""
-    (site.top / "src/in/.env").rename(site.top / "src/in/plain.txt")
+    site.place.on_disk("src/in/.env").rename(site.place.on_disk("src/in/plain.txt"))
 
 
 def command_and_edit(site: "Site") -> None:
@@ -664,7 +708,7 @@ class Site:
     """A tree with an opened view of it, as a cell says."""
 
     cell: Cell
-    top: Path
+    place: Place
     workspace: Workspace
     view: Workspace
     shown: str = ""  # by the call before this one
@@ -688,6 +732,11 @@ class Site:
         """The path of the target from the root; of a kept name, that of the text."""
         files = MEMORIES if self.dialect == "memory" else FILES
         return files.get(self.cell["target"], files["text"])
+
+    @property
+    def on_disk(self) -> Path:
+        """Where the target lies."""
+        return self.place.on_disk(self.target)
 
     @property
     def from_view(self) -> str:
@@ -729,7 +778,9 @@ class Site:
         """Return a path from the root in the spelling of the cell, as this view takes it."""
         spelling = self.cell["spelling"]
         if spelling == "absolute":
-            return str(self.top / path)
+            return str(self.place.top / path)
+        if spelling == "on disk":
+            return str(self.place.on_disk(path))
         if spelling == "link":
             path = path.replace("src/in/", "src/via/")
         if self.cell["view"] == "workdir":
@@ -811,18 +862,29 @@ def schemas(dialect: str, form: str) -> dict[str, Any]:
 
 
 @contextmanager
-def laid_out(*, reused: bool) -> Iterator[Path]:
+def laid_out(mounts: str, *, reused: bool) -> Iterator[Place]:
     """Yield a copy of the tree; for calls that only read, one that an earlier cell has left unchanged."""
-    top = CLEAN.pop() if reused and CLEAN else None
-    if top is None:
-        # Names of one length: answers with absolute paths have as many tokens in each tree.
-        top = Path(shutil.copytree(template(), base() / f"{next(NUMBERS):06}", symlinks=True))
-    before = status_of(top)
-    yield top
-    if reused and status_of(top) == before:
-        CLEAN.append(top)
+    place = CLEAN[mounts].pop() if reused and CLEAN[mounts] else copied(mounts)
+    before = status_of(place)
+    yield place
+    if reused and status_of(place) == before:
+        CLEAN[mounts].append(place)
     else:
-        shutil.rmtree(top)
+        place.remove()
+
+
+def copied(mounts: str) -> Place:
+    # Names of one length: answers with absolute paths have as many tokens in each tree.
+    place = Place(Path(shutil.copytree(template(), base() / f"{next(NUMBERS):06}", symlinks=True)))
+    if mounts == "some":
+        for number, mount in enumerate(MOUNTED):
+            source = place.top.with_name(f"{place.top.name}.{number}")
+            place.mounts[mount] = (place.top / mount).rename(source)
+        shadowed = place.top / SHADOWED
+        shadowed.parent.mkdir()
+        shadowed.write_text("".join(lines_with("shadowed", 3)))
+        set_times(place.top)
+    return place
 
 
 @contextmanager
@@ -830,17 +892,22 @@ def opened(cell: Cell) -> Iterator[Site]:
     """Lay out a tree, and open the view of a cell on it."""
     with ExitStack() as stack:
         reads = METHODS[cell["method"]].kind in {"read", "search"}
-        top = stack.enter_context(laid_out(reused=reads))
+        place = stack.enter_context(laid_out(cell["mounts"], reused=reads))
         way = METHODS[cell["method"]].run
-        options: dict[str, Any] = {"limits": LIMITS[cell["limits"]], "policy": Policy(run=way)}
+        mounts = {mount: Mount(source) for mount, source in place.mounts.items()}
+        options: dict[str, Any] = {
+            "limits": LIMITS[cell["limits"]],
+            "mounts": mounts,
+            "policy": Policy(run=way),
+        }
         if cell["rules"] == "denied":
-            outside = Site({**cell, "view": "plain"}, top, None, None)
+            outside = Site({**cell, "view": "plain"}, place, None, None)
             path = outside.spelled(outside.target)
             options["policy"] = Policy(run=way, deny=(f"*({path})", f"*({path}/**)"))
         if cell["way"] == "connect":
-            workspace = connect(open_pipe(), str(top), push=False, **options)
+            workspace = connect(open_pipe(), str(place.top), push=False, **options)
         else:
-            workspace = Workspace(top, watch=cell["way"] == "watched", **options)
+            workspace = Workspace(place.top, watch=cell["way"] == "watched", **options)
         stack.enter_context(workspace)
         # A second search keeps a watched tree. In all ways, one was made, so what it left out is known.
         for _ in range(2 if cell["way"] == "watched" else 1):
@@ -856,7 +923,7 @@ def opened(cell: Cell) -> Iterator[Site]:
                 view = stack.enter_context(workspace.transaction())
             case _:
                 view = workspace
-        yield Site(cell, top, workspace, view)
+        yield Site(cell, place, workspace, view)
 
 
 @dataclass
@@ -949,7 +1016,9 @@ def rooted(answer: Answer, site: Site) -> Answer:
         if isinstance(value, (list, tuple)):
             return [normal(each) for each in value]
         if isinstance(value, str):
-            value = value.replace(str(site.top), "<root>")
+            for path, source in site.place.mounts.items():
+                value = value.replace(str(source), f"<root>/{path}")
+            value = value.replace(str(site.place.top), "<root>")
             for found, shown in varying:
                 value = found.sub(shown, value)
         return value
@@ -985,7 +1054,7 @@ def no_error_but_typed_ones(seen: Seen) -> Iterator[str]:
 
 @law
 def a_refused_call_changes_nothing(seen: Seen) -> Iterator[str]:
-    if not seen.answer.success and tree_of(seen.site.top) != seen.before:
+    if not seen.answer.success and tree_of(seen.site.place) != seen.before:
         yield "changed the tree"
 
 
@@ -1168,7 +1237,7 @@ def every_path_leads_back(seen: Seen) -> Iterator[str]:
 @law
 def a_kept_name_is_no_file(seen: Seen) -> Iterator[str]:
     """Nothing is written under a kept name, beside the text of that name."""
-    made = [name for name in tree_of(seen.site.top) if name.rpartition("/")[2].startswith("@")]
+    made = [name for name in tree_of(seen.site.place) if name.rpartition("/")[2].startswith("@")]
     if made:
         yield f"made the file {made[0]}"
 
@@ -1184,22 +1253,37 @@ def every_way_answers_alike(seen: Seen) -> Iterator[str]:
         return
     if callable(seen.site.method.tool) and plain_view:
         return  # a recording is refused in a transaction
-    expected = seen.other(way="cold", **plain_view)
-    found = seen.first
+    yield from _differences(seen.first, seen.other(way="cold", **plain_view), "cold")
+
+
+@law
+def mounts_answer_as_one_tree(seen: Seen) -> Iterator[str]:
+    """Except for the marks of mounts in listings."""
+    if seen.cell["mounts"] == "some":
+        yield from _differences(unmarked(seen.first), unmarked(seen.other(mounts="none")), "in one tree")
+
+
+def unmarked(answer: Answer) -> Answer:
+    """Return an answer without the marks of mounts."""
+    data, after = (json.loads(MARK.sub("", json.dumps(each))) for each in (answer.data, answer.next))
+    return replace(answer, text=MARK.sub("", answer.text), data=data, next=after)
+
+
+def _differences(found: Answer, expected: Answer, way: str) -> Iterator[str]:
     for name in ("code", "crash", "text", "data", "next", "notes"):
         one, two = getattr(found, name), getattr(expected, name)
         if one != two:
-            yield f"its {name} is {_differing(one, two)}"
+            yield f"its {name} is {_differing(one, two, way)}"
             return
 
 
-def _differing(one: Any, two: Any) -> str:
+def _differing(one: Any, two: Any, way: str) -> str:
     one, two = (each if isinstance(each, str) else json.dumps(each) for each in (one, two))
     at = next(
         (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
     )
     start = max(at - 40, 0)
-    return f"{one[start : at + 80]!r}, cold {two[start : at + 80]!r}"
+    return f"{one[start : at + 80]!r}, {way} {two[start : at + 80]!r}"
 
 
 @law
@@ -1240,11 +1324,11 @@ def every_suggestion_works(seen: Seen) -> Iterator[str]:
         if arguments is None:
             yield f"suggests a call of {name} that cannot be read: {seen.answer.text[-200:]}"
             continue
-        before = tree_of(seen.site.top), len(seen.site.view.changes().files)
+        before = tree_of(seen.site.place), len(seen.site.view.changes().files)
         answer = seen.site.call(name, arguments)
         if not answer.success:
             yield f"suggests {name}({json.dumps(arguments)[:120]}): {(answer.crash or answer.text)[:160]}"
-        elif before != (tree_of(seen.site.top), len(seen.site.view.changes().files)):
+        elif before != (tree_of(seen.site.place), len(seen.site.view.changes().files)):
             if name in {"undo", "redo", "rollback"}:
                 return
             seen.site.view.undo()
@@ -1268,7 +1352,7 @@ def undo_restores_all(seen: Seen) -> Iterator[str]:
         undone = answer_of(lambda steps=steps: seen.site.view.undo(steps))
         if undone.code != "invalid_argument":
             break
-    after = tree_of(seen.site.top)
+    after = tree_of(seen.site.place)
     if (
         undone.success
         and seen.cell["view"] != "transaction"
@@ -1294,7 +1378,7 @@ def faults_of(cell: Cell) -> list[str]:
     try:
         with opened(cell) as site:
             site.method.before(site)
-            before = tree_of(site.top)
+            before = tree_of(site.place)
             name, arguments, answer = site.act()
             seen = Seen(site, name, arguments, answer, before)
             wrong = [f"{each.__name__}: {fault}" for each in LAWS for fault in each(seen)]

@@ -3,7 +3,7 @@
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentfs.base import call_context
@@ -135,8 +135,9 @@ class AfterChangeRunner:
                 except Exception as error:  # noqa: BLE001 - as above
                     return lines, [f"{name} raised {one_line(f'{type(error).__name__}: {error}')}"]
             return lines, []
+        places = self._places(texts)
         words = [
-            part.replace("{path}", _argument(path))
+            part.replace("{path}", _argument(places[path]))
             for part in rule.arguments
             for path in (texts if part == "{path}" else [next(iter(texts))])
         ]
@@ -147,9 +148,19 @@ class AfterChangeRunner:
             return [], [f"{name} could not run: {error.message}"]
         if ran.exit_status is None:
             return [], [f"{name} did not end in time"]
-        printed = (ran.stdout + ran.stderr).decode("utf-8", "replace").splitlines()
+        output = (ran.stdout + ran.stderr).decode("utf-8", "replace")
+        for path, place in places.items():
+            output = output.replace(place, path)
+        printed = output.splitlines()
         located = [line for line in printed if any(path in line for path in texts)]
         return located if located or not ran.exit_status else printed, []
+
+    def _places(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the path of each file from where a check runs. Only a staged one sees the mounts."""
+        if self._is_staged():
+            return {path: path for path in paths}
+        root = self._around.root
+        return {path: os.path.relpath(root.trees.path_on_disk(path), root.path) for path in paths}
 
     def _run(self, command: str, stdin: bytes, files: Mapping[str, bytes], most: int) -> _Ran:
         """Run a command in the tree, staged if this can be; `files` are shown there with these contents."""

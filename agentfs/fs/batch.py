@@ -474,7 +474,9 @@ class Batch(UndoableBatch):
             with self._at(f"{plan.source}/{below}" if below else plan.source) as directory:
                 fd = syscalls.open_directory(directory.parent, directory.name)
             try:
-                entries = {os.path.join(below, name): type_ for name, type_ in syscalls.typed_names(fd)}
+                with os.scandir(fd) as listed:
+                    types = dict(syscalls.typed_names(listed))
+                entries = {os.path.join(below, name): type_ for name, type_ in types.items()}
                 if os.fstat(fd).st_dev != device or not entries.keys() <= plan.entries:
                     raise NotRenamed
             finally:

@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -162,11 +162,6 @@ class Directory:
         return [*self._context.trees.typed_names(self.handle, self.real_path)]
 
     @property
-    def leading(self) -> Collection[str]:
-        """The names in the directory that are other trees or lead to them."""
-        return self._context.trees.names(self.real_path)
-
-    @property
     def is_top(self) -> bool:
         """True for the top of a tree, where ignore rules begin anew."""
         return not self.real_path or self.real_path in self._context.trees.others
@@ -174,7 +169,7 @@ class Directory:
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
         try:
-            self._context.trees.lstat(self.handle, self.real_path, name)
+            self._inside(syscalls.lstat)(name)
         except OSError:
             return False
         return True
@@ -234,7 +229,7 @@ class Directory:
             msg = f"{name!r} is not a single name"
             raise ValueError(msg)
         try:
-            return self._context.trees.open(open_name, self.handle, self.real_path, name)
+            return self._inside(open_name)(name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
@@ -279,7 +274,11 @@ class Directory:
                 yield entry, outcome
 
     def _opener(self) -> Callable[[str], int]:
-        return self._context.trees.opener(syscalls.open_file, self.handle, self.real_path)
+        return self._inside(syscalls.open_file)
+
+    def _inside(self, function: Callable[[int, str], _Outcome]) -> Callable[[str], _Outcome]:
+        """Return a function that calls another with this directory and a name in it."""
+        return self._context.trees.inside(function, self.handle, self.real_path)
 
     def _check_readable(self, fd: int, name: str) -> os.stat_result:
         """Return the status. Raise an error for a special file or a hard link to a protected file."""

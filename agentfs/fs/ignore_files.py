@@ -8,9 +8,13 @@ the tree could name any file as a rule file.
 import os
 import re
 import stat
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from agentfs.fs.settings_file import resolve_outside
+from agentfs.fs.trees import OpenTree
 
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
@@ -51,16 +55,30 @@ class OuterRules:
             return None
 
 
-def read_outer_rules(root: str) -> OuterRules:
-    """Read the rule files outside a root that apply to its files."""
-    rules = OuterRules()
+def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
+    """Read the rule files outside some trees that apply to their files; return those of each by its path."""
+    shared, tops = OuterRules(), {}
+    for tree in trees:
+        with suppress(FileNotFoundError):  # a mounted file that another program has removed
+            tops[tree] = tree.status()
     try:
-        excludes = _global_excludes(root)
+        excludes = _global_excludes([*tops.values()])
     except OSError:
-        rules.unreadable += 1
+        shared.unreadable += 1
     else:
-        rules.excludes = None if excludes is None else rules.read(excludes)
-    top = _repository_above(root)
+        shared.excludes = None if excludes is None else shared.read(excludes)
+    is_top = cache(_is_top)  # most trees lie side by side
+    return {
+        tree.path: _with_those_above(tree.source, top, replace(shared, directories=[]), is_top)
+        for tree, top in tops.items()
+    }
+
+
+def _with_those_above(
+    root: str, status: os.stat_result, rules: OuterRules, is_top: Callable[[str], bool]
+) -> OuterRules:
+    """Add the rule files of the repository around a tree."""
+    top = _repository_above(root, is_top)
     directory = root
     while top is not None and directory != top:
         directory = os.path.dirname(directory)
@@ -69,7 +87,7 @@ def read_outer_rules(root: str) -> OuterRules:
         above.ignore = rules.read(os.path.join(directory, ".ignore"))
         rules.directories.insert(0, above)
     if top is not None:
-        git = _if_outside(os.path.join(top, ".git"), root) or ""
+        git = _if_outside(os.path.join(top, ".git"), [status]) or ""
         if os.path.isdir(git):
             rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
     return rules
@@ -99,12 +117,12 @@ def _config(path: str, *, follow: bool = True) -> bytes | None:
         return None
 
 
-def _repository_above(root: str) -> str | None:
+def _repository_above(root: str, is_top: Callable[[str], bool]) -> str | None:
     """Return the top of the repository around the root; None if the root is the top or is not in one."""
     if _is_top(root, follow=False):  # a `.git` link may have been made by any program that writes in the tree
         return None
     directory = os.path.dirname(root)
-    while not _is_top(directory):
+    while not is_top(directory):
         parent = os.path.dirname(directory)
         if parent == directory:
             return None
@@ -123,7 +141,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
     return is_git_file(_config(git, follow=follow) or b"")
 
 
-def _global_excludes(root: str) -> str | None:
+def _global_excludes(tops: Sequence[os.stat_result]) -> str | None:
     """Return the path of the user's global excludes: `core.excludesFile` or git's default."""
     environment = os.environ
     home = environment.get("HOME") or os.path.expanduser("~")
@@ -131,16 +149,16 @@ def _global_excludes(root: str) -> str | None:
     named = environment.get("GIT_CONFIG_GLOBAL")
     configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
     path: str | None = os.path.join(base, "ignore")
-    for config in filter(None, (_if_outside(config, root) for config in configs)):
+    for config in filter(None, (_if_outside(config, tops) for config in configs)):
         for value in _excludes_values(os.fsdecode(_config(config, follow=False) or b"")):
             path = os.path.join(home, value[2:]) if value.startswith("~/") else value
             path = path if os.path.isabs(path) else None
-    return path and resolve_outside(path, root)
+    return path and resolve_outside(path, tops)
 
 
-def _if_outside(path: str, root: str) -> str | None:
+def _if_outside(path: str, tops: Sequence[os.stat_result]) -> str | None:
     try:
-        return resolve_outside(path, root)
+        return resolve_outside(path, tops)
     except OSError:
         return None
 

@@ -345,10 +345,10 @@ class ResolvedPath:
         if tree is not None and tree.file:
             self._enter_single_file(tree, path, name, last=last)
             return True
-        if tree is None and (path not in trees.above or (last and self._is_directory(name))):
+        if tree is None and (path not in trees.leading or (last and self._is_directory(name))):
             return False
         try:
-            directory = trees.open(syscalls.enter, self.parent, self._real_path(), name)
+            directory = trees.inside(syscalls.enter, self.parent, self._real_path())(name)
         except OSError as error:
             raise self.error(error, name) from None
         if tree is None and trees.is_stand_in(directory):

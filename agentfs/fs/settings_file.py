@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentfs.errors import FileIOError, InvalidArgumentError
 from agentfs.fs.path import quote
@@ -46,13 +46,15 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     return found
 
 
-def resolve_outside(path: str, root: str) -> str | None:
-    """Return a path with its links resolved; None if it does not exist or goes through the root."""
-    directory = os.stat(root)
+def resolve_outside(path: str, tops: Sequence[os.stat_result]) -> str | None:
+    """Return a path with its links resolved; None if it does not exist or goes through one of the trees.
+
+    `tops` has the status of the top of each tree.
+    """
     resolved = ""
     try:
         for here, status in _steps_to(path):
-            if os.path.samestat(status, directory):
+            if any(os.path.samestat(status, top) for top in tops):
                 return None
             resolved = here
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path

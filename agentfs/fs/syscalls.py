@@ -13,7 +13,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -158,20 +158,19 @@ def list_names(handle: int) -> Iterator[tuple[str, int]]:
         close(directory)
 
 
-def typed_names(handle: int) -> Iterator[tuple[str, str]]:
-    """Yield the names in a directory, each with its type: one of "fdlo", or "?" if unknown."""
-    with os.scandir(handle) as entries:
-        for entry in entries:
-            try:
-                if entry.is_file(follow_symlinks=False):
-                    type_ = "f"
-                elif entry.is_dir(follow_symlinks=False):
-                    type_ = "d"
-                else:
-                    type_ = "l" if entry.is_symlink() else "o"
-            except OSError:
-                type_ = "?"
-            yield entry.name, type_
+def typed_names(entries: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each entry of `os.scandir` with its type: one of "fdlo", or "?" if unknown."""
+    for entry in entries:
+        try:
+            if entry.is_file(follow_symlinks=False):
+                type_ = "f"
+            elif entry.is_dir(follow_symlinks=False):
+                type_ = "d"
+            else:
+                type_ = "l" if entry.is_symlink() else "o"
+        except OSError:
+            type_ = "?"
+        yield entry.name, type_
 
 
 def names_in_time(handle: int) -> Iterator[str]:

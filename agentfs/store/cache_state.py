@@ -66,7 +66,7 @@ class CacheState:
 
     def __init__(self, cache: str, identity: str) -> None:
         path = os.path.join(cache, META)
-        self._directory = StateDirectory(path, None)
+        self._directory = StateDirectory(path)
         try:
             self._database = Database(path, self._directory, "data")
             self._database.write([(_TABLE, ())])

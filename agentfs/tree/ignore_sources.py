@@ -1,6 +1,7 @@
 """Reading of rule files: `.gitignore`, `.ignore`, `info/exclude` and git's global excludes."""
 
 import math
+from functools import cached_property
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Directory, Root, display_name
@@ -46,9 +47,14 @@ class RuleReader:
         self.unreadable += len(new)
         self.unread += new[: _MAX_UNREAD - len(self.unread)]
 
+    @cached_property
+    def _outer(self) -> dict[str, OuterRules]:
+        """The rule files from outside each tree, by its path."""
+        return read_outer_rules(self._root.trees)
+
     def _outside(self, tree: OpenTree) -> IgnoreRules:
         """Return the rules from outside a tree: global excludes and rule files of directories above."""
-        found, top = read_outer_rules(tree.source), tree.path
+        found, top = self._outer[tree.path], tree.path
         self._refuse(*[""] * found.unreadable)
         derived = self._root.derived
         if derived is None:

@@ -62,7 +62,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
-        self._several = bool(self.root.trees.others)
+        self._trees = self.root.trees
         self._closed = self.root.closed_trees  # not entered, so that none of their names is shown
         self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
@@ -239,10 +239,11 @@ class Walk:
             self._skip("unreadable")
             return None
         rules = visit.rules
-        if not self.ignored and (is_link or (self._several and opened.is_top)):
-            rules = self._rules_above(opened.real_path)
-        elif self._several and not self.ignored and name in directory.leading:
-            rules = self._rules_on_the_way(visit, name, opened)
+        if not self.ignored:
+            if is_link or opened.real_path in self._trees.others:
+                rules = self._rules_above(opened.real_path)
+            elif opened.real_path in self._trees.leading:
+                rules = self._rules_on_the_way(visit, name, opened)
         return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
 
     def _rules_on_the_way(self, visit: Visit, name: str, opened: Directory) -> IgnoreRules:
@@ -362,7 +363,7 @@ class Walk:
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
-        leading = visit.directory.leading if self._several else ()
+        leading = self._trees.names(visit.directory.real_path)
         pinned = [entry for entry in entries if entry.name in leading] if leading else []
         if pinned:  # the rules of this tree say nothing about others
             entries = [entry for entry in entries if entry.name not in leading]

@@ -90,8 +90,10 @@ class WatchedDirectory(Directory):
                         yield file, outcome
 
     def _opener(self) -> Callable[[str], int]:
-        # The tree may close and reopen the handle.
-        return lambda name: self._context.trees.open(syscalls.open_file, self.handle, self.real_path, name)
+        def open_file(name: str) -> int:  # the tree may close and reopen the handle
+            return self._inside(syscalls.open_file)(name)
+
+        return open_file
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
         """Read a file; a match in a kept text counts only if the status of the file is still the same."""

@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 import agentfs
-from agentfs import AgentFSError, Mount, Policy, PolicyFile, Workspace
+from agentfs import AfterChange, AgentFSError, Mount, Policy, PolicyFile, Workspace
 from agentfs.cli import main
 from tests.conftest import needs
 
@@ -214,6 +214,20 @@ def test_a_staged_command_sees_the_mounts(places):
         with pytest.raises(AgentFSError):
             workspace.run("touch notes/other.md notes/kept.md")
         assert os.listdir(places / "notes") == ["n.md"]
+
+
+@pytest.mark.parametrize("run", [pytest.param("staged", marks=needs("bwrap")), "recorded"])
+@pytest.mark.parametrize("path", ["notes/n.md", "notes/new.md", "one.txt"])
+def test_formatters_and_checks_run_on_files_of_a_mount(places, path, run):
+    rules = [
+        AfterChange("*", ["sed", "s/=/==/"], "filter"),
+        AfterChange("*", ["grep", "-nH", "bad", "{path}"], "check"),
+    ]
+    mounts = {"notes": Mount(places / "notes"), "one.txt": Mount(places / "one.txt")}
+    policy = Policy(run=run, overwrite="always", after_change=rules)
+    with Workspace(places / "root", mounts=mounts, policy=policy) as workspace:
+        assert f"{path}:1:bad == 2" in workspace.write(path, "bad = 2\n").text
+    assert (places / path).read_text() == "bad == 2\n"
 
 
 @needs("bwrap")

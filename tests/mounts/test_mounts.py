@@ -2,12 +2,16 @@
 
 import os
 import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import agentfs
 from agentfs import AgentFSError, Mount, Policy, Protect, Workspace
+from tests.conftest import public_directory
 
 
 @pytest.fixture
@@ -279,6 +283,28 @@ def test_the_questions_of_a_mount_are_its_own(places):
         assert asked == ["src/a.py", "notes/n.md"]
 
 
+def test_a_state_directory_in_a_mount_or_around_one_is_refused(places):
+    """A model could read and change its own history there."""
+    for state in (places / "notes" / "state", places / "link" / "state", places):
+        (places / "link").unlink(missing_ok=True)
+        (places / "link").symlink_to(places / "notes")
+        with pytest.raises(AgentFSError, match=r"inside|around"):
+            opened(places, state=state)
+    assert os.listdir(places / "notes") == ["n.md"]
+
+
+def test_global_excludes_that_lie_in_a_mount_are_not_read(places, monkeypatch):
+    """Otherwise a program that writes in the mount could hide files of all trees."""
+    config = places / "config"
+    config.write_text(f"[core]\nexcludesFile = {places / 'notes' / 'excludes'}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    (places / "notes" / "excludes").write_text("*.py\n")
+    with opened(places) as workspace:
+        assert workspace.glob("**/*.py").total == 4
+    with Workspace(places / "root") as workspace:  # there, the file is outside
+        assert workspace.glob("**/*.py").total == 0
+
+
 def test_the_same_directory_at_two_paths(places):
     mounts = {"one": Mount(places / "notes"), "two": Mount(places / "notes", read_only=True)}
     with Workspace(places / "root", mounts=mounts, policy=Policy(overwrite="always")) as workspace:
@@ -288,6 +314,42 @@ def test_the_same_directory_at_two_paths(places):
         assert workspace.grep("pin").total_matches == 2
         workspace.undo()
         assert (places / "notes" / "n.md").read_text() == "needle note\n"
+
+
+def test_the_journal_agrees_on_a_directory_at_two_paths(places):
+    """An edit by one path is a change by another program for the other, which undo does not take back."""
+    mounts = {"one": Mount(places / "notes"), "two": Mount(places / "notes")}
+    with Workspace(places / "root", mounts=mounts) as workspace:
+        workspace.append("one/n.md", "by one\n")
+        workspace.append("two/n.md", "by two\n")
+        assert code(workspace.undo, paths=["one/n.md"]) == "conflict"
+        assert (places / "notes" / "n.md").read_text() == "needle note\nby one\nby two\n"
+        for call, texts in (
+            (workspace.undo, ("by one\n", "")),
+            (workspace.redo, ("by one\n", "by one\nby two\n")),
+        ):
+            for text in texts:
+                call()
+                assert (places / "notes" / "n.md").read_text() == f"needle note\n{text}"
+
+
+def test_a_mount_hides_what_lies_at_its_path(places):
+    (places / "root" / "deps" / "lib").mkdir()
+    (places / "root" / "deps" / "lib" / "b.py").write_text("needle hidden\n")
+    with opened(places, watch="calls") as workspace:
+        for _ in range(2):
+            assert "needle lib" in workspace.read("deps/lib/b.py").text
+            assert "hidden" not in workspace.grep("needle").text
+
+
+@pytest.mark.parametrize("watch", [False, "calls"])
+def test_changes_of_other_programs_in_a_mount_are_seen(places, watch):
+    with opened(places, watch=watch) as workspace:
+        assert workspace.grep("needle", "new").total_matches == 1
+        for number in range(3):
+            (places / "notes" / f"{number}.md").write_text("needle\n")
+            (places / "notes" / "n.md").write_text("needle\n" * (number + 2))
+            assert workspace.grep("needle", "new").total_matches == 2 * number + 3
 
 
 def test_writers_at_two_paths_lose_no_update(places):
@@ -337,11 +399,26 @@ def test_bad_rules_and_sources(places):
     assert code(Mount, places / "lib", deny="read") == "invalid_argument"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_an_unreadable_source(places):
-    (places / "lib").chmod(0)
-    assert code(Workspace, places / "root", mounts={"x": Mount(places / "lib")}) == "io"
-    (places / "lib").chmod(0o755)
+def test_an_unreadable_source():
+    with public_directory() as place:
+        (place / "root").mkdir()
+        (place / "closed").mkdir(mode=0o000)
+        with somebody():
+            mounts = {"x": Mount(place / "closed")}
+            assert code(Workspace, place / "root", mounts=mounts, policy=Policy(read_only=True)) == "io"
+
+
+@contextmanager
+def somebody():
+    """Run the block as a user who is not root."""
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+    else:
+        yield
 
 
 def test_a_mount_that_vanishes_loses_nothing(places):
@@ -357,32 +434,71 @@ def test_a_mount_that_vanishes_loses_nothing(places):
         assert "root" in workspace.read("src/a.py").text
 
 
-def test_an_unfinished_change_waits_for_the_same_mounts(places):
-    """A process that dies in a batch leaves a log, which only a workspace with these mounts may undo."""
+def killed_in(call: str, places: Path, mounts: dict[str, Mount]) -> None:
+    """Run a call in a process that dies when it has put its first new file in place."""
     script = f"""
 import os
-from agentfs import Mount, Policy, Workspace
+from pathlib import PosixPath
+from agentfs import Mount, Protect, Workspace
 from agentfs.fs import batch
-mounts = {{"notes": Mount({str(places / "notes")!r})}}
-workspace = Workspace({str(places / "root")!r}, mounts=mounts)
-kill = batch.Batch._sync
+workspace = Workspace({str(places / "root")!r}, mounts={mounts!r})
 put = batch.Batch._METHODS["put"]
 def killed(self, plan):
     put(self, plan)
     os._exit(9)
 batch.Batch._METHODS["put"] = killed
-workspace.replace("needle", "pin")
+workspace.{call}
 """
-    import sys
-
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+
+
+def test_an_unfinished_change_waits_for_the_same_mounts(places):
+    """A process that dies in a batch leaves a log, which only a workspace with these mounts may undo."""
+    mounts = {"notes": Mount(places / "notes")}
+    killed_in('replace("needle", "pin")', places, mounts)
     with Workspace(places / "root") as workspace:
         assert workspace.recovery_notes == ()
-    with Workspace(places / "root", mounts={"notes": Mount(places / "notes")}) as workspace:
+    with Workspace(places / "root", mounts=mounts) as workspace:
         assert "was undone" in str(workspace.recovery_notes)
         assert workspace.grep("pin").total_matches == 0
         assert workspace.grep("needle").total_matches == 3
     assert os.listdir(places / "notes") == ["n.md"]
+
+
+@pytest.fixture
+def far(tmp_path):
+    """A directory of another file system."""
+    for place in ("/dev/shm", "/run", "/var/tmp"):
+        if os.access(place, os.W_OK) and os.stat(place).st_dev != os.stat(tmp_path).st_dev:
+            with tempfile.TemporaryDirectory(dir=place) as made:
+                yield Path(made)
+            return
+    pytest.skip("there is one file system")
+
+
+def test_a_rename_across_file_systems_is_undone(places, far):
+    (places / "root" / "src" / "a.py").chmod(0o640)
+    with Workspace(places / "root", mounts={"far": Mount(far)}) as workspace:
+        workspace.move("src", "far/src")
+        workspace.move("far/src/a.py", "b.py")
+        assert (places / "root" / "b.py").stat().st_mode & 0o777 == 0o640
+        assert list(far.rglob("*")) == [far / "src"]
+        assert not (places / "root" / "src").exists()
+        workspace.undo(2)
+        assert (places / "root" / "src" / "a.py").read_text() == "needle root\n"
+        assert not any(far.iterdir())
+        workspace.redo()
+        assert (far / "src" / "a.py").read_text() == "needle root\n"
+
+
+def test_a_rename_across_file_systems_is_a_copy_and_then_a_delete(places, far):
+    mounts = {"far": Mount(far)}
+    killed_in('move("src/a.py", "far/a.py")', places, mounts)
+    assert (far / "a.py").read_text() == (places / "root" / "src" / "a.py").read_text() == "needle root\n"
+    with Workspace(places / "root", mounts=mounts) as workspace:
+        assert "was undone" in str(workspace.recovery_notes)
+    assert not any(far.iterdir())
+    assert (places / "root" / "src" / "a.py").exists()
 
 
 def test_a_view_of_some_directories(places):

@@ -8,6 +8,8 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.fs.ignore_files import read_outer_rules
+from agentfs.fs.syscalls import open_root
+from agentfs.fs.trees import OpenTree, RootHandle
 from tests.conftest import needs, program
 
 pytestmark = needs("git")
@@ -425,7 +427,7 @@ def test_a_rule_file_that_is_none_is_counted_wherever_it_stands(tmp_path, monkey
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names")
 def test_surroundings_of_the_file_system_root_end():
-    assert read_outer_rules("/").directories == []
+    assert read_outer_rules([OpenTree("", "/", RootHandle(open_root("/")))])[""].directories == []
 
 
 def test_an_unreadable_rule_file_counts_once_even_if_links_lead_to_it(tmp_path):

@@ -60,7 +60,7 @@ class Basis(NamedTuple):
 
     ignored: bool  # True if ignored files are covered
     limits: tuple[int, int]
-    outer_rules: OuterRules
+    outer_rules: dict[str, OuterRules]  # by tree
     rule_files: dict[str, Status | None]  # None if a file does not exist
     top: Status | None  # status of the root; None if it was as young as the scan
 
@@ -139,16 +139,16 @@ class Snapshot:
             self._is_reported = False
         else:
             self._again |= touched  # also for the next scan, if this one fails
-        with root.open_directory(".") as top:
-            scan = _Scan(self._store, old, root.unwatched, limits, top.handle, ignored=ignored)
-            paths = scan.run(self._basis, self._again.copy() if self._is_reported else None)
-            again = scan.directories_to_look_at_again(root)
-            if scan.partial:
-                scan.left_out |= self._left_out
-            changed = paths.changed_since(old)
-            comparison = _Comparison(scan, old, paths, self.own_inodes)
-            if since is not None and changed:
-                comparison.run(changed, since)
+        root.check_open()
+        scan = _Scan(self._store, old, root.unwatched, limits, ignored=ignored)
+        paths = scan.run(self._basis, self._again.copy() if self._is_reported else None)
+        again = scan.directories_to_look_at_again(root)
+        if scan.partial:
+            scan.left_out |= self._left_out
+        changed = paths.changed_since(old)
+        comparison = _Comparison(scan, old, paths, self.own_inodes)
+        if since is not None and changed:
+            comparison.run(changed, since)
         statements = self._stored(changed, paths)
         return Difference(
             tuple(comparison.changes),
@@ -164,13 +164,12 @@ class Snapshot:
         """Return a difference with the present state of paths that the workspace changed during the scan."""
         own = set(own)
         changes = [each for each in difference.changes if each.path not in own]
-        with root.top.open_directory(".") as top:
-            for path in own:
-                known, now = self.paths.get(path), _present(self._store, root.top, top.handle, path, limits)
-                difference.paths.put(path, now)
-                change = Change(path, known and known.node, now and now.node)
-                if not is_same_node(change.before, change.after):
-                    changes.append(change)
+        for path in own:
+            known, now = self.paths.get(path), _present(self._store, root.top, path, limits)
+            difference.paths.put(path, now)
+            change = Change(path, known and known.node, now and now.node)
+            if not is_same_node(change.before, change.after):
+                changes.append(change)
         return difference._replace(
             changes=tuple(changes),
             lost=tuple(path for path in difference.lost if path not in own),
@@ -210,16 +209,21 @@ def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
     return key, digest, node, status, checksum(key, node, status)
 
 
-def _present(store: Contents, root: Root, top: int, path: str, limits: Limits) -> Seen | None:
-    """Return the present state of a path that a scan did not find; `top` is a descriptor of the root."""
+def _present(store: Contents, root: Root, path: str, limits: Limits) -> Seen | None:
+    """Return the present state of a path that a scan did not find."""
     status: Status | None = None
     with suppress(OSError):
-        status = Status.of(syscalls.lstat(top, path))
+        status = Status.of(root.trees.status(path))
     try:
         node = read_node(root, path, limits.file_bytes)
     except AgentFSError:
         return Seen(None, None)
     return None if node is None else Seen(store.keep_node(node), status, young=True)
+
+
+def _birth_time(handle: int, path: str) -> int | None:
+    """Return when a file was created; None on a file system that copies old files."""
+    return None if syscalls.file_system(handle) == syscalls.OVERLAY else syscalls.birth_time(handle, path)
 
 
 class _Comparison:
@@ -313,16 +317,13 @@ class _Comparison:
 class _Scan:
     """A scan of the tree, which keeps the content of changed files."""
 
-    def __init__(
-        self, store: Contents, old: SeenTree, root: Root, limits: Limits, top: int, *, ignored: bool
-    ) -> None:
+    def __init__(self, store: Contents, old: SeenTree, root: Root, limits: Limits, *, ignored: bool) -> None:
         self._store, self._old, self._root, self._limits = store, old, root, limits
         self._ignored = ignored
         self._buffer = ReadBuffer(limits.file_bytes)
         self._paths = SeenTree()
         self._rule_files: set[str] = set()
-        self._top = top  # descriptor of the root
-        self._is_local = not syscalls.without_events(top)
+        self._is_local = not any(syscalls.without_events(handle.fd) for handle in root.trees.handles)
         # A change after this time may be missed unless the times before it are settled.
         self._began = file_clock() - (0 if self._is_local else TIME_RESOLUTION)
         self.left_out = Counter[str]()
@@ -368,7 +369,7 @@ class _Scan:
 
     def look_at(self, path: str) -> Seen | None:
         """Return the present state of a path that the scan did not find."""
-        return _present(self._store, self._root, self._top, path, self._limits)
+        return _present(self._store, self._root, path, self._limits)
 
     def is_newer(self, path: str, status: Status, since: int, *, trust_times: bool) -> bool:
         """Return True if a file was certainly created after a time of the file clock.
@@ -377,9 +378,9 @@ class _Scan:
         `trust_times` is False if it may have come into view in another way.
         """
         birth: int | None = None
-        if self._is_local and syscalls.file_system(self._top) != syscalls.OVERLAY:  # which copies old files
+        if self._is_local:
             with suppress(OSError):
-                birth = syscalls.birth_time(self._top, path)
+                birth = self._root.trees.at(_birth_time, path)
         if birth is not None:
             return birth > since
         return trust_times and min(status.modified, status.changed) > since
@@ -388,14 +389,14 @@ class _Scan:
         return Basis(
             self._ignored,
             (self._limits.file_bytes, self._limits.snapshot_bytes),
-            read_outer_rules(self._root.path),
+            read_outer_rules(self._root.trees),
             {path: self._status_of_rule_file(path) for path in rule_files},
             self.status_of("."),
         )
 
     def status_of(self, path: str) -> Status | None:
         try:
-            return Status.of(syscalls.lstat(self._top, path))
+            return Status.of(self._root.trees.status(path))
         except OSError:
             return None
 

@@ -51,7 +51,7 @@ def open_state(
     make_ledger: MakeLedger | None = None,
 ) -> State:
     """Open a state directory, or begin one."""
-    directory = StateDirectory(path, root.path)
+    directory = StateDirectory(path, [tree.source for tree in root.trees])
     database: Database | None = None
     try:
         database = Database(directory.path, directory, durability)

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Iterable
 
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
@@ -21,17 +22,17 @@ _USE_ANOTHER = "Pass the path of a directory, or of one that does not exist yet.
 class StateDirectory:
     """A state directory, locked against other workspaces until it is closed.
 
-    It is created if it is missing. It must lie outside the tree, if one is given. Only this user may write to
-    it. A directory without a database must be empty.
+    It is created if it is missing. It must lie outside all `sources`, the trees of the workspace. Only this
+    user may write to it. A directory without a database must be empty.
     """
 
-    def __init__(self, path: str | os.PathLike[str], root_path: str | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], sources: Iterable[str] = ()) -> None:
         self._lock_fd = -1
         self._process = os.getpid()
         self.path = _real_path(path)
         self._directory = OwnDirectory(self.path)
-        if root_path is not None:
-            _check_apart(self.path, root_path)
+        for source in sources:
+            _check_apart(self.path, source)
         watch_forks(self)
         try:
             self._create()
