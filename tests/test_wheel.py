@@ -1,4 +1,4 @@
-"""What the package index shows and pip installs: the metadata and the files of the wheel."""
+"""The wheel: its metadata, which the package index shows, and the files that pip installs."""
 
 import email
 import re
