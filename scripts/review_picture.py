@@ -1,6 +1,6 @@
-"""Write the picture of the page on which a person reviews what an agent did.
+"""Write the pictures of the page on which a person reviews what an agent did, in both schemes.
 
-PYTHONPATH=. python scripts/review_picture.py  # docs/images/review.png, by chromium
+PYTHONPATH=. python scripts/review_picture.py  # docs/images/review-light.png and review-dark.png, by chromium
 """
 
 import math
@@ -11,7 +11,8 @@ from pathlib import Path
 from agentfs import Workspace
 from scripts.browser import running
 
-PICTURE = Path(__file__).parents[1] / "docs" / "images" / "review.png"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+SCHEMES = ("light", "dark")
 WIDTH = 800
 FILES = {
     "cart.py": "def total(items):\n    return sum(items)\n\n\ndef empty(items):\n    return items == []\n",
@@ -22,6 +23,7 @@ EDITS = (
     ("cart.py", "return items == []", "return not items"),
     ("settings.toml", "port = 80", "port = 8080"),
 )
+BOTTOM = "document.getElementById('files').lastElementChild.getBoundingClientRect().bottom"
 CLICK = "[...document.querySelectorAll('button')].filter(each => each.textContent == {label!r})[{at}].click()"
 
 
@@ -45,13 +47,14 @@ def main() -> None:
         file = Path(scratch) / "review.html"
         file.write_text(page())
         with running(program, Path(scratch) / "profile") as browser:
-            browser.resize(WIDTH, 600, "light")
+            browser.resize(WIDTH, 600, SCHEMES[0])
             browser.open(file.as_uri())
-            height = browser.run("document.body.getBoundingClientRect().height")
-            browser.resize(WIDTH, math.ceil(height), "light")
             browser.run(CLICK.format(label="Accept", at=0))
             browser.run(CLICK.format(label="Take back", at=1))
-            browser.screenshot(PICTURE)
+            height = math.ceil(browser.run(BOTTOM)) + 12
+            for scheme in SCHEMES:
+                browser.resize(WIDTH, height, scheme)
+                browser.screenshot(IMAGES / f"review-{scheme}.png")
 
 
 if __name__ == "__main__":

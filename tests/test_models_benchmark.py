@@ -1,4 +1,7 @@
-"""The benchmark of models with a scripted model: its tasks, checks, measures and intervals, without a key."""
+"""The benchmark of models with a scripted model: its tasks, checks, measures and intervals, without a key.
+
+tests/interop/test_model_sets.py has the tools of other products.
+"""
 
 import importlib
 import json
@@ -52,15 +55,6 @@ def test_other_tool_sets_solve_a_task_of_each_kind(run, name):
         outcome = run.attempt(task, name, None, sandboxed=False)
         assert (outcome.solved, outcome.damaged) == (True, 0), task.name
         assert outcome.failed_edits == (None if name == "shell" else int(task.kind != "find"))
-
-
-@pytest.mark.parametrize(("package", "name"), [
-    ("deepagents", "deepagents"), ("pydantic_ai_harness", "pydantic-ai-harness"),
-])  # fmt: skip
-def test_peers_solve_a_task_of_each_kind_where_they_are_installed(run, package, name):
-    pytest.importorskip(package)
-    for task in one_of_each(run):
-        assert run.attempt(task, name, None, sandboxed=False).solved, task.name
 
 
 def test_an_idle_model_solves_nothing(run):

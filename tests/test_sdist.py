@@ -39,15 +39,6 @@ def test_everything_in_the_repository_is_packed(packed):
     assert packed == tracked | {"PKG-INFO"}
 
 
-def test_the_description_on_the_index_has_no_relative_link():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    described = (ROOT / project["readme"]).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)]*)\)|(?:src|href)=[\"']([^\"']*)", described)
-    assert [each for each in targets if not "".join(each).startswith("https://")] == []
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert all(code in readme for code in re.findall(r"```python\n.*?```", described, re.DOTALL))
-
-
 INSTALLING = ["README.md", "DESCRIPTION.md", "docs/index.md", "docs/tutorial/index.md", "docs/how-to/mcp.md"]
 
 
@@ -81,21 +72,3 @@ def test_all_pages_say_the_same_of_macos():
         text = " ".join(path.read_text(encoding="utf-8").split())
         for claim in re.findall(r"macOS[^.;|]* (?:work|works|run|runs|tested|supported)\b[^.;|]*", text):
             assert "expected to work, not run by us" in claim, path
-
-
-def test_the_metadata_is_what_the_index_knows():
-    from trove_classifiers import classifiers
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert len(project["description"]) <= 100
-    assert {*project["classifiers"]} <= classifiers
-    assert project["classifiers"] == sorted(project["classifiers"])
-    assert {"Homepage", "Documentation", "Changelog"} <= project["urls"].keys()
-    assert {"agent", "llm", "tools", "mcp", "shell", "undo"} <= {*project["keywords"]}
-    assert len(project["keywords"]) == len({*project["keywords"]})
-
-
-def test_the_readme_names_each_extra():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [each for each in project["optional-dependencies"] if f"`{each}`" not in readme] == []

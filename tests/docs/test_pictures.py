@@ -11,7 +11,7 @@ import pytest
 from agentfs.errors import AgentFSError
 from benchmarks import charts
 from scripts import diagrams
-from scripts.review_picture import EDITS, WIDTH
+from scripts.review_picture import EDITS, SCHEMES, WIDTH
 from scripts.review_picture import page as review_page
 
 ROOT = Path(__file__).parents[2]
@@ -35,11 +35,13 @@ def test_the_charts_and_diagrams_are_those_of_the_figures_and_texts_of_now():
     assert [path.name for path in IMAGES if path.read_text(encoding="utf-8") != made[path.name]] == [], MADE
 
 
-def test_the_picture_of_the_review_page_is_made_of_a_review_and_has_its_page():
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_picture_of_the_review_page_is_made_of_a_review_and_has_its_page(scheme):
     assert all(new in review_page() for _, _, new in EDITS)
-    header = (ROOT / "docs" / "images" / "review.png").read_bytes()[:24]
+    header = (ROOT / "docs" / "images" / f"review-{scheme}.png").read_bytes()[:24]
     assert (header[:8], int.from_bytes(header[16:20])) == (b"\x89PNG\r\n\x1a\n", WIDTH)
-    assert "(../images/review.png)" in (ROOT / "docs" / "how-to" / "review.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "review.md").read_text(encoding="utf-8")
+    assert f"(../images/review-{scheme}.png#only-{scheme})" in page
 
 
 def test_the_recorded_session_is_that_of_readme():

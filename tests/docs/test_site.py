@@ -217,6 +217,19 @@ def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):
     assert wrong == []
 
 
+def test_the_description_of_a_result_is_one_item(site):
+    """A result of several lines was shown as several results."""
+    returned = [
+        (file, section.count('class="doc-section-item'))
+        for file in site.rglob("index.html")
+        for section in re.findall(
+            r"Returns:</span>(.*?)(?=doc-section-title|</article|<h[2-5])", file.read_text(), re.DOTALL
+        )
+    ]
+    assert len(returned) > 50
+    assert [each for each in returned if each[1] > 1] == []
+
+
 def test_models_get_a_list_of_the_pages_and_all_their_text(site):
     project = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
     listed = (site / "llms.txt").read_text(encoding="utf-8")

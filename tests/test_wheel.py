@@ -1,0 +1,100 @@
+"""The wheel: its metadata, which the package index shows, and the files that pip installs."""
+
+import email
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.message import Message
+from pathlib import Path
+
+import pytest
+from trove_classifiers import classifiers
+
+import agentfs
+
+ROOT = Path(__file__).parents[1]
+NAME = "agentfs-workspace"
+PAGE = f"https://pypi.org/project/{NAME}/"
+EXTRAS = {"cli", "mcp", "media", "otel", "run", "speed", "store"}
+LINK = re.compile(
+    r"\]\(([^)\s]+)|(?:src|href)=[\"']([^\"']+)|^\[[^\]]+\]:\s*(\S+)|<(https?://[^>]+)>", re.MULTILINE
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [built] = target.iterdir()
+    return zipfile.ZipFile(built)
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    return email.message_from_bytes(wheel.read(f"agentfs_workspace-{agentfs.__version__}.dist-info/METADATA"))
+
+
+def links_of(text: str) -> list[str]:
+    return ["".join(found) for found in LINK.findall(text)]
+
+
+def test_the_links_of_a_text_are_found():
+    text = "[a](docs/a.md), ![b](b.svg \"c\"), <img src='d.png'>, <https://e>\n[f]: ../f.md\n"
+    assert links_of(text) == ["docs/a.md", "b.svg", "d.png", "https://e", "../f.md"]
+
+
+def test_each_link_of_the_description_is_an_address_and_none_is_a_file_of_the_repository(metadata):
+    """The index resolves no relative link. README has them, so another file is the description."""
+    described = metadata.get_payload()
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert described.startswith("# agentfs\n")
+    assert [link for link in links_of(described) if not link.startswith((PAGE, "#"))] == []
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n.*?```", described, re.DOTALL)
+    assert code
+    assert all(block in readme for block in code)
+
+
+def test_each_address_of_the_project_is_a_page_of_the_index(metadata):
+    """There are no public addresses of the repository and the site yet."""
+    addresses = dict(each.split(", ") for each in metadata.get_all("Project-URL"))
+    assert addresses == {
+        "Homepage": PAGE,
+        "Documentation": f"{PAGE}#description",
+        "Changelog": f"{PAGE}#history",
+    }
+
+
+def test_the_index_gets_a_summary_keywords_and_known_classifiers(metadata):
+    assert (metadata["Name"], metadata["Version"]) == (NAME, agentfs.__version__)
+    assert 40 < len(metadata["Summary"]) <= 100
+    keywords = metadata["Keywords"].split(",")
+    assert len(keywords) == len({*keywords})
+    assert {"agent", "llm", "tools", "mcp", "shell", "undo"} <= {*keywords}
+    named = metadata.get_all("Classifier")
+    assert {*named} <= classifiers
+    assert named == sorted(named)
+    minors = [each.rpartition(".")[2] for each in named if re.search(r":: 3\.\d+$", each)]
+    assert metadata["Requires-Python"] == f">=3.{minors[0]}"
+
+
+def test_readme_names_each_extra_and_what_it_is_for(metadata):
+    assert {*metadata.get_all("Provides-Extra")} == EXTRAS
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [note] = re.findall(r"^\[\^1\]: (.*?)(?=\n\n|\Z)", readme, re.MULTILINE | re.DOTALL)
+    assert {*re.findall(r"`(\w+)` \w", note.partition("Extras")[2])} >= EXTRAS
+
+
+def test_the_wheel_has_the_package_its_license_and_both_commands_and_nothing_else(wheel):
+    names = wheel.namelist()
+    information = f"agentfs_workspace-{agentfs.__version__}.dist-info/"
+    assert {name.partition("/")[0] for name in names} == {"agentfs", information.rstrip("/")}
+    assert {"agentfs/py.typed", information + "licenses/LICENSE"} <= {*names}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "agentfs").rglob("*.py")}
+    assert sources == {name for name in names if name.endswith(".py")}
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    for name in scripts:
+        assert f"\n{name} = " in wheel.read(information + "entry_points.txt").decode()
