@@ -735,7 +735,7 @@ class Site:
 
     @property
     def on_disk(self) -> Path:
-        """Where the target lies."""
+        """The absolute path of the target on the disk, in a mount too."""
         return self.place.on_disk(self.target)
 
     @property
