@@ -15,7 +15,7 @@ from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.staged_process import staged_process
 from agentfs.editing.finish import Filtered, Findings, Texts
-from agentfs.errors import AgentFSError, UnsupportedSystemError
+from agentfs.errors import AgentFSError, FileIOError, UnsupportedSystemError
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.fs.stage import stage_places
 from agentfs.policy import AfterChange, Policy
@@ -172,6 +172,8 @@ class AfterChangeRunner:
             with staged_process(self._around, request, captured, root.path, files=files) as staged:
                 process: Process = staged.process
                 in_time = _wait(process, request)
+                if in_time and not staged.process.was_started:
+                    raise FileIOError("it could not be staged.")
         else:
             if files and isinstance(root, OverlayRoot):
                 raise UnsupportedSystemError("in a transaction it needs Policy(run='staged').")

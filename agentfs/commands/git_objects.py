@@ -21,6 +21,7 @@ _EMPTY = {
 }
 _LOOSE_OBJECT = re.compile(r".*/([0-9a-f]{2})/([0-9a-f]{38,62})")
 _EXTENDED = 0x4000  # a flag of an entry of the index that has two more bytes of flags
+_MOST_BYTES = 2**25  # of an object; a tree is smaller
 _TREE, _BY_OFFSET, _BY_ID = 2, 6, 7  # kinds of objects in a pack; the last two are changes of another object
 
 
@@ -42,7 +43,7 @@ def kept_as_empty(changes: Iterable[Change], hidden: Iterable[str]) -> set[str]:
                 found.update(names[name] for name in map(_last_part, entries) if name in names)
             trees: Iterable[bytes] = ()
             if _LOOSE_OBJECT.fullmatch(path):
-                data = zlib.decompress(change.after.load())
+                data = _inflated(change.after.load())
                 trees = [data] if data.startswith(b"tree ") else []
             elif path.endswith(".pack") and isinstance(index := _after(files, path[:-4] + "idx"), FileNode):
                 trees = _Pack(change.after.load(), index.load()).trees(known)
@@ -116,33 +117,40 @@ class _Pack:
     def trees(self, known: Collection[bytes]) -> Iterator[bytes]:
         """Yield the trees, except those with known ids."""
         for each, at in self._positions.items():
-            if each not in known and self._kind(at) == _TREE:
-                call_context.check()
-                yield self._read(at)
+            if each not in known:
+                kind, data = self._read(at)
+                if kind == _TREE:
+                    yield data
 
-    def _base(self, at: int) -> tuple[int, int | None, int]:
-        """Return the kind of the object at a position, the position of its base, and that of its data."""
-        start, kind = at, self._data[at] >> 4 & 7
-        while self._data[at] & 0x80:
+    def _read(self, at: int) -> tuple[int, bytes]:
+        """Return the kind and the content of the object at a position."""
+        changes: list[bytes] = []
+        while sum(map(len, changes)) < _MOST_BYTES:
+            call_context.check()
+            start, kind = at, self._data[at] >> 4 & 7
+            while self._data[at] & 0x80:
+                at += 1
             at += 1
-        at += 1
-        if kind == _BY_OFFSET:
-            back, at = _offset(self._data, at)
-            return kind, start - back, at
-        if kind == _BY_ID:
-            size = len(next(iter(self._positions)))
-            return kind, self._positions[self._data[at : at + size]], at + size
-        return kind, None, at
+            base = start
+            if kind == _BY_OFFSET:
+                back, at = _offset(self._data, at)
+                base -= back
+            elif kind == _BY_ID:
+                size = len(next(iter(self._positions)))
+                base, at = self._positions[self._data[at : at + size]], at + size
+            end = self._sorted[bisect_right(self._sorted, start)]
+            data = _inflated(memoryview(self._data)[at:end])
+            if kind not in (_BY_OFFSET, _BY_ID):
+                for each in reversed(changes):
+                    data = _changed(data, each)
+                return kind, data
+            changes.append(data)
+            at = base
+        raise ValueError
 
-    def _kind(self, at: int) -> int:
-        kind, base, _ = self._base(at)
-        return kind if base is None else self._kind(base)
 
-    def _read(self, at: int) -> bytes:
-        _, base, begin = self._base(at)
-        end = self._sorted[bisect_right(self._sorted, at)]
-        data = zlib.decompressobj().decompress(memoryview(self._data)[begin:end])
-        return data if base is None else _changed(self._read(base), data)
+def _inflated(data: bytes | memoryview) -> bytes:
+    return zlib.decompressobj().decompress(data, _MOST_BYTES)
 
 
 def _changed(base: bytes, delta: bytes) -> bytes:
@@ -152,7 +160,7 @@ def _changed(base: bytes, delta: bytes) -> bytes:
         while delta[at] & 0x80:
             at += 1
         at += 1
-    while at < len(delta):
+    while at < len(delta) and len(made) < _MOST_BYTES:
         step = delta[at]
         at += 1
         if step & 0x80:

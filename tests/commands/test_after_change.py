@@ -326,3 +326,14 @@ def test_a_step_of_a_formatter_survives_the_process(top: Path, tmp_path: Path):
     with Workspace(top, state=tmp_path / "state") as ws:
         assert ws.review().hunks == hunks
         assert Origin("formatter", "<lambda>") in hunks[0].origins
+
+
+def test_what_the_sandbox_says_is_not_a_finding(top: Path, monkeypatch: pytest.MonkeyPatch):
+    policy = Policy(after_change=[sh("cat"), CHECK], run="staged")
+    with Workspace(top, policy=policy) as ws:
+        ws.run("true")
+        gone = "agentfs.commands.staged_process.listening_sockets"
+        monkeypatch.setattr(gone, lambda: ["/socket-of-tests"])
+        notes = ws.edit("a.py", "x = 1", "x = 2").notes
+    assert len(notes) == 2
+    assert all("could not run" in each and "socket-of-tests" not in each for each in notes)

@@ -2,6 +2,8 @@
 
 import runpy
 import subprocess
+import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,23 @@ def test_a_pack_that_is_damaged_is_applied(staged, tree, repository):
     command = "for f in *; do head -c 1100 $f > x; cp -f x $f; done; rm x"
     command = f"git gc -q; cd .git/objects/pack; chmod u+w *; {command}"
     assert staged.run(command, env=NAMES).exit_status == 0
+
+
+def test_an_object_that_unpacks_to_much_takes_bounded_memory(staged, tree, repository):
+    script = """
+import os, zlib
+packer = zlib.compressobj(1)
+data = packer.compress(b"tree 9\\0") + b"".join(packer.compress(bytes(2**24)) for _ in range(32))
+os.makedirs(".git/objects/aa", exist_ok=True)
+open(".git/objects/aa/" + "b" * 38, "wb").write(data + packer.flush())
+"""
+    (tree / "script.py").write_text(script)
+    staged.run("true")
+    tracemalloc.start()
+    try:
+        assert staged.run(f"{sys.executable} -SI script.py").exit_status == 0
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (tree / ".git/objects/aa" / ("b" * 38)).stat().st_size > 1_000_000  # half a gigabyte
+    assert peak < 200_000_000

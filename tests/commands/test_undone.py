@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError
+from agentfs import AgentFSError, Limits
 from tests.conftest import needs, part_or_all
 from tests.history import test_side_effects
 from tests.history.test_side_effects import TASKS, tree_hash
@@ -139,7 +139,8 @@ def test_commands_on_a_copy_of_a_real_tree_are_undone(opened, ws, tmp_path, ever
         subprocess.run(command, check=True)
     kept = shutil.copytree(root, tmp_path / "kept", symlinks=True)
     wheel = make_wheel(tmp_path / "wheel")
-    workspace = opened(ws.policy.run, root=root)
+    # Other work may share the machine.
+    workspace = opened(ws.policy.run, root=root, limits=Limits(timeout=600.0))
     before = tree_hash(root)
     chosen = random.Random(every)
     files = sorted(str(each.relative_to(root)) for each in root.rglob("*.py"))
@@ -149,7 +150,7 @@ def test_commands_on_a_copy_of_a_real_tree_are_undone(opened, ws, tmp_path, ever
         pieces = chosen.sample(pool, min(chosen.choice([1, 1, 2, 3]), len(pool)))
         command = chosen.choice(["; ", " && ", "\n"]).join(pieces)
         try:
-            result = workspace.run(command, 600, env=NAMES)  # other work may share the machine
+            result = workspace.run(command, 600, env=NAMES)
         except AgentFSError as error:
             raise AssertionError(f"{command}: {error}") from None
         assert not result.timed_out
