@@ -192,11 +192,15 @@ class Objects:
 
         The items may come from a generator: it runs while the work for its first items is done.
         """
+
+        def outcome(item: _Item) -> tuple[_Item, _Outcome]:
+            return item, work(item)
+
         rest = iter(items)
         with futures.ThreadPoolExecutor(self._width, "agentfs-store") as pool:
             for first in rest:
                 part = chain([first], islice(rest, _TOGETHER - 1))
-                yield from pool.map(lambda item: (item, work(item)), part)
+                yield from pool.map(outcome, part)
 
     def _locked(self, path: str) -> AbstractContextManager[object]:
         """Lock an object of a local directory, whose changes have no conditions."""

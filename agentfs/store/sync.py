@@ -151,7 +151,7 @@ class Sync:
             return self._theirs(path, known.tag, known.digests, FileNode(0, known.digest, known.size, load))
         if listed and tag.get("e_tag") == listed[0]:
             kept = self.root.node(META + CONFLICTS + path, max_bytes=LARGE)
-            if isinstance(kept, FileNode) and kept.digest == digests[0]:
+            if isinstance(kept, FileNode) and (kept.digest, kept.size) == (digests[0], listed[1]):
                 return self._theirs(path, tag, digests, kept)
         return self._download(path)
 
