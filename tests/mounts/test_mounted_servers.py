@@ -166,6 +166,20 @@ async def test_a_client_with_several_roots_sees_its_parts_of_the_mounts(places, 
             assert seen == sees
 
 
+async def test_an_mcp_server_has_the_mounts_of_its_policy_file(places):
+    from tests.mcp.servers import client, told
+
+    file = places / "policy.toml"
+    file.write_text('[mounts."deps/lib"]\nsource = "lib"\nread_only = true\ndeny = ["read(*.key)"]\n')
+    (places / "lib" / "x.key").write_text("needle\n")
+    async with client(places / "root", "--policy", str(file)) as connected:
+        found = told(await connected.call_tool("grep", {"pattern": "needle"}))
+        assert "deps/lib/b.py" in found
+        assert "x.key" not in found
+        refused = await connected.call_tool("write", {"path": "deps/lib/x", "content": "y"})
+        assert "read-only" in told(refused)
+
+
 def test_a_stored_tree_as_a_mount(places):
     """Files of an object store beside the project: read, searched, changed and pushed."""
     obstore = pytest.importorskip("obstore")
