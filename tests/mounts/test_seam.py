@@ -6,7 +6,13 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "agentfs"
 # These decide something for another tree: where it shadows the disk, where a path enters it, where ignore
 # rules begin anew, which rules judge a call, and what a staged command sees.
-KNOW = {"fs/mounts.py", "fs/resolve.py", "tree/walk.py", "enforcement/permission_check.py", "commands/run.py"}
+KNOW = {
+    "fs/mounts.py",
+    "fs/resolve.py",
+    "tree/walk.py",
+    "enforcement/permission_check.py",
+    "commands/staged_process.py",
+}
 SEAM = "fs/trees.py"
 OPENS = {"fs/root.py"}  # takes the option; it and `Directory` pass on what the seam says
 PASSES_ON = {*OPENS, "fs/directory.py"}
