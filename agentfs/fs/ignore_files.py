@@ -9,7 +9,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -57,10 +56,14 @@ class OuterRules:
 
 def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     """Read the rule files outside some trees that apply to their files; return those of each by its path."""
-    shared, tops = OuterRules(), {}
+    shared, tops, found = OuterRules(), dict[OpenTree, os.stat_result](), dict[str, OuterRules]()
     for tree in trees:
-        with suppress(FileNotFoundError):  # a mounted file that another program has removed
+        try:
             tops[tree] = tree.status()
+        except FileNotFoundError:  # a mounted file that another program has removed
+            found[tree.path] = OuterRules()
+        except OSError:
+            found[tree.path] = OuterRules(unreadable=1)
     try:
         excludes = _global_excludes([*tops.values()])
     except OSError:
@@ -68,10 +71,10 @@ def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     else:
         shared.excludes = None if excludes is None else shared.read(excludes)
     is_top = cache(_is_top)  # most trees lie side by side
-    return {
-        tree.path: _with_those_above(tree.source, top, replace(shared, directories=[]), is_top)
-        for tree, top in tops.items()
-    }
+    for tree, top in tops.items():
+        rules = replace(shared, directories=[])
+        found[tree.path] = _with_those_above(tree.source, top, rules, is_top)
+    return found
 
 
 def _with_those_above(
