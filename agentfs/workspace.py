@@ -62,6 +62,7 @@ from agentfs.shown.workspace_context import Context
 from agentfs.tools.declaration import offered_tools, tool
 
 if TYPE_CHECKING:
+    from agentfs.commands import run as run  # noqa: PLC0414 - makes the lazy submodule known
     from agentfs.commands.after_change import AfterChangeRunner
     from agentfs.commands.background import Command
     from agentfs.commands.request import Surroundings
