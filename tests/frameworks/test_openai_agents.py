@@ -1,4 +1,4 @@
-"""OpenAI Agents: its own patch tool, shell and sandbox on a workspace, driven by its scripted model."""
+"""OpenAI Agents: its own patch tool, shell and sandbox on a workspace."""
 
 import asyncio
 import io
