@@ -726,7 +726,7 @@ class Site:
 
     @property
     def on_disk(self) -> Path:
-        """Where the target lies."""
+        """The place of the target on disk."""
         return self.place.on_disk(self.target)
 
     @property
