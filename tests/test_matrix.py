@@ -322,12 +322,6 @@ def edited(site: "Site") -> None:
         site.attempt(lambda path=path: site.view.append(path, f"{NEW}\n"))
 
 
-def all_taken_back(site: "Site") -> dict[str, Any]:
-    ids = list[str]()
-    site.attempt(lambda: ids.extend(hunk.id for hunk in site.view.review().hunks))
-    return {"marks": {"reject": ids}}
-
-
 def undone(site: "Site") -> None:
     edited(site)
     site.attempt(site.view.undo)
@@ -505,9 +499,6 @@ METHODS: dict[str, Method] = {
     "review": Method("review", PATHS, before=edited, kind="history", only=PROGRAM),
     "apply_review": Method(
         "apply_review", NONE, lambda _: {"marks": {}}, before=edited, kind="change", undo=0, only=PROGRAM
-    ),
-    "apply_review all": Method(
-        "apply_review", NONE, all_taken_back, before=edited, kind="change", undo=0, only=PROGRAM
     ),
     "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
     "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),
@@ -735,7 +726,7 @@ class Site:
 
     @property
     def on_disk(self) -> Path:
-        """The absolute path of the target on the disk, in a mount too."""
+        """The place of the target on disk."""
         return self.place.on_disk(self.target)
 
     @property
@@ -1215,7 +1206,7 @@ def paths_in(data: Any, name: str = "") -> Iterator[str]:
 @law
 def every_path_leads_back(seen: Seen) -> Iterator[str]:
     """A path in an answer can be passed to the reading tool of the same toolset, and is the same file."""
-    gone = seen.name in {"delete", "move", "undo", "redo", "rollback", "apply_review", "apply_patch"}
+    gone = seen.name in {"delete", "move", "undo", "redo", "rollback", "apply_patch"}
     gone = gone or "preview" in seen.arguments or seen.arguments.get("command") in {"delete", "rename"}
     if gone or not seen.answer.success or seen.cell["rules"] == "denied":
         return

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -56,31 +57,29 @@ class OuterRules:
 
 def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     """Read the rule files outside some trees that apply to their files; return those of each by its path."""
-    shared, tops, found = OuterRules(), dict[OpenTree, os.stat_result](), dict[str, OuterRules]()
-    for tree in trees:
-        try:
-            tops[tree] = tree.status()
-        except FileNotFoundError:  # a mounted file that another program has removed
-            found[tree.path] = OuterRules()
-        except OSError:
-            found[tree.path] = OuterRules(unreadable=1)
+    shared, trees = OuterRules(), [*trees]
     try:
-        excludes = _global_excludes([*tops.values()])
+        excludes = _global_excludes(_tops(trees))
     except OSError:
         shared.unreadable += 1
     else:
         shared.excludes = None if excludes is None else shared.read(excludes)
     is_top = cache(_is_top)  # most trees lie side by side
-    for tree, top in tops.items():
-        rules = replace(shared, directories=[])
-        found[tree.path] = _with_those_above(tree.source, top, rules, is_top)
+    return {tree.path: _with_those_above(tree, replace(shared, directories=[]), is_top) for tree in trees}
+
+
+def _tops(trees: Iterable[OpenTree]) -> list[os.stat_result]:
+    """Return the status of the top of each tree that is still there and open."""
+    found: list[os.stat_result] = []
+    for tree in trees:
+        with suppress(OSError):
+            found.append(tree.status())
     return found
 
 
-def _with_those_above(
-    root: str, status: os.stat_result, rules: OuterRules, is_top: Callable[[str], bool]
-) -> OuterRules:
+def _with_those_above(tree: OpenTree, rules: OuterRules, is_top: Callable[[str], bool]) -> OuterRules:
     """Add the rule files of the repository around a tree."""
+    root = tree.source
     top = _repository_above(root, is_top)
     directory = root
     while top is not None and directory != top:
@@ -90,7 +89,7 @@ def _with_those_above(
         above.ignore = rules.read(os.path.join(directory, ".ignore"))
         rules.directories.insert(0, above)
     if top is not None:
-        git = _if_outside(os.path.join(top, ".git"), [status]) or ""
+        git = _if_outside(os.path.join(top, ".git"), _tops([tree])) or ""
         if os.path.isdir(git):
             rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
     return rules

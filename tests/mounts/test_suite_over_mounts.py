@@ -66,6 +66,7 @@ def mounted(files: tuple[str, ...], choice: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "files", [SOME, pytest.param((*SOME, *MORE), marks=pytest.mark.long)], ids=["some", "more"]
 )
@@ -75,6 +76,7 @@ def test_the_tests_pass_over_mounts(files):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_each_exception_is_needed():
     failed = set(re.findall(r"^FAILED \S+::(\w+)", mounted(MORE, " or ".join(NAMES)).stdout, re.MULTILINE))
     assert failed == {*NAMES}
