@@ -69,10 +69,10 @@ def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
 
 
 def _tops(trees: Iterable[OpenTree]) -> list[os.stat_result]:
-    """Return the status of the top of each tree that is still there and open."""
+    """Return the status of the top of each tree; a mounted file may have been removed. Raises OSError."""
     found: list[os.stat_result] = []
     for tree in trees:
-        with suppress(OSError):
+        with suppress(FileNotFoundError):
             found.append(tree.status())
     return found
 
@@ -89,8 +89,10 @@ def _with_those_above(tree: OpenTree, rules: OuterRules, is_top: Callable[[str],
         above.ignore = rules.read(os.path.join(directory, ".ignore"))
         rules.directories.insert(0, above)
     if top is not None:
-        git = _if_outside(os.path.join(top, ".git"), _tops([tree])) or ""
-        if os.path.isdir(git):
+        git: str | None = None
+        with suppress(OSError):
+            git = resolve_outside(os.path.join(top, ".git"), _tops([tree]))
+        if git is not None and os.path.isdir(git):
             rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
     return rules
 
