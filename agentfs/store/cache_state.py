@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 from agentfs.base.lazy import shutil
@@ -115,12 +115,11 @@ class CacheState:
         elif self.known.pop(path, None):
             self._database.defer([(_DELETE, ("known", path))])
 
-    def begin_push(self, nodes: Mapping[str, FileNode]) -> None:
-        """Keep the contents that will be pushed, so that a lost answer is recognised later, and save."""
-        for path, node in nodes.items():
-            self._tried[path] = [node.digest, *self.tried(path)]
-            self._put("tried", path, node.digest, self._tried[path])
-        self.keep(nodes.values())
+    def begin_push(self, path: str, digest: str, content: bytes) -> None:
+        """Keep a content that will be pushed, so that a lost answer is recognised later, and save."""
+        self._tried[path] = [digest, *self.tried(path)]
+        self._put("tried", path, digest, self._tried[path])
+        self.keep([(digest, content)])
 
     def end_push(self, path: str) -> None:
         """Forget what was being pushed to a path."""
@@ -134,11 +133,11 @@ class CacheState:
     def _put(self, kind: str, key: str, digest: str, value: Any) -> None:
         self._database.defer([(_PUT, (kind, key, digest, json.dumps(value)))])
 
-    def keep(self, nodes: Iterable[FileNode]) -> None:
-        """Keep the contents of text files, which may be merged later, and save."""
-        small = ((node, node.load()) for node in nodes if node.size <= LARGE)
-        texts = ((bytes.fromhex(node.digest), data) for node, data in small if b"\0" not in data)
-        self._database.write((_PUT_TEXT, (digest, zlib.compress(data, 1))) for digest, data in texts)
+    def keep(self, contents: Iterable[tuple[str, bytes]]) -> None:
+        """Keep the contents of text files, which may be merged later, by digest, and save."""
+        small = ((digest, data) for digest, data in contents if len(data) <= LARGE and b"\0" not in data)
+        texts = [(bytes.fromhex(digest), zlib.compress(data, 1)) for digest, data in small]
+        self._database.write((_PUT_TEXT, text) for text in texts)
 
     def save(self) -> None:
         """Write what was noted."""

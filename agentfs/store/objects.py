@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from importlib import import_module
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs import errors
@@ -188,19 +188,11 @@ class Objects:
     def each(
         self, work: Callable[[_Item], _Outcome], items: Iterable[_Item]
     ) -> Iterator[tuple[_Item, _Outcome]]:
-        """Do the work for each item in threads; yield the outcomes in order.
-
-        The items may come from a generator: it runs while the work for its first items is done.
-        """
-
-        def outcome(item: _Item) -> tuple[_Item, _Outcome]:
-            return item, work(item)
-
+        """Do the work for each item in threads; yield the outcomes in order."""
         rest = iter(items)
         with futures.ThreadPoolExecutor(self._width, "agentfs-store") as pool:
-            for first in rest:
-                part = chain([first], islice(rest, _TOGETHER - 1))
-                yield from pool.map(outcome, part)
+            while part := [*islice(rest, _TOGETHER)]:
+                yield from zip(part, pool.map(work, part), strict=True)
 
     def _locked(self, path: str) -> AbstractContextManager[object]:
         """Lock an object of a local directory, whose changes have no conditions."""

@@ -4,22 +4,21 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from agentfs.errors import PathError, TooLargeError
 from agentfs.fs import FileNode, display_name, revision_of
 from agentfs.fs.path import is_in
 from agentfs.store.cache_state import Known, entry_node, tree_entry
-from agentfs.store.local_tree import refused
+from agentfs.store.local_tree import not_loaded, refused
 from agentfs.store.objects import IN_ONE_REQUEST, TREE, ConditionFailed, Tag
 from agentfs.store.sync import Manifest, Sync
 
 _KEPT_DIGESTS = 16  # of earlier contents, in the metadata of an object
 _ROUNDS = 20  # of merging with what others have pushed meanwhile
 _PAUSE = 0.02  # seconds, on average, after the second round; so that workers do not meet again
-_KEPT_TOGETHER = 100  # contents, before they are sent
 _CHANGED, _MOVING = "changed by others", "changing while it is pushed"
 
 
@@ -83,7 +82,7 @@ class Push:
         sync, changed, put = self._sync, list[str](), self._put
         # Create a moved file before deleting it, unless the old one may be in its way in a local directory.
         steps: list[tuple[Callable[[str], Known | str | None], Iterable[str]]]
-        steps = [(self._put_object, self._begun()), (self._delete_object, [*self._delete])]
+        steps = [(self._put_object, put), (self._delete_object, self._delete)]
         steps.sort(key=lambda step: step[0] == self._put_object and sync.objects.is_local)
         sent = chain.from_iterable(sync.objects.each(send, paths) for send, paths in steps)
         for done, (path, outcome) in enumerate(sent, 1):
@@ -96,13 +95,6 @@ class Push:
         sync.save()
         return changed
 
-    def _begun(self) -> Iterator[str]:
-        """Yield the paths to put, each after its content was kept in the state."""
-        rest = iter(self._put)
-        while part := [*islice(rest, _KEPT_TOGETHER)]:
-            self._sync.state.begin_push({path: self._put[path] for path in part})
-            yield from part
-
     def _put_object(self, path: str) -> Known | str:
         sync, node, was = self._sync, self._put[path], self._sync.known.get(path, Known())
         known = Known(None, node.size, (node.digest, *was.digests)[:_KEPT_DIGESTS], was.entry, was.mode)
@@ -114,7 +106,9 @@ class Push:
                     body: Any = file.read_whole(node.size)
                     if revision_of(body) != node.digest:
                         return _MOVING
+                    sync.state.begin_push(path, node.digest, body)
                     return known._replace(tag=sync.objects.put(path, body, node.size, was.tag, known.digests))
+                sync.state.begin_push(path, node.digest, not_loaded())
                 with os.fdopen(os.dup(file.fd), "rb") as body:
                     tag = sync.objects.put(path, body, node.size, was.tag, known.digests)
                 # If the file has changed, the object has neither the old content nor the new one.

@@ -195,10 +195,10 @@ class Sync:
         """Merge what the store has with the cache, write it as one step, and note it."""
         before = self.local.nodes
         for _ in range(ATTEMPTS):
-            final = self._merged(incoming)
-            there = {path for path, node in final.items() if node is not None}
-            above = {each for path in there for each in directories_above(path)}
             try:
+                final = self._merged(incoming)
+                there = {path for path, node in final.items() if node is not None}
+                above = {each for path in there for each in directories_above(path)}
                 self._write(incoming, final, there | above)
                 break
             except ConcurrentChange:
@@ -206,7 +206,8 @@ class Sync:
         else:
             raise oserrors.kept_changing(min(incoming))
         nodes = {path: theirs.node for path, theirs in incoming.items() if theirs}
-        self.state.keep(node for node in nodes.values() if isinstance(node, FileNode))
+        files = (node for node in nodes.values() if isinstance(node, FileNode) and node.size <= LARGE)
+        self.state.keep((node.digest, node.load()) for node in files)
         for path, theirs in incoming.items():
             if path not in final:
                 self._begin_conflict(path, theirs)

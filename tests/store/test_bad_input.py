@@ -464,6 +464,46 @@ def test_credentials_that_expire_during_a_push_and_a_pull(server, tmp_path):
         proxy.close()
 
 
+def test_a_file_that_changes_after_the_scan_of_a_push(tmp_path, monkeypatch):
+    """It waits for the next push; the others are pushed."""
+    one = StoredTree(MemoryStore(), tmp_path / "one")
+    put(one, "f", "first\n")
+    put(one, "g", "g\n")
+    real = obstore.head
+
+    def late(*given, **more):
+        put(one, "f", "second\n")
+        return real(*given, **more)
+
+    monkeypatch.setattr(obstore, "head", late)
+    result = one.push()
+    assert result.pushed == ("g",)
+    assert result.left_out == {"changing while it is pushed": ("f",)}
+    assert one.push().pushed == ("f",)
+    assert one.status().to_push == ()
+
+
+def test_a_file_that_changes_after_the_scan_of_a_pull(tmp_path, monkeypatch):
+    store = MemoryStore()
+    one, other = StoredTree(store, tmp_path / "one"), StoredTree(store, tmp_path / "other")
+    put(one, "f", "1\n2\n3\n4\n5\n")
+    one.push()
+    other.pull()
+    put(one, "f", "one\n2\n3\n4\n5\n")
+    one.push()
+    put(other, "f", "1\n2\n3\n4\nfive\n")
+    real = obstore.list
+
+    def late(*given, **more):
+        monkeypatch.setattr(obstore, "list", real)
+        put(other, "f", "1\n2\n3\n4\nFIVE\n")
+        return real(*given, **more)
+
+    monkeypatch.setattr(obstore, "list", late)
+    assert other.pull().merged == ("f",)
+    assert files(other) == {"f": b"one\n2\n3\n4\nFIVE\n"}
+
+
 def test_a_lost_answer_is_not_a_change_by_others(server, tmp_path):
     """The push of `a` arrived. Its answer is lost, and another worker adds a line before the next push."""
     proxy = FaultyProxy(server.endpoint)
