@@ -242,7 +242,7 @@ def test_a_command_is_started_once_for_all_files_of_a_call(
     [
         ("sleep 60", "did not end in time"),
         ("yes", "did not end in time"),
-        ("head -c 1000000000 /dev/zero", "sh -c"),
+        ("head -c 1000000000 /dev/zero", ""),  # no line of it names a file
         ("exit 3", ""),
         ("echo it broke; exit 3", "it broke"),
         ("echo x > b.py; rm -f a.py", ""),
