@@ -64,7 +64,7 @@ def test_the_utils_tests_of_django_have_the_outcome_of_outside(opened, ws, djang
     outside = subprocess.run(
         ["bash", "-c", command], cwd=copy, env=env(copy), capture_output=True, check=False
     )
-    limits = Limits(snapshot_bytes=1_000_000_000)
+    limits = Limits(snapshot_bytes=1_000_000_000, timeout=120)  # the first recording keeps 7,000 files
     result = opened(ws.policy.run, root=root, limits=limits).run(command, timeout=600, env=env(root))
     assert outside.returncode == 0, outside.stderr.decode()
     assert result.exit_status == 0, result.text
