@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     import ctypes as ctypes
     import difflib as difflib
     import hashlib as hashlib
+    import html as html
     import logging as logging
     import shutil as shutil
     import signal as signal
     import sqlite3 as sqlite3
+    import subprocess as subprocess
     import tempfile as tempfile
     from concurrent import futures as futures
+    from importlib import resources as resources
 
     import bracex as bracex
     from pathspec.patterns.gitignore import spec as spec
@@ -42,10 +45,11 @@ if TYPE_CHECKING:
 else:
     # Their imports take long, and many processes never use them. Some Pythons lack sqlite3.
     asyncio, base64, bracex = map(_LazyModule, ("asyncio", "base64", "bracex"))
-    ctypes, difflib, hashlib = map(_LazyModule, ("ctypes", "difflib", "hashlib"))
+    ctypes, difflib, hashlib, html = map(_LazyModule, ("ctypes", "difflib", "hashlib", "html"))
     logging, shutil, signal = map(_LazyModule, ("logging", "shutil", "signal"))
-    sqlite3, tempfile = map(_LazyModule, ("sqlite3", "tempfile"))
+    sqlite3, subprocess, tempfile = map(_LazyModule, ("sqlite3", "subprocess", "tempfile"))
     futures, glob = map(_LazyModule, ("concurrent.futures", "wcmatch.glob"))
+    resources = _LazyModule("importlib.resources")
     spec = _LazyModule("pathspec.patterns.gitignore.spec")
 
 

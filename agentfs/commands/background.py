@@ -5,16 +5,19 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from agentfs.base.advice import Advice, Joined, call
 from agentfs.base.forks import watch_forks
-from agentfs.commands.captured_output import CapturedOutput
-from agentfs.commands.process import Process
 from agentfs.commands.result_text import output_text
 from agentfs.errors import BusyError, DeadlineExceededError, NotFoundError
 from agentfs.fs import quote
 from agentfs.results import CommandOutput, RunResult
 from agentfs.text import continuation, footer, plural
+
+if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
+    from agentfs.commands.captured_output import CapturedOutput
+    from agentfs.commands.process import Process
 
 _MOST_COMMANDS = 64
 _MOST_BYTES = 30_000  # of output in one answer
@@ -34,8 +37,8 @@ class Command:
     def __init__(
         self,
         id: str,  # noqa: A002 - the contract's name
-        process: Process,
-        captured: CapturedOutput,
+        process: "Process",
+        captured: "CapturedOutput",
         finish: Callable[[], RunResult],
     ) -> None:
         self.id = id

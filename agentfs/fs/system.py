@@ -2,10 +2,11 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+
+from agentfs.base.lazy import subprocess
 
 if sys.platform != "win32":  # agentfs can be imported there
     import resource
@@ -82,7 +83,7 @@ def limit_process(process: int, file_bytes: int, processes: int) -> None:
         script = f"echo {processes} > /proc/sys/kernel/pid_max"
         with suppress(OSError):
             command = ["nsenter", "--target", str(process), "--pid", "/bin/sh", "-c", script]
-            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - our own command
+            subprocess.run(command, check=False, capture_output=True)
 
 
 def limits_processes() -> bool:
