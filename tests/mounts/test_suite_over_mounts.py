@@ -10,7 +10,12 @@ import pytest
 TESTS = Path(__file__).parents[1]
 SOME = ("editing/test_edit.py", "search/test_grep.py")
 MORE = (
-    *("search/test_find.py", "search/test_ls.py", "search/test_watch_cases.py", "search/test_missing_paths.py"),
+    *(
+        "search/test_find.py",
+        "search/test_ls.py",
+        "search/test_watch_cases.py",
+        "search/test_missing_paths.py",
+    ),
     *("editing/test_append.py", "editing/test_copy.py", "editing/test_replace.py", "editing/test_write.py"),
     *("history/test_journal.py", "history/test_transactions.py", "history/test_recording.py"),
     *("reading/test_read.py", "reading/test_read_many.py", "fs/test_root.py", "test_restricted_view.py"),
