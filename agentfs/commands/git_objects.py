@@ -27,13 +27,15 @@ _TREE, _BY_OFFSET, _BY_ID = 2, 6, 7  # kinds of objects in a pack; the last two 
 
 def kept_as_empty(changes: Iterable[Change], hidden: Iterable[str]) -> set[str]:
     """Return the hidden files that a command has added to an index or to a tree."""
-    files = {each.path: each for each in changes if "/.git/" in f"/{each.path}"}
     found: set[str] = set()
     names = {path.rpartition("/")[2].encode("utf-8", "surrogateescape"): path for path in hidden}
+    if not names:
+        return found
+    files = {each.path: each for each in changes if "/.git/" in f"/{each.path}"}
     either = b"|".join(map(re.escape, names))
     in_tree = re.compile(rb"(?s)\d{5,6} (%b)\0(?:%b)" % (either, b"|".join(map(re.escape, _EMPTY.values()))))
     known = {each for change in files.values() for each in _ids_of(change.path, change.before)}
-    for path, change in files.items() if names else ():
+    for path, change in files.items():
         call_context.check()
         if not isinstance(change.after, FileNode):
             continue
@@ -65,7 +67,8 @@ def _ids_of(path: str, node: Node | None) -> Iterable[bytes]:
         if loose := _LOOSE_OBJECT.fullmatch(path):
             return [bytes.fromhex(loose[1] + loose[2])]
         if path.endswith(".idx"):
-            return _positions(node.load())
+            with suppress(struct.error, ValueError):  # a damaged one has no known objects
+                return _positions(node.load())
     return []
 
 

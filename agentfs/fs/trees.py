@@ -4,7 +4,7 @@ All other modules take names in an open directory from here, so they see one tre
 the root, also in a mount.
 
 A mount shadows the disk, and so does each directory that leads to one: if no directory is there, or another
-program puts a link in its place, an empty directory stands in for it. So no change on disk moves a mount.
+program puts a link in its place, an empty directory is shown instead. So no change on disk moves a mount.
 """
 
 import os

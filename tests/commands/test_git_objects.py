@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError
+from agentfs.commands.git_objects import kept_as_empty
+from agentfs.fs import Change, FileNode
 from tests.conftest import needs
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
@@ -107,3 +109,9 @@ open(".git/objects/aa/" + "b" * 38, "wb").write(data + packer.flush())
         tracemalloc.stop()
     assert (tree / ".git/objects/aa" / ("b" * 38)).stat().st_size > 1_000_000  # half a gigabyte
     assert peak < 200_000_000
+
+
+def test_a_damaged_index_of_a_pack_that_a_command_replaces_is_no_error():
+    damaged, names = FileNode.of(0o644, b"short"), [".env"]
+    changes = [Change(".git/objects/pack/pack-1.idx", damaged, None)]
+    assert kept_as_empty(changes, names) == set()
