@@ -8,7 +8,7 @@ the tree could name any file as a rule file.
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -68,12 +68,13 @@ def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     return {tree.path: _with_those_above(tree, replace(shared, directories=[]), is_top) for tree in trees}
 
 
-def _tops(trees: Iterable[OpenTree]) -> list[os.stat_result]:
-    """Return the status of the top of each tree; a mounted file may have been removed. Raises OSError."""
-    found: list[os.stat_result] = []
+def _tops(trees: Iterable[OpenTree]) -> set[tuple[int, int]]:
+    """Return the device and inode of the top of each tree; a mounted file may be gone. Raises OSError."""
+    found: set[tuple[int, int]] = set()
     for tree in trees:
         with suppress(FileNotFoundError):
-            found.append(tree.status())
+            status = tree.status()
+            found.add((status.st_dev, status.st_ino))
     return found
 
 
@@ -145,7 +146,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
     return is_git_file(_config(git, follow=follow) or b"")
 
 
-def _global_excludes(tops: Sequence[os.stat_result]) -> str | None:
+def _global_excludes(tops: Container[tuple[int, int]]) -> str | None:
     """Return the path of the user's global excludes: `core.excludesFile` or git's default."""
     environment = os.environ
     home = environment.get("HOME") or os.path.expanduser("~")
@@ -160,7 +161,7 @@ def _global_excludes(tops: Sequence[os.stat_result]) -> str | None:
     return path and resolve_outside(path, tops)
 
 
-def _if_outside(path: str, tops: Sequence[os.stat_result]) -> str | None:
+def _if_outside(path: str, tops: Container[tuple[int, int]]) -> str | None:
     try:
         return resolve_outside(path, tops)
     except OSError:

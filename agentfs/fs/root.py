@@ -197,7 +197,7 @@ class Root:
     @property
     def has_rules_of_trees(self) -> bool:
         """True if a tree has permission rules of its own."""
-        return self._asks and any(tree.rules for tree in self.trees)
+        return self._asks and self._context.trees.have_rules
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return a view of this root with another policy. Closing one closes both."""

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 
 from agentfs.errors import FileIOError, InvalidArgumentError
 from agentfs.fs.path import quote
@@ -46,15 +46,15 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     return found
 
 
-def resolve_outside(path: str, tops: Sequence[os.stat_result]) -> str | None:
+def resolve_outside(path: str, tops: Container[tuple[int, int]]) -> str | None:
     """Return a path with its links resolved; None if it does not exist or goes through one of the trees.
 
-    `tops` has the status of the top of each tree.
+    `tops` has the device and inode of the top of each tree.
     """
     resolved = ""
     try:
         for here, status in _steps_to(path):
-            if any(os.path.samestat(status, top) for top in tops):
+            if (status.st_dev, status.st_ino) in tops:
                 return None
             resolved = here
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path

@@ -114,6 +114,7 @@ class Trees:
         self.root = root
         self.others = {tree.path: tree for tree in mounted}
         self.only_others = only
+        self.have_rules = any(tree.rules for tree in self)  # rules of their own
         self._stand_in = OpenTree("", "", RootHandle(_removed_directory() if self.others else -1))
         self._entries: dict[str, dict[str, MountEntry]] = {}  # by directory
         for tree in self.others.values():
@@ -147,7 +148,9 @@ class Trees:
         """Open a real path by `openat2`, in the tree that it lies in; return -1 if it must be walked."""
         if real_path and real_path in self.leading:
             return -1
-        return self.at(partial(syscalls.open_beneath, directory=directory), real_path)
+        tree = self.of(real_path)
+        handle = tree.handle  # a reference keeps it open
+        return syscalls.open_beneath(handle.fd, tree.below(real_path), directory=directory)
 
     def at(self, function: _Function[_R], real_path: str) -> _R:
         """Return the outcome of a function of an open tree and the path in it.

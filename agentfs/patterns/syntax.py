@@ -7,7 +7,8 @@ open a numeric quantifier is a literal brace. Bounds, plans and error messages a
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 _Kind = Literal[
     "character",  # matches the character in `value`
@@ -65,8 +66,7 @@ _ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token of a pattern."""
 
     kind: _Kind
@@ -82,7 +82,7 @@ class Token:
         return self.kind == "flags" or (self.kind == "other" and self.value != "")
 
 
-@dataclass(slots=True)
+@dataclass
 class Syntax:
     """A pattern in tokens."""
 
@@ -91,7 +91,7 @@ class Syntax:
     opaque: bool = False  # only the engine understands the pattern, so it has no plan
     unclosed: list[int] = field(default_factory=list[int])  # positions of parentheses that are never closed
 
-    @property
+    @cached_property
     def source(self) -> str:
         """The pattern for the engine."""
         return "".join(token.text for token in self.tokens)
@@ -101,7 +101,7 @@ class Syntax:
         if self.opaque:
             return self
         tokens = [
-            replace(token, text="(?:") if token.kind == "open" and _CAPTURE.fullmatch(token.text) else token
+            token._replace(text="(?:") if token.kind == "open" and _CAPTURE.fullmatch(token.text) else token
             for token in self.tokens
         ]
         return self if tokens == self.tokens else replace(self, tokens=tokens)
@@ -114,9 +114,9 @@ class Syntax:
         first = self.tokens[rest].start if rest < len(self.tokens) else end
         tokens = [
             *self.tokens[:rest],
-            *(replace(token, start=first) for token in ahead),
+            *(token._replace(start=first) for token in ahead),
             *self.tokens[rest:],
-            *(replace(token, start=end) for token in behind),
+            *(token._replace(start=end) for token in behind),
         ]
         return replace(self, tokens=tokens)
 

@@ -318,8 +318,8 @@ def _result(
     info: FileInfo, page: _Page, limits: Limits, request: ReadRequest, notes: Sequence[str], reason: _Reason
 ) -> ReadResult:
     """Return a page; `reason` says why it has no more lines, unless it has as many as were requested."""
-    lines, part, images = page.lines, page.lines.part, page.lines.images
-    last = lines.last
+    lines, part, last = page.lines, page.lines.part, page.lines.last
+    images = lines.images if lines.sections else ()
     truncated: _Reason | Literal["lines", "line"] | None = "line" if page.cut else None
     following: NextCall | None = None
     content, budget = lines.content(page.formatted), ""

@@ -88,7 +88,7 @@ class NameFilter:
         # A walk that skips hidden names yields none, so the matcher need not test for them.
         tests_hidden = opens or named is None
         self._tests = compiled(hidden=tests_hidden)
-        self._unseen_tests = compiled(hidden=True)
+        self._unseen_tests = self._tests if tests_hidden else compiled(hidden=True)
         self._directory_tests: list[NameTest] = [*tests]
         if directories and globs:
             self._directory_tests = compiled(hidden=tests_hidden, directories=True)

@@ -63,9 +63,9 @@ def compile_globs(
     globs = _read(patterns)
     if not globs:
         raise InvalidPatternError("No glob was given.", hint='Pass one, for example "**/*.py".')
-    last_match = _last_match(globs, anchored=anchored, hidden=hidden, directories=directories)
     if not any(glob.negated for glob in globs):
-        return lambda path: last_match(path) is True
+        return _any_of([glob.text for glob in globs], anchored=anchored, hidden=hidden)
+    last_match = _last_match(globs, anchored=anchored, hidden=hidden, directories=directories)
     default = all(glob.negated for glob in globs)
     pruned = _pruning(globs, anchored=anchored)
 
