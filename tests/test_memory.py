@@ -42,7 +42,9 @@ with Workspace("tree") as ws:
     print(round(peak() - before), round(time.monotonic() - began, 1), outcome)
 """
 
-LINES = b"a\nb\n" * (10 * MIB // 4)
+
+def lines() -> bytes:
+    return b"a\nb\n" * (10 * MIB // 4)
 
 
 def many(count: int) -> bytes:
@@ -80,19 +82,23 @@ def notebook(cells: bytes) -> bytes:
 
 TEXT = b"BT /F1 12 Tf %s ET"
 CALLS = {
-    "each character": (b"a" * 10 * MIB, 'ws.edit("f", "a", "b", replace_all=True)', "ok"),
-    "each character goes": (b"a" * 10 * MIB, 'ws.edit("f", "a", "", replace_all=True)', "ok"),
-    "each character too large": (b"a" * 10 * MIB, 'ws.edit("f", "a", "ab", replace_all=True)', "too_large"),
-    "mixed line ends": (b"a\r\nb\n" * (10 * MIB // 5), 'ws.edit("f", "a", "c", replace_all=True)', "ok"),
-    "every second line, and its undo": (LINES, 'ws.edit("f", "a", "c", replace_all=True); ws.undo()', "ok"),
-    "a miss among empty lines": (b"\n" * 10 * MIB, 'ws.edit("f", "some text", "b")', "no_match"),
-    "a miss in one long line": (b"ab " * (10 * MIB // 3), 'ws.edit("f", "some ab", "b")', "no_match"),
-    "a large old text": (LINES, 'ws.edit("f", "a\\nb\\n" * 1_000_000 + "x", "b")', "no_match"),
+    "each character": (lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "b", replace_all=True)', "ok"),
+    "each character goes": (lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "", replace_all=True)', "ok"),
+    "each character too large": (
+        lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "ab", replace_all=True)', "too_large",
+    ),
+    "mixed line ends": (
+        lambda: b"a\r\nb\n" * (10 * MIB // 5), 'ws.edit("f", "a", "c", replace_all=True)', "ok",
+    ),
+    "every second line, and its undo": (lines, 'ws.edit("f", "a", "c", replace_all=True); ws.undo()', "ok"),
+    "a miss among empty lines": (lambda: b"\n" * 10 * MIB, 'ws.edit("f", "some text", "b")', "no_match"),
+    "a miss in one long line": (lambda: b"ab " * (10 * MIB // 3), 'ws.edit("f", "some ab", "b")', "no_match"),
+    "a large old text": (lines, 'ws.edit("f", "a\\nb\\n" * 1_000_000 + "x", "b")', "no_match"),
     "a miss among many lines": (
         lambda: many(399_000), 'ws.edit("f", "line 0200000 of the fil\\nx", "b")', "no_match",
     ),
     "one wide character": (
-        b"ab\n" * (3 * MIB) + "😀".encode(), 'ws.edit("f", "b", "c", replace_all=True)', "ok",
+        lambda: b"ab\n" * (3 * MIB) + "😀".encode(), 'ws.edit("f", "b", "c", replace_all=True)', "ok",
     ),
     "many lines compared": (
         lambda: many(199_000), 'ws.write("f", "other line\\n" * 190_000, overwrite=True)', "ok",
@@ -103,14 +109,14 @@ CALLS = {
         ws.edit_lines("f", [one])""",
         "ok",
     ),
-    "write over lines": (b"\n" * 10 * MIB, 'ws.write("f", "a\\n" * (5 << 20), overwrite=True)', "ok"),
-    "line ids": (b"\n" * 7 * MIB, 'ws.read("f", line_ids=True)', "ok"),
-    "a limit of any size": (b"\n" * 10 * MIB, 'ws.read("f", limit=10**9)', "ok"),
+    "write over lines": (lambda: b"\n" * 10 * MIB, 'ws.write("f", "a\\n" * (5 << 20), overwrite=True)', "ok"),
+    "line ids": (lambda: b"\n" * 7 * MIB, 'ws.read("f", line_ids=True)', "ok"),
+    "a limit of any size": (lambda: b"\n" * 10 * MIB, 'ws.read("f", limit=10**9)', "ok"),
     "lines of many characters": (
-        "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok",
+        lambda: "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok",
     ),
     "a transaction of many files": (
-        b"",
+        lambda: b"",
         """with ws.transaction() as tx:
             for number in range(40):
                 tx.write(f"new{number}", f"{number:07}\\n" * (1 << 20))
@@ -118,7 +124,7 @@ CALLS = {
         "ok",
     ),
     "the changes of many files": (
-        b"",
+        lambda: b"",
         """for number in range(40):
             ws.write(f"new{number}", f"{number:07}\\n" * (1 << 20))
         assert "not in the patch" in ws.changes().text
@@ -142,7 +148,7 @@ CALLS = {
         lambda: many(3_000_000), 'ws.grep(r"line .*7", "f", context=20, timeout=30)', "ok",
     ),
     "a search over lines": (lambda: many(1_000_000), 'ws.grep(r"e\\nl", "f", multiline=True)', "ok"),
-    "a search of one long line": ("é😀 ".encode() * (8 * MIB), 'ws.grep("😀 é", "f")', "ok"),
+    "a search of one long line": (lambda: "é😀 ".encode() * (8 * MIB), 'ws.grep("😀 é", "f")', "ok"),
     "as many cells as are read": (lambda: notebook(b"{}" + b",{}" * 700_000), 'ws.read("f.ipynb")', "ok"),
 }  # fmt: skip
 
@@ -168,7 +174,7 @@ def test_the_memory_of_a_call_is_bounded(tmp_path, python, name):
     data, call, code = CALLS[name]
     tree = tmp_path / "tree"
     tree.mkdir()
-    (tree / re.search(r'"(f|f\.ipynb)"', call)[1]).write_bytes(data() if callable(data) else data)
+    (tree / re.search(r'"(f|f\.ipynb)"', call)[1]).write_bytes(data())
     ran = python.run(SCRIPT.replace("{call}", call), tmp_path, dict(os.environ))
     assert ran.returncode == 0, ran.stdout[-2000:]
     used, seconds, outcome = ran.stdout.split()

@@ -1,11 +1,11 @@
 """`Inotify`: the events of watched directories and files on Linux."""
 
-import ctypes
 import errno
 import os
 import struct
 import sys
 
+from agentfs.base.lazy import ctypes
 from agentfs.fs import syscalls
 
 if sys.platform != "win32":  # agentfs can be imported there

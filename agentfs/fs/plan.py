@@ -163,6 +163,9 @@ def steps_of(
     A directory that is closed to its owner is open while entries in it are changed. `directories` are those
     of `directories_with_changes`.
     """
+    if not any(plan.change.of_directory for plan in plans):
+        gone = [plan for plan in reversed(plans) if plan.change.after is None]
+        return [*(("put", plan) for plan in plans if plan.change.after), *(("remove", plan) for plan in gone)]
     with_changes = [plan for plan in plans if plan.change.path in directories]
     opened = [plan for plan in with_changes if _is_closed(plan.change.before)]
     closed = [plan for plan in with_changes if _is_closed(plan.change.after)]

@@ -132,162 +132,164 @@ PROSE = " ".join(words(60_000))
 INDENTED = "x\n" * 350_000
 PATCH = "*** Begin Patch\n*** Update File: f.txt\n{}\n*** End Patch"
 LOOPS = {
-    "names like a missing one": Loop(
+    "names like a missing one": lambda: Loop(
         "nearest.closest", CLOCK,
         names(2000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)),
     ),
-    "types like an unknown one": Loop(
+    "types like an unknown one": lambda: Loop(
         "nearest.closest", LINEAR, names(1, str, lambda ws: ws.grep("a", type="py" * 500_000))
     ),
-    "ids like an unknown one": Loop(
+    "ids like an unknown one": lambda: Loop(
         "nearest.closest", CLOCK,
         edit_lines(lambda _: [LineChange(line_id="ab" * 500_000, new_content="x")] * 5),
     ),
-    "places at another indentation": Loop(
+    "places at another indentation": lambda: Loop(
         "match._shifted", CLOCK,
         edit(INDENTED + "        if deep:\n            work()\n" * 2000,
              "if deep:\n    work()\n", "if deep:\n    w()\n"),
     ),
-    "long blocks at another indentation": Loop(
+    "long blocks at another indentation": lambda: Loop(
         "match._shift_new", CLOCK,
         edit("    aaaa\n    b\n" * 1990, "aaaa\nb\n" * 1000, "aaaa\nc\n" * 1000),
     ),
-    "overlapping occurrences": Loop(
+    "overlapping occurrences": lambda: Loop(
         "match.occurrences", CLOCK, edit("a" * 9_000_000, "a" * 4_500_000)
     ),
-    "occurrences, all of which are replaced": Loop(
+    "occurrences, all of which are replaced": lambda: Loop(
         "draft.Draft.replace_all", LINEAR, edit("ab" * 4_000_000, "a", "bc", replace_all=True)
     ),
-    "what makes a place the only one": Loop(
+    "what makes a place the only one": lambda: Loop(
         "diagnostics._unique", CLOCK, edit("a" * 4_000_900, "a" * 4_000_000)
     ),
-    "words of a long line": Loop(
+    "words of a long line": lambda: Loop(
         "causes._most_similar", STEPS, edit(PROSE[:240_000], " ".join(words(400, 5)))
     ),
-    "words of a longer line": Loop(
+    "words of a longer line": lambda: Loop(
         "causes._most_similar", STEPS, edit(PROSE[:400_000], " ".join(words(1200, 5)))
     ),
-    "words of many lines": Loop(
+    "words of many lines": lambda: Loop(
         "causes._most_similar", STEPS, edit(PROSE.replace(" ", "\n"), " ".join(words(1200, 5)))
     ),
-    "tokens of one line": Loop("causes.part_of_line", STEPS, edit("ab c! " * 330, "ab d! " * 330)),
-    "lines that vote": Loop(
+    "tokens of one line": lambda: Loop("causes.part_of_line", STEPS, edit("ab c! " * 330, "ab d! " * 330)),
+    "lines that vote": lambda: Loop(
         "causes._voted", CLOCK,
         edit("".join(f"ab{n}\n" * 50 for n in range(2600)), "".join(f"ab{n}\n" * 49 for n in range(1200))),
     ),
-    "equal starts, each with a costly diff": Loop(
+    "equal starts, each with a costly diff": lambda: Loop(
         "causes._block_at", CLOCK,
         edit(("common line\n" + "".join(f"a\nb{n}\n" for n in range(100))) * 45,
              "common line\n" + "\n".join(f"a\nc{n}" for n in range(20_000))),
     ),
-    "marks of cut lines": Loop(
+    "marks of cut lines": lambda: Loop(
         "diagnostics._mark_hint", CLOCK, edit("a" * 1_000_000, "a" + "⟦+1 characters⟧" * 20_000)
     ),
-    "digits of a line number": Loop(
+    "digits of a line number": lambda: Loop(
         "causes.without_line_numbers", STEPS, edit("abc\n" * 10, ("9" * 5000 + "|abc\n") * 2)
     ),
-    "escapes": Loop("causes.without_escapes", LINEAR, edit("\\n" * 400_000, "a\\nb" * 20_000)),
-    "white space": Loop("causes.ignoring_white_space", LINEAR, edit(" a" * 2_000_000, "a  a" * 50_000)),
-    "blank lines": Loop(
+    "escapes": lambda: Loop("causes.without_escapes", LINEAR, edit("\\n" * 400_000, "a\\nb" * 20_000)),
+    "white space": lambda: Loop(
+        "causes.ignoring_white_space", LINEAR, edit(" a" * 2_000_000, "a  a" * 50_000)
+    ),
+    "blank lines": lambda: Loop(
         "causes.widened", LINEAR,
         edit("\n" * 150_000 + "foo bar baz\n" + "\n" * 45_000,
              "\n" * 75_000 + "foo  bar baz" + "\n" * 75_000),
     ),
-    "long lines that are paired": Loop(
+    "long lines that are paired": lambda: Loop(
         "diagnostics._paired", STEPS,
         edit("\n".join(["head line"] + [f"{n} " + " ".join(words(3000, n)) for n in range(20)]),
              "\n".join(["head line"] + [f"k{n} " + " ".join(words(3000, n)) for n in range(10)])),
     ),
-    "edits that fail": Loop(
+    "edits that fail": lambda: Loop(
         "edit.apply_edits", STEPS, multi_edit([Edit(f"none{n}", "x") for n in range(30_000)])
     ),
-    "edits that could never be": Loop(
+    "edits that could never be": lambda: Loop(
         "edit._failed", LINEAR, multi_edit([Edit("", f"x{n}") for n in range(50_000)])
     ),
-    "spans at one offset": Loop(
+    "spans at one offset": lambda: Loop(
         "edit._ordered", LINEAR,
         lambda ws, top: (top / "f.txt").write_text("a\n") and (
             lambda: ws.splice("f.txt", [(0, 0, "x" * 50)] * 40_000)
         ),
     ),
-    "unknown ids": Loop(
+    "unknown ids": lambda: Loop(
         "edit_lines._refuse_missing", LINEAR,
         edit_lines(lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(20_000)]),
     ),
-    "ids of lines that are gone": Loop(
+    "ids of lines that are gone": lambda: Loop(
         "edit_lines._what_became", STEPS,
         edit_lines(lambda ids: [LineChange(line_id=each, new_content="x") for each in ids[1:20_000:2]],
                    "".join(f"l{n}\nx{n}\n" for n in range(0, 40_000, 2))),
     ),
-    "ranges that overlap": Loop(
+    "ranges that overlap": lambda: Loop(
         "edit_lines._check_between", LINEAR,
         edit_lines(lambda ids: [
             LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(5000)
         ]),
     ),
-    "ranges that are apart": Loop(
+    "ranges that are apart": lambda: Loop(
         "edit_lines._check_between", LINEAR,
         edit_lines(lambda ids: [
             LineChange(start_line_id=ids[n], end_line_id=ids[n + 1], new_content="x")
             for n in range(0, 20_000, 2)
         ]),
     ),
-    "parts of a diff": Loop(
+    "parts of a diff": lambda: Loop(
         "text.diff.changed_lines", STEPS, write(alternating(250, "c"), alternating(250, "b"))
     ),
-    "parts of a diff that was not seen": Loop(
+    "parts of a diff that was not seen": lambda: Loop(
         "text.diff.changed_lines", STEPS,
         after_a_read(alternating(250, "b"), alternating(250, "c"),
                      lambda ws: ws.edit("f.txt", "unique 7\n", "z\n")),
     ),
-    "parts of a file with ids": Loop(
+    "parts of a file with ids": lambda: Loop(
         "read_tracker.carry_line_ids", STEPS,
         after_a_read(alternating(250, "b"), alternating(250, "c"),
                      lambda ws: ws.read("f.txt", line_ids=True), line_ids=True),
     ),
-    "comments": Loop(
+    "comments": lambda: Loop(
         "rendering.placeholder_notes", STEPS,
         write((" " * 200 + "#" * 9 + " " * 9 + "rest " * 16 + "x\n") * 30_000),
     ),
-    "parts of a merge": Loop(
+    "parts of a merge": lambda: Loop(
         "history, by changed_lines", STEPS, undo_after(alternating(250, "c"), alternating(250, "b") + "z\n")
     ),
-    "hunks of a patch": Loop(
+    "hunks of a patch": lambda: Loop(
         "dialects.apply_patch.locate_hunks", CLOCK,
         tool("apply-patch", "apply_patch", "line\n" * 100_000,
              input=PATCH.format("\n".join(["@@ line\n-line\n+x"] * 20_000))),
     ),
-    "a hunk that is not there": Loop(
+    "a hunk that is not there": lambda: Loop(
         "causes._most_similar", STEPS,
         tool("apply-patch", "apply_patch", PROSE[:240_000],
              input=PATCH.format("@@\n-" + " ".join(words(400, 5)) + "\n+x")),
     ),
-    "a missed edit of a dialect": Loop(
+    "a missed edit of a dialect": lambda: Loop(
         "causes._most_similar", STEPS,
         tool("text-editor", "str_replace_based_edit_tool", PROSE[:240_000], command="str_replace",
              path="f.txt", old_str=" ".join(words(400, 5)), new_str="x"),
     ),
-    "anchors of a patch": Loop(
+    "anchors of a patch": lambda: Loop(
         "dialects.apply_patch._after_anchor", CLOCK,
         tool("apply-patch", "apply_patch", "".join(f"  line {n}\n" for n in range(100_000)),
              input=PATCH.format("\n".join(f"@@ line {n}" for n in range(500)) + "\n-line\n+x")),
     ),
-    "unknown parameters": Loop(
+    "unknown parameters": lambda: Loop(
         "tools.aliases.resolve_names", STEPS,
         lambda ws, _: lambda: ws.tools().call("grep", dict.fromkeys(map(str, range(300_000)), 1)),
     ),
-    "searched paths": Loop(
+    "searched paths": lambda: Loop(
         "search.options, by paths", STEPS, lambda ws, _: lambda: ws.ls([f"no{n}" for n in range(100_000)])
     ),
-    "the same path again and again": Loop(
+    "the same path again and again": lambda: Loop(
         "search.options, by paths", LINEAR, lambda ws, _: lambda: ws.glob("*", ["."] * 100_000)
     ),
-    "a type that is none": Loop(
+    "a type that is none": lambda: Loop(
         "tree.file_types, by nearest.closest",
         STEPS,
         lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000),
     ),
-    "names of tools": Loop(
+    "names of tools": lambda: Loop(
         "nearest.closest", STEPS, lambda ws, _: lambda: ws.tools().call("reed" * 1_000_000, "{}")
     ),
 }  # fmt: skip
@@ -295,7 +297,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_each_loop_ends_at_the_deadline(tmp_path, name):
-    loop = LOOPS[name]
+    loop = LOOPS[name]()
     with Workspace(tmp_path, limits=Limits(timeout=TIMEOUT)) as ws:
         call = loop.prepare(ws, tmp_path)
         begun = time.process_time()

@@ -192,10 +192,14 @@ def test_any_call_returns_a_tool_result(name, arguments):
 
 @pytest.mark.parametrize("arguments", [
     '{"pattern": ' * 100_000, '{"path": "' + "x" * 1_000_000, '{"pattern": "x", "limit": 1e400}',
-    '{"pattern": "\\ud800"}', {"pattern": "x" * 5_000_000}, 5, 1.5, True, [], object(),
+    '{"pattern": "\\ud800"}', 5, 1.5, True, [], object(),
 ])  # fmt: skip
 def test_hostile_arguments_give_a_result(arguments):
     assert isinstance(Toolset([search]).call("search", arguments), ToolResult)
+
+
+def test_an_argument_of_five_million_characters_gives_a_result():
+    assert isinstance(Toolset([search]).call("search", {"pattern": "x" * 5_000_000}), ToolResult)
 
 
 def test_functions_are_plain_functions_that_return_text():

@@ -21,18 +21,18 @@ def wildcards(size: int, tail: str = "") -> str:
 
 
 HOSTILE = {
-    "wildcards of 1 MiB": wildcards(MIB),
-    "wildcards of 4 MiB": wildcards(4 * MIB),
-    "plain lines of 4 MiB": "".join(f"name{number}.txt\n" for number in range(300_000)),
-    "half a million short lines": "a\n" * (MIB // 2 - 1),
-    "one line of wildcards": "*a" * (MIB // 2),
+    "wildcards of 1 MiB": lambda: wildcards(MIB),
+    "wildcards of 4 MiB": lambda: wildcards(4 * MIB),
+    "plain lines of 4 MiB": lambda: "".join(f"name{number}.txt\n" for number in range(300_000)),
+    "half a million short lines": lambda: "a\n" * (MIB // 2 - 1),
+    "one line of wildcards": lambda: "*a" * (MIB // 2),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "sub").mkdir()
-    (tmp_path / "sub/.gitignore").write_text(HOSTILE[name])
+    (tmp_path / "sub/.gitignore").write_text(HOSTILE[name]())
     (tmp_path / ".gitignore").write_text("*.log\n")
     for number in range(50):
         (tmp_path / "sub" / f"a{number}bxcd{number}").write_text("x\n")
