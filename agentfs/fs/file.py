@@ -126,7 +126,7 @@ def open_regular(
 def node_at(context: RootContext, real_path: str, max_bytes: int, *, any_kind: bool = True) -> Node | None:
     """Return the node at a real path, or None if it does not exist. A link at the end is not followed."""
     try:
-        with resolve_real(context, real_path, create_parents=True) as resolved:  # a missing directory is no error
+        with resolve_real(context, real_path, create_parents=True) as resolved:  # no error if missing
             return node_in(context, resolved, max_bytes, any_kind=any_kind)
     except (NotFoundError, NotDirectoryError):
         return None

@@ -123,6 +123,8 @@ def _resolve_names(
     path = path_of(path) if isinstance(path, str) else [*map(path_of, path)]
     if files is not None and not isinstance(files, GlobResult):
         files = [*map(path_of, files)]
+    if (path, files) == (options.path, options.files):
+        return options, texts
     return replace(options, path=path, files=files), texts
 
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from os.path import commonprefix
 from typing import TypeVar
 
 from agentfs.base.advice import Joined, Style, Styled, StyleKind, plural
@@ -191,14 +190,20 @@ def path_lines(paths: Sequence[ShownPath], of: int = 0, style: Style | None = No
     if is_flat or max(len(paths), of) <= _MOST_WHOLE_PATHS:
         return [_shown(path, kind, style) + tail for path, tail, kind in paths]
     full = [f"{path}/" if tail == "/" else path for path, tail, _ in paths]
-    shared = [*(_shared_directory(*pair) for pair in pairwise(full)), 0]
+    # A name that begins with a space would look indented further.
+    indentable = ["/ " not in f"/{path}" for path in full]
+    shared = [
+        _shared_directory(*pair) if both == (True, True) else 0
+        for pair, both in zip(pairwise(full), pairwise(indentable), strict=True)
+    ]
+    shared.append(0)
     lines: list[str] = []
     opened: list[str] = []  # the current directories, each with a trailing `/`
     for number, (path, tail, kind) in enumerate(paths):
-        while opened and not (path.startswith(opened[-1]) and _can_be_indented(path)):
+        while opened and not (indentable[number] and path.startswith(opened[-1])):
             opened.pop()
-        text = ""
-        for end in _headers(shared, number, len(opened[-1]) if opened else 0, path.rfind("/") + 1):
+        text, inside = "", len(opened[-1]) if opened else 0
+        for end in _headers(shared, number, inside, path.rfind("/") + 1) if shared[number] > inside else ():
             above: StyleKind = "path" if kind == "path" else "directory"
             text += _indented(path[: end - 1], opened, above, style) + "/\n"
             opened.append(path[:end])
@@ -218,15 +223,12 @@ def _indented(path: str, opened: Sequence[str], kind: StyleKind, style: Style | 
     return f"{' ' * len(opened)}{'./' * path.startswith(' ')}{_shown(name, kind, style)}"
 
 
-def _can_be_indented(path: str) -> bool:
-    return "/ " not in f"/{path}"  # a name that begins with a space would look indented further
-
-
 def _shared_directory(path: str, following: str) -> int:
     """Return the length of the directory that two paths share, with its trailing `/`."""
-    if not (_can_be_indented(path) and _can_be_indented(following)):
-        return 0
-    return commonprefix([path, following]).rfind("/") + 1  # noqa: RUF071 - cut to whole names
+    end = path.rfind("/") + 1
+    while end and not following.startswith(path[:end]):
+        end = path.rfind("/", 0, end - 1) + 1
+    return end
 
 
 def _headers(shared: Sequence[int], number: int, above: int, most: int) -> list[int]:
