@@ -289,7 +289,7 @@ def serve(top: Path) -> None:
 
 
 def shared(one: object, other: object) -> object:
-    """Return the part of an answer whose keys another answer has too: a new field is no difference."""
+    """Return an answer without the fields that another answer does not have."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {key: shared(each, other[key]) for key, each in one.items() if key in other}
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

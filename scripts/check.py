@@ -13,7 +13,7 @@ FIRST = (
 TESTS = (
     "pytest",
     "-q",
-    f"--numprocesses={(os.cpu_count() or 2) * 3 // 2}",  # a third of the time they wait
+    f"--numprocesses={(os.cpu_count() or 2) * 2}",  # they also wait for disks and other processes
     "--dist=loadfile",
     "--no-loadscope-reorder",  # else the files with the fewest tests come last, and they are the slowest
     "--hypothesis-profile=repeatable",

@@ -63,7 +63,7 @@ class ToolSpec:
         rule: The parameter that the text of a permission rule is about, as for `agentfs.tool`.
         calls_methods: True if the callable does everything by methods of a workspace, which check their own
             calls, as the tools of a dialect do. It is then not asked about, and not refused, as a whole.
-        methods: Workspace methods that this tool stands in for, with the arguments, by visible name, that
+        methods: Workspace methods that calls of this tool replace, with the arguments, by visible name, that
             select each. By default the method of the same name.
         renames: The callable's own name for a parameter of these methods, if it differs.
         map_next_call: Returns the arguments of this tool, by visible name, for a suggested call of a method.
@@ -102,7 +102,7 @@ class Tool(NamedTuple):
         parameters: The visible parameters.
         returns: The hint of the returned value.
         effect: The effect, or None if it is unknown.
-        methods: The workspace methods that it stands in for, with the arguments that select each.
+        methods: The workspace methods that its calls replace, with the arguments that select each.
         spec: The spec.
         is_async: True if the callable is a coroutine function, or an async generator function.
         rule_parameter: The parameter that the text of a permission rule is about, or None.
@@ -129,7 +129,7 @@ class Tool(NamedTuple):
 
     @property
     def event_name(self) -> str:
-        """Our own name of the tool: the method that it stands in for, or its name without the prefix."""
+        """Our own name of the tool: the method that its calls replace, or its name without the prefix."""
         methods = [*self.methods]
         return methods[0] if len(methods) == 1 else self.spec.name or self.own_name
 
