@@ -70,7 +70,7 @@ CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
 
 @dataclass(frozen=True)
 class WaveResult(ToolResult):
-    """A result that `to_dict` returns in the form of the contract."""
+    """A result whose `to_dict` follows the contract."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return `success`, `content`, and the other fields of the contract that have a value."""

@@ -28,5 +28,5 @@ class FirstPaths(Generic[_F]):
         return is_new
 
     def only_linked(self) -> list[_F]:
-        """Return what was found of the entries that were not found by their own path."""
+        """Return the entries that only links have led to."""
         return [found for real_path, found in self._linked.items() if real_path not in self._own]

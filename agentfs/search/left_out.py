@@ -82,7 +82,7 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
 def report_of(
     options: SearchOptions, skipped: Skipped, tracker: ReadTracker, *, found: bool, can_open: bool = True
 ) -> str:
-    """Return the skip report of a search; it is shorter after a find, and if it repeats the last one."""
+    """Return the skip report of a search: shorter if something was found, or if it repeats the last one."""
     report = skip_report(skipped, can_open=can_open and not options.include_ignored, found=found)
     paths = paths_of(options.path)
     if tracker.was_said((options.method, *paths), str(report)) and found:

@@ -108,7 +108,7 @@ class Walk:
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def _unreached(self) -> Iterator[Excluded]:
-        """Yield the hidden and ignored names that no answer could have had."""
+        """Yield the hidden and ignored names that could not have been results."""
         exclude, reaches = self.exclude, self.reaches
         if exclude is None and reaches is None:
             return

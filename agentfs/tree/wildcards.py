@@ -99,7 +99,7 @@ def suffix_of(part: PatternPart) -> str:
 
 
 def extension_of(part: PatternPart) -> str:
-    """Return `ext` for `*.ext`, else "". It is "" for `*.mod.c`, or all `.c` names would be tested."""
+    """Return `ext` for `*.ext`, else "", also for `*.mod.c`: a file is looked up by its last extension."""
     suffix = suffix_of(part)
     return suffix[1:] if suffix.rfind(".") == 0 else ""
 
