@@ -54,7 +54,7 @@ WITHOUT_MOUNTS = {
     ],
     "fs/plan.py": [("context.trees.temporaries_of(change.path)", "os.path.dirname(change.path)")],
     "fs/directory.py": [
-        ("context.trees.mark(real_path)", "None"),
+        ("context.trees.mark(real_path) if context.trees.others else None", "None"),
         ("self._context.trees.scan(self._handle, self.real_path)", "os.scandir(self._handle)"),
         (
             "self._context.trees.inside(function, self.handle, self.real_path)",

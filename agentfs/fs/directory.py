@@ -71,7 +71,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         ext=extension.lower() if dot else "",
         target=target,
         protected=protected,
-        mount=context.trees.mark(real_path),
+        mount=context.trees.mark(real_path) if context.trees.others else None,
     )
 
 
