@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from agentfs.errors import BinaryError, EncodingError
-from agentfs.fs import ReadBuffer
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.syntax import ONE_CHARACTER, Members, Syntax, Token, characters_of
 from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
@@ -271,6 +270,17 @@ def _rarity(literal: str) -> float:
     return len(literal) - 0.6 * words - 0.2 * frequent
 
 
+class FileBytes(Protocol):
+    """The bytes of one file, at the start of a buffer: `length` bytes, and a NUL."""
+
+    data: bytearray
+    length: int
+
+    def copy(self) -> bytes:
+        """Return the bytes of the file."""
+        ...
+
+
 class Prefilter:
     """The test of a file's bytes that most files of a search fail.
 
@@ -301,7 +311,7 @@ class Prefilter:
             parts = [max(literal.split(b"i"), key=len) for literal in literals]
             self._finders = [_folded(part) for part in parts] if all(parts) else []
 
-    def classify(self, contents: ReadBuffer, length: int) -> bytes | SkipReason | None:
+    def classify(self, contents: FileBytes, length: int) -> bytes | SkipReason | None:
         """Return the content if it may match, the reason if the file is skipped, or None if it has no match.
 
         Args:
@@ -478,6 +488,6 @@ def count_literal(text: str, literal: str, *, ignore_case: bool = False) -> tupl
     return lines, data.count(searched) if stringzilla is None else stringzilla.count(data, searched)
 
 
-def _start(contents: ReadBuffer) -> bytes:
+def _start(contents: FileBytes) -> bytes:
     """Return the first bytes of a file, which may be a byte order mark."""
     return bytes(contents.data[: min(contents.length, 4)])
