@@ -270,7 +270,7 @@ def _rarity(literal: str) -> float:
     return len(literal) - 0.6 * words - 0.2 * frequent
 
 
-class FileBytes(Protocol):
+class SearchedFile(Protocol):
     """The bytes of one file, at the start of a buffer: `length` bytes, and a NUL."""
 
     data: bytearray
@@ -311,7 +311,7 @@ class Prefilter:
             parts = [max(literal.split(b"i"), key=len) for literal in literals]
             self._finders = [_folded(part) for part in parts] if all(parts) else []
 
-    def classify(self, contents: FileBytes, length: int) -> bytes | SkipReason | None:
+    def classify(self, contents: SearchedFile, length: int) -> bytes | SkipReason | None:
         """Return the content if it may match, the reason if the file is skipped, or None if it has no match.
 
         Args:
@@ -488,6 +488,6 @@ def count_literal(text: str, literal: str, *, ignore_case: bool = False) -> tupl
     return lines, data.count(searched) if stringzilla is None else stringzilla.count(data, searched)
 
 
-def _start(contents: FileBytes) -> bytes:
+def _start(contents: SearchedFile) -> bytes:
     """Return the first bytes of a file, which may be a byte order mark."""
     return bytes(contents.data[: min(contents.length, 4)])
