@@ -17,7 +17,8 @@ from tests.store.conftest import impatient
 
 def main() -> None:
     name, endpoint, bucket, cache, log, stop = sys.argv[1:7]
-    chance = random.Random(f"{name} {os.getpid()}")
+    run = int.from_bytes(os.urandom(6))  # the id of a process may be given again
+    chance = random.Random(f"{name} {run}")
     tree = StoredTree(f"s3://{bucket}", cache, options=impatient(endpoint), max_concurrency=4)
     number = 0
     with open(log, "a", buffering=1) as acknowledged:
@@ -33,7 +34,7 @@ def main() -> None:
                 else:
                     number += 1
                     at = chance.randrange(len(lines) + 1)
-                    lines.insert(at, f"{name}-{os.getpid()}-{number} v1\n")
+                    lines.insert(at, f"{name}-{run}-{number} v1\n")
                 id_, version = lines[at].split()
                 pending.setdefault(path.name, []).append((id_, int(version[1:])))
                 temporary = path.with_name(f".agentfs-{os.urandom(8).hex()}.tmp")
