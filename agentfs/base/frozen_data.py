@@ -66,11 +66,11 @@ def __eq__(self: Any, other: Any) -> bool:  # noqa: N807 - this and the next two
     return bool(compared(self) == compared(other))
 
 
-def __hash__(self: Any) -> int:  # noqa: N807
+def __hash__(self: Any) -> int:  # noqa: N807 - as above
     return hash(_compared(cast("Any", type(self)))(self))
 
 
-def __repr__(self: Any) -> str:  # noqa: N807
+def __repr__(self: Any) -> str:  # noqa: N807 - as above
     shown = (each.name for each in fields(self) if each.repr)
     return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 

@@ -484,7 +484,7 @@ class _CommandAccess(Access):
 
 def may_show_unasked(workspace: Guarded) -> Callable[[str], bool]:
     """Return a test for the paths whose recorded contents `changes` would show without asking the user."""
-    method: Callable[..., Any] = getattr(type(workspace), "changes")  # noqa: B009
+    method: Callable[..., Any] = getattr(type(workspace), "changes")  # noqa: B009 - `Guarded` does not have it
     checker = ArgumentChecker(method)
     call = GuardedCall(workspace, method, "read", checker.signature.bind(workspace), checker)
     for rule in (*call.deny_rules, *call.ask_rules):

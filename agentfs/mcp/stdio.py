@@ -40,7 +40,7 @@ async def stdio() -> AsyncGenerator[_Streams]:
         raise FileIOError("The server needs standard input and output, and one of them is closed.")
     async with await anyio.open_file(os.devnull, "r+b", 0) as file:
         empty = file.wrapped.fileno()
-        stray = empty if sys.stderr is None else 2  # pyright: ignore[reportUnnecessaryComparison]
+        stray = empty if sys.stderr is None else 2  # pyright: ignore[reportUnnecessaryComparison] - as above
         with _private(0, empty) as source, _private(1, stray) as sink:
             frames = _Frames(os.fdopen(source, "rb", closefd=False))
             streams: Any = frames, _Output(sink)

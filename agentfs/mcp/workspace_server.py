@@ -210,7 +210,7 @@ class WorkspaceServer:
 
     def _roots_of(self, context: _Context) -> ClientRoots:
         # The SDK keeps this dictionary for each connection, but gives no public access to it.
-        state: dict[str, Any] = context.session._connection.state  # noqa: SLF001
+        state: dict[str, Any] = context.session._connection.state  # noqa: SLF001 - as above
         roots: ClientRoots = state.setdefault("agentfs", ClientRoots(self._whole, self._toolset))
         return roots
 

@@ -69,7 +69,7 @@ class Push:
                 break
             sync.settle(dict(sync.objects.each(sync.fetch, changed)))
             sync.rescan()
-            time.sleep(random.uniform(0, 2 * _PAUSE * round_))  # noqa: S311
+            time.sleep(random.uniform(0, 2 * _PAUSE * round_))  # noqa: S311 - no secret
             self._compare()
         self._moving.update(changed)
         if self._entries or (self.pushed and not sync.tree.tag):

@@ -348,7 +348,7 @@ def shown_paths(text):
 def test_a_grouped_listing_names_each_path_and_is_never_longer(seed):
     rng = random.Random(seed)
     names = ["a", "bb", "component", "src", "index"]
-    parts = lambda: [rng.choice(names) for _ in range(rng.randint(0, 5))]  # noqa: E731
+    parts = lambda: [rng.choice(names) for _ in range(rng.randint(0, 5))]  # noqa: E731 - short
     paths = sorted({"/".join([*parts(), f"f{n}.ts"]) for n in range(60)}, key=lambda path: path.split("/"))
     lines = path_lines([(path, "", "path") for path in paths])
     assert len(lines) == len(paths)

@@ -95,7 +95,7 @@ def test_a_function_without_a_declared_effect_counts_as_execute(root, policy, co
 def test_the_refusal_says_how_to_declare_the_effect(root):
     for policy in (Policy(read_only=True), Policy(mode="plan")):
         with Workspace(root, policy=policy) as ws:
-            result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005
+            result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005 - a toolset
         assert '@tool(effect="read")' in result.content
 
 
@@ -206,7 +206,7 @@ renamed_change = tool(effect="none")(change_)
 
 def test_a_long_text_is_cut_in_the_middle_and_kept(root):
     with Workspace(root) as ws:
-        result = (ws.tools() + [big]).call("big")  # noqa: RUF005
+        result = (ws.tools() + [big]).call("big")  # noqa: RUF005 - a toolset
         assert len(result.content) < 100_000
         assert result.content.startswith("line 0\nline 1\n")
         assert result.content.endswith("line 99998\nline 99999\n")
@@ -295,7 +295,7 @@ def test_a_rule_with_another_text(root):
 @pytest.mark.parametrize("rule", ["bash(git push*)", "nothing", "nothing(x)", "look( a/** )"])
 def test_a_rule_that_cannot_hold_for_the_tools_is_an_error_of_the_toolset(root, rule):
     with Workspace(root, policy=Policy(deny=[rule])) as ws, pytest.raises(InvalidArgumentError):
-        _ = ws.tools() + [bash, look]  # noqa: RUF005
+        _ = ws.tools() + [bash, look]  # noqa: RUF005 - a toolset
 
 
 @pytest.mark.parametrize("rule", ["bash(", "bash)", "bash()", "", "bash(a", "a b", "(x)"])
@@ -306,7 +306,7 @@ def test_a_rule_with_a_wrong_spelling_is_an_error_of_the_policy(rule):
 
 def test_a_rule_holds_for_a_tool_that_is_renamed_or_left_in_a_part_of_the_toolset(root):
     with Workspace(root, policy=Policy(deny=["bash"])) as ws:
-        tools = ws.tools() + [bash]  # noqa: RUF005
+        tools = ws.tools() + [bash]  # noqa: RUF005 - a toolset
         assert (
             tools.renamed({"bash": "terminal"}).call("terminal", {"command": WROTE}).error["code"]
             == "refused"
@@ -322,7 +322,7 @@ def test_the_request_names_the_tool_its_arguments_and_its_paths(root):
     asked = []
     policy = Policy(on_ask=lambda request: bool(asked.append(request)))
     with Workspace(root, policy=policy) as ws:
-        tools = ws.tools() + [bash, save, look]  # noqa: RUF005
+        tools = ws.tools() + [bash, save, look]  # noqa: RUF005 - a toolset
         tools.call("bash", {"command": WROTE})
         tools.call("save", {"path": "./a/../b\x1b.txt"})
         assert tools.call("look", {"path": "a"}).success
@@ -341,7 +341,7 @@ def test_an_answer_may_change_the_arguments_which_are_judged_again(root):
     answers = iter([Allow({"command": "echo safe"}), Allow({"command": "rm x"}), Allow({"comand": "x"})])
     policy = Policy(on_ask=lambda request: next(answers), deny=["shell(rm *)"])
     with Workspace(root, policy=policy) as ws:
-        tools = ws.tools() + [shell]  # noqa: RUF005
+        tools = ws.tools() + [shell]  # noqa: RUF005 - a toolset
         assert tools.call("shell", {"command": WROTE}).content == "safe\n"
         assert tools.call("shell", {"command": WROTE}).error["code"] == "refused"
         assert tools.call("shell", {"command": WROTE}).error["code"] == "invalid_argument"
@@ -354,7 +354,7 @@ def test_a_callback_that_raises_refuses_a_tool_of_the_program(root, caplog):
 
     events = []
     with Workspace(root, policy=Policy(on_ask=ask), on_event=events.append) as ws:
-        result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005
+        result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005 - a toolset
     assert result.error["code"] == "refused"
     assert "dialog" not in f"{result.content}{result.to_dict()}"
     assert str(events[-1].exception) == "dialog closed"
@@ -380,7 +380,7 @@ def test_the_event_loop_is_free_while_the_user_is_asked_about_an_async_tool(root
 
         with Workspace(root, policy=Policy(on_ask=ask)) as ws:
             ticking = asyncio.create_task(tick())
-            result = await (ws.tools() + [work]).acall("work")  # noqa: RUF005
+            result = await (ws.tools() + [work]).acall("work")  # noqa: RUF005 - a toolset
             ticking.cancel()
         return result
 
@@ -429,7 +429,7 @@ def test_a_function_that_holds_the_workspace_stays_under_its_rules(root):
         return "written"
 
     with Workspace(root, policy=Policy(deny=["write(secret/**)"])) as ws:
-        tools = ws.tools() + [sneaky]  # noqa: RUF005
+        tools = ws.tools() + [sneaky]  # noqa: RUF005 - a toolset
         assert tools.call("sneaky", {"path": "secret/a"}).error["code"] == "refused"
         assert tools.call("sneaky", {"path": "a"}).success
 
@@ -453,7 +453,7 @@ def test_a_context_is_filled_in_and_not_shown(root):
 
     progress = []
     with Workspace(root) as ws:
-        tools = ws.tools() + [work]  # noqa: RUF005
+        tools = ws.tools() + [work]  # noqa: RUF005 - a toolset
         (schema,) = [each for each in tools.schemas("mcp") if each["name"] == "work"]
         assert [*schema["inputSchema"]["properties"]] == ["text"]
         tools.call("work", {"text": "a"}, context={"user": 7})
@@ -529,7 +529,7 @@ def test_whatever_a_tool_does_the_workspace_stays_usable(root):
         raise SystemExit(3)
 
     with Workspace(root) as ws:
-        tools = ws.tools() + [exits, odd, objects, surrogate, forks, exits_later]  # noqa: RUF005
+        tools = ws.tools() + [exits, odd, objects, surrogate, forks, exits_later]  # noqa: RUF005 - a toolset
         assert "SystemExit: 3" in tools.call("exits").content
         assert "strange" in tools.call("odd").content
         assert "SystemExit: 3" in tools.call("exits_later").content
@@ -564,7 +564,7 @@ def test_a_warning_points_to_the_line_of_the_program(root):
         return text
 
     with Workspace(root) as ws:
-        for make in (lambda: ws.tools() + [vague], lambda: Toolset([vague])):  # noqa: RUF005
+        for make in (lambda: ws.tools() + [vague], lambda: Toolset([vague])):  # noqa: RUF005 - a toolset
             with pytest.warns(UserWarning, match="does not describe") as warned:
                 make()
             assert warned[0].filename == __file__
@@ -579,7 +579,7 @@ def test_every_tool_of_every_toolset_has_events(root):
     seen = []
     with Workspace(root, on_event=seen.append) as ws:
         Toolset([ws.read, look]).call("look", {"path": "a"})
-        (ws.tools(prefix="fs_") + [look]).call("fs_ls")  # noqa: RUF005
+        (ws.tools(prefix="fs_") + [look]).call("fs_ls")  # noqa: RUF005 - a toolset
     assert [(each.kind, each.tool, each.called_as) for each in seen] == [
         ("started", "look", "look"), ("finished", "look", "look"),
         ("started", "ls", "fs_ls"), ("finished", "ls", "fs_ls"),
