@@ -4,7 +4,8 @@
     python examples/agent_loop.py --repository DIR    # another repository
     OPENAI_API_KEY=... python examples/agent_loop.py --task "Add a changelog entry"
 
-If this system can stage commands, the model has a shell too. The changes of each command are applied at once.
+The model has a shell too, which can do what you can. With `run="staged"` and the extra `run`, a command can
+change only the copy.
 
 Without the `openai` package and a key, a scripted model plays its part, so that the loop runs offline. Either
 way the loop is the same: it works on a copy, prints the transcript, and ends with the diff of what it did.
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentfs import AgentFSError, Policy, Toolset, Workspace
+from agentfs import Policy, Toolset, Workspace
 
 Message = dict[str, Any]
 Model = Callable[[list[Message], list[Any]], Message]
@@ -180,15 +181,6 @@ def choose_model(name: str) -> Model:
     return ScriptedModel()
 
 
-def stages_commands(workspace: Workspace) -> bool:
-    """Return True if this system can stage a command; the error says what it lacks."""
-    try:
-        return workspace.host.run("true").exit_status == 0
-    except AgentFSError as error:
-        print(f"(no shell: {error})", file=sys.stderr)
-        return False
-
-
 def main() -> int:
     """Run the loop on a copy of a repository and print what it changed."""
     parser = argparse.ArgumentParser(description="An agent loop over agentfs.")
@@ -200,9 +192,8 @@ def main() -> int:
         target = Path(directory) / "repository"
         target.mkdir()
         copy_of(arguments.repository.resolve(), target)
-        with Workspace(target, policy=Policy(run="staged")) as workspace:
-            shell = ["run"] if stages_commands(workspace) else []
-            tools = workspace.tools([*workspace.tools().names, *shell])
+        with Workspace(target, policy=Policy(run="recorded")) as workspace:
+            tools = workspace.tools([*workspace.tools().names, "run"])
             run_loop(choose_model(arguments.model), tools, arguments.task)
         git(target, "add", "-A")
         print("\n=== the change, as git sees it ===")

@@ -42,7 +42,7 @@ def test_the_loop_uses_every_tool_errs_once_and_recovers(tmp_path):
     assert "old_string is not in" in done.stdout  # the mistake
     assert "\n+An agent was here, and looked around first." in done.stdout  # the outcome, by git
     assert "\n+Written by an agent loop.\n+20" in done.stdout  # the year is from the shell
-    assert "Exit status 0, staged" in done.stdout
+    assert "Exit status 0, recorded, with the rights of the user" in done.stdout
     assert (tmp_path / "README.md").read_bytes() == before, "the loop works on a copy"
 
 

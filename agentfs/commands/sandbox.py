@@ -1,7 +1,8 @@
 """Bubblewrap: whether this system can stage a command, and the arguments that do it.
 
 The command sees the root through an overlay, and everything else read-only. `/tmp`, `/run`, `/dev` and
-`/proc` are its own. It has its own processes, and no network unless asked.
+`/proc` are its own, with the installations of programs that lie there. It has its own processes, and no
+network unless asked.
 """
 
 import os
@@ -14,6 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from agentfs.base.lazy import shutil
+from agentfs.commands.installations import PRIVATE
 from agentfs.errors import AgentFSError, UnsupportedSystemError
 from agentfs.fs.stage import Stage
 from agentfs.fs.system import present, setting
@@ -46,19 +48,28 @@ class Sandbox(NamedTuple):
     place: str  # a directory in which overlays can be kept
 
     def arguments(
-        self, stage: Stage, *, size: int, hidden: Iterable[str] = (), network: bool = False
+        self,
+        stage: Stage,
+        *,
+        size: int,
+        shown: Iterable[tuple[str, str]] = (),
+        hidden: Iterable[str] = (),
+        network: bool = False,
     ) -> list[str]:
         """Return the arguments of bubblewrap, without the command.
 
         Args:
             stage: Its overlay, and an empty file that is shown in place of hidden ones.
             size: Bytes that each private directory may hold.
+            shown: Directories to show in the private ones, read-only: (real path, path).
             hidden: Paths outside the root that are shown as empty.
             network: Use the network of the system.
         """
         found = [*self.privileges, *_NAMESPACES, *(() if network else ("--unshare-net",))]
-        for path in ("/run", "/tmp", "/dev/shm"):  # noqa: S108 - new ones
+        for path in PRIVATE:
             found += ["--size", str(size), "--perms", "1777" if path != "/run" else "0755", "--tmpfs", path]
+        for real, path in shown:
+            found += ["--ro-bind", real, path]
         found += ["--remount-ro", "/dev"]  # it is kept in memory too, without a limit
         for path in hidden:
             found += stage.as_empty(path)

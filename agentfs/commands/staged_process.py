@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.environment import credentials
 from agentfs.commands.git_settings import has_settings, shown_settings
+from agentfs.commands.installations import PRIVATE, installations
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
@@ -146,7 +147,10 @@ def staged_process(
     hidden = around.hidden_files.find(root)
     with Stage(sandbox.place, root.path) as stage:
         outside = _hidden_outside(around)
-        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
+        programs = installations(request.environment["PATH"], root.path)
+        arguments = sandbox.arguments(
+            stage, size=size, shown=programs, hidden=outside, network=request.network
+        )
         shown, overlays = _trees_inside(stage, root)
         for path, content in files.items():
             top = max((each for each in overlays if is_in(path, each)), key=len)
@@ -168,7 +172,7 @@ def _hidden_outside(around: Surroundings) -> list[str]:
     root = around.root.path
     own = present(lock_directories(os.geteuid()))
     found = [*credentials(around.root.policy.protect.read), *listening_sockets(), *around.private, *own]
-    elsewhere = (f"{root}/", "/tmp/", "/run/")  # noqa: S108 - the last two are hidden already
+    elsewhere = (f"{root}/", *(f"{private}/" for private in PRIVATE))  # the latter are hidden already
     return [each for each in found if not f"{each}/".startswith(elsewhere)]
 
 
