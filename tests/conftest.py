@@ -31,8 +31,6 @@ DJANGO = "django==5.1.4"
 SECONDS = {"long": 24 * 3600, "full": 600}
 # Tests of the first tier should take 0.3 s of processor time; a busy machine makes them slower.
 PROCESSOR_SECONDS = 1.0
-BEGAN = pytest.StashKey[float]()  # the processor time when a test began, without that of shared fixtures
-SHARED = pytest.StashKey[float]()  # the processor time of fixtures that several tests share
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -80,12 +78,14 @@ def law(few: int, many: int, *strategies: SearchStrategy[Any], **named: SearchSt
     """Return Hypothesis' `given` with `few` examples in the first tier and `many` with `-m full`."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(test)
+        @functools.wraps(test, updated=())  # without the explicit examples, which are for `given`
         def run(examples: int, **fixtures: object) -> None:
-            settings(max_examples=examples)(given(*strategies, **named)(test))(**fixtures)
+            size = settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+            size(given(*strategies, **named)(test))(**fixtures)
 
         fixtures = inspect.signature(given(*strategies, **named)(test)).parameters.values()
         examples = inspect.Parameter("examples", inspect.Parameter.KEYWORD_ONLY)
+        run.pytestmark = getattr(test, "pytestmark", [])
         run.__signature__ = inspect.Signature([*fixtures, examples])
         return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.full)])(run)
 
@@ -98,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SHARED] = 0.0
+    config.pluginmanager.register(ProcessorTime())
     if config.getoption("--mounted"):
         runpy.run_path(str(Path(__file__).parent / "mounts" / "as_mounts.py"))["mount_all"]()
     if config.getoption("--connect"):
@@ -126,9 +126,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests of the other tiers more time than pyproject.toml gives to those of the first."""
+    """Keep campaigns out of the second tier, and give both the time that they need."""
     for item in items:
         tier = tier_of(item)
+        if tier == "long":  # the mark of a test is also that of its long form
+            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "full"]
         if tier and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SECONDS[tier]))
 
@@ -144,42 +146,43 @@ def processor_time() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
-) -> Iterator[None]:
-    """Count the time of a fixture that several tests share, which the first of them does not answer for."""
-    began = processor_time() - request.config.stash[SHARED]
-    result = yield
-    if fixturedef.scope != "function":
-        request.config.stash[SHARED] = processor_time() - began
-    return result
+class ProcessorTime:
+    """A plugin that fails a test of the first tier if it uses too much processor time.
 
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    item.stash[BEGAN] = processor_time() - item.config.stash[SHARED]
-    return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Fail a test of the first tier that used too much processor time.
-
-    After the last test of a module, shared fixtures end too, so its teardown does not count.
+    A fixture that several tests share does not count. Hooks of a conftest.py do not see those of the session.
     """
-    ended = processor_time()
-    result = yield
-    if nextitem and nextitem.path == item.path:
+
+    def __init__(self) -> None:
+        self.shared = 0.0  # what shared fixtures used
+        self.began = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        before = processor_time() - self.shared
+        result = yield
+        if fixturedef.scope != "function":
+            self.shared = processor_time() - before
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        self.began = processor_time() - self.shared
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         ended = processor_time()
-    used = ended - item.config.stash[SHARED] - item.stash[BEGAN]
-    if used > PROCESSOR_SECONDS and not tier_of(item):
-        pytest.fail(
-            f"{used:.1f} s of processor time, but a test of the first tier may use {PROCESSOR_SECONDS} s: "
-            "make it cheaper, or mark it `full`",
-            pytrace=False,
-        )
-    return result
+        result = yield
+        if nextitem and nextitem.path == item.path:  # else shared fixtures end too
+            ended = processor_time()
+        used = ended - self.shared - self.began
+        if used > PROCESSOR_SECONDS and not tier_of(item):
+            pytest.fail(
+                f"{used:.1f} s of processor time, but a test of the first tier may use "
+                f"{PROCESSOR_SECONDS} s: make it cheaper, or mark it `full`",
+                pytrace=False,
+            )
+        return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,6 +18,7 @@ from tests.conftest import needs, part_or_all, program
 from tests.forked import run_command as run
 
 
+@pytest.mark.full
 def test_it_is_a_module_that_runs(tmp_path):
     """The other tests call the same function in a forked process, which is faster."""
     (tmp_path / "a.txt").write_text("one\n")
@@ -173,6 +174,7 @@ def test_a_pipe_gets_all_pages_of_a_large_result(tmp_path, monkeypatch):
     assert "more" not in done.stderr
 
 
+@pytest.mark.full
 def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
     from agentfs import Workspace
 
@@ -568,6 +570,7 @@ def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, 
     assert capsys.readouterr().err == "agentfs: The system failed on 'journal': Too many open files.\n"
 
 
+@pytest.mark.full
 def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
     command = ["sh", "-c", 'ulimit -n 6; exec "$0" -m agentfs mcp', sys.executable]
     done = subprocess.run(
@@ -873,6 +876,7 @@ def commands(tmp_path):
     return re.findall(r"^    ([a-z_]+) ", shown, re.MULTILINE)
 
 
+@pytest.mark.full
 def test_the_first_screen_of_each_command_has_its_example(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     names = commands(tmp_path)
@@ -884,6 +888,7 @@ def test_the_first_screen_of_each_command_has_its_example(tmp_path, monkeypatch)
         assert example.removeprefix("example: agentfs ") == EXAMPLES[name]
 
 
+@pytest.mark.full
 def test_each_example_of_the_help_succeeds(tmp_path):
     assert sorted(EXAMPLES) == sorted(commands(tmp_path))
     work = tmp_path / "work"

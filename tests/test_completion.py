@@ -114,6 +114,7 @@ def on_a_terminal(tree, shell):
             os.close(ours)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "shell", [pytest.param(shell, marks=needs(shell)) for shell in ("bash", "zsh", "fish")]
 )

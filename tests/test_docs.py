@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import repeat
 from pathlib import Path
@@ -30,12 +31,23 @@ def python():
         yield opened
 
 
-@pytest.mark.parametrize("pages", sessions(), ids=lambda pages: str(pages[0].relative_to(ROOT)))
+# Pages whose blocks start several processes.
+SLOW = {"docs/tutorial/index.md", "docs/how-to/mcp.md", "docs/how-to/mounts.md", "docs/reference/cli.md"}
+
+
+def by_tier() -> Iterator[object]:
+    for pages in sessions():
+        name = pages[0].relative_to(ROOT).as_posix()
+        yield pytest.param(pages, id=name, marks=[pytest.mark.full] * (name in SLOW))
+
+
+@pytest.mark.parametrize("pages", by_tier())
 def test_blocks_run_and_print_what_the_page_shows(pages, tmp_path, python):
     for page, text in with_outputs(pages, tmp_path, python).items():
         assert text == page.read_text(encoding="utf-8"), "python scripts/pages.py writes it anew"
 
 
+@pytest.mark.full
 def test_examples_type_check(tmp_path):
     """mypy would refuse two files of one name, which no pages have so far."""
     files = []
@@ -69,6 +81,7 @@ CLIENTS = {
 }
 
 
+@pytest.mark.full
 async def test_the_mcp_configuration_of_each_client_starts_the_server(tmp_path):
     (tmp_path / "marker.txt").touch()
     commands = {}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from agentfs import Workspace
@@ -54,6 +55,7 @@ def test_regression_the_loop_runs_on_a_repository_of_one_line(tmp_path):
     assert "\n+An agent was here, and looked around first." in done.stdout
 
 
+@pytest.mark.full
 def test_the_loop_runs_on_this_repository():
     done = run()
     assert done.returncode == 0, done.stderr

@@ -116,6 +116,7 @@ def campaign(root, seed: int, calls: int) -> tuple[int, float]:
     return failed, longest
 
 
+@pytest.mark.full
 def test_hostile_arguments_end_in_results(tmp_path):
     failed, longest = campaign(tmp_path, seed=7, calls=1500)
     assert 300 < failed < 1400

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import agentfs
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
@@ -54,11 +56,23 @@ def package_of(parts: Sequence[str]) -> str:
     return ".".join(parts[:2]) if parts[0] == "base" and parts[-1] != "__init__" else parts[0]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def parsed() -> None:
+    """Parse each module once, for all tests here."""
+    for path in PACKAGE.rglob("*.py"):
+        nodes_of(path)
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 @functools.cache
 def nodes_of(path: Path) -> list[ast.AST]:
     """Return the nodes of a module that a test here looks at."""
     kinds = (ast.ImportFrom, ast.Import, ast.Constant, ast.Call)
-    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds)]
+    return [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
 
 
 def imported_modules(path: Path) -> Iterator[str]:
@@ -206,7 +220,7 @@ TEXTS = {"text", "content", "notes", "whole", "message", "hint"}
 RENDERERS = {"base.advice", "text", "results", "shown", "search", "reading", "editing", "history"}
 
 
-def searches_in_results(source: str) -> Iterator[str]:
+def searches_in_results(tree: ast.Module) -> Iterator[str]:
     """Yield the searches in a text of a result or an error, or in a variable that was set to it."""
     names = {"result", "returned", "outcome", "answer", "error", "problem"}
 
@@ -218,7 +232,7 @@ def searches_in_results(source: str) -> Iterator[str]:
         of = node.value
         return (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) in names
 
-    for function in ast.walk(ast.parse(source)):
+    for function in ast.walk(tree):
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         copies: set[str] = set()
@@ -249,7 +263,7 @@ def test_only_renderers_search_in_the_texts_of_results():
         f"{path.relative_to(PACKAGE)}: {search}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if package(path) not in RENDERERS
-        for search in searches_in_results(path.read_text(encoding="utf-8"))
+        for search in searches_in_results(tree_of(path))
     ]
     assert found == []
 
@@ -266,4 +280,4 @@ def paint(result, context):
     yield NUMBERED.sub("x", problem.message)
     yield "x" in error.hint
 """
-    assert len(list(searches_in_results(source))) == 6
+    assert len(list(searches_in_results(ast.parse(source)))) == 6

@@ -39,6 +39,7 @@ def test_there_are_thirty_tasks_on_trees_that_are_the_same_each_time(run):
     assert all(task.wanted.get(path) != data for task in tasks for path, data in task.files.items())
 
 
+@pytest.mark.full
 def test_a_script_solves_every_task_with_our_tools(run):
     outcomes = [run.attempt(task, "agentfs", None, sandboxed=False) for task in run.tasks()]
     assert [each.task for each in outcomes if not each.solved] == []
@@ -49,6 +50,7 @@ def test_a_script_solves_every_task_with_our_tools(run):
     assert "| agentfs | 30/30 (89% to 100%) | 0.8 (" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["anthropic-editor", "shell"])
 def test_other_tool_sets_solve_a_task_of_each_kind(run, name):
     for task in one_of_each(run):

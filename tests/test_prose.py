@@ -143,6 +143,13 @@ def allowed(text: Text) -> bool:
     return any(text.file == file and part in text.text for file, part in ALLOWED)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def read() -> None:
+    """Read each module once, for all tests here."""
+    for path in MODULES:
+        python_texts(path)
+
+
 def test_no_docstring_begins_with_a_clause():
     found = [
         text

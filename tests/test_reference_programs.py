@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import program
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +33,7 @@ def test_fd_is_found_under_the_name_that_debian_gives_it(tmp_path, monkeypatch):
     assert program("fd") == str(tmp_path / "fdfind")
 
 
+@pytest.mark.full
 def test_a_missing_program_skips_its_tests_with_the_reason():
     done = run_without_programs("tests/search/test_find_fd.py")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -38,6 +41,7 @@ def test_a_missing_program_skips_its_tests_with_the_reason():
     assert "passed" not in done.stdout
 
 
+@pytest.mark.full
 def test_in_ci_a_missing_program_is_a_failure():
     done = run_without_programs("tests/search/test_find_fd.py", CI="true")
     assert done.returncode not in (0, 5), done.stdout

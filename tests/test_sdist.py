@@ -24,6 +24,7 @@ def packed(tmp_path_factory):
         return {name.partition("/")[2] for name in archive.getnames()}
 
 
+@pytest.mark.full
 def test_commands_in_the_readme_find_their_files(packed):
     needed = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
     assert needed | {"scripts/check.py", "examples/agent_loop.py", "tests/conftest.py"} <= packed

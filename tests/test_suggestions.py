@@ -300,6 +300,7 @@ def test_every_suggestion_works(tmp_path, view, every):
     assert wrong == []
 
 
+@pytest.mark.full
 def test_a_prefix_changes_names_and_nothing_else(tmp_path):
     root = plant(tmp_path)
     with Workspace(root, limits=LIMITS) as ws, Workspace(root, limits=LIMITS) as other:
@@ -349,7 +350,7 @@ class {name}Loader:
 """
 
 
-@part_or_all(3)
+@part_or_all(40, full=3)
 def test_the_share_of_suggestions_that_work(tmp_path, monkeypatch, every):
     """`benchmarks/suggestions.py` does the same on foreign trees."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

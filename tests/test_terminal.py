@@ -291,6 +291,7 @@ def test_a_failure_follows_a_cleared_line(tree):
     assert "missing.txt" in shown
 
 
+@pytest.mark.full
 def test_connecting_to_a_host_shows_progress(tree):
     slow = "sh -c 'sleep 0.2; exec \"$@\"' sh"
     arguments = ("call", "read", json.dumps({"path": "b.txt"}), "--connect", slow, "--root", str(tree))

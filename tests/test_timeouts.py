@@ -33,6 +33,7 @@ def test_after_them():
 """
 
 
+@pytest.mark.full
 def test_a_test_that_hangs_fails_and_leaves_no_process(tmp_path):
     """It hung until the run was stopped, and the process that it had started ran on."""
     (tmp_path / "test_hanging.py").write_text(HANGING)

@@ -19,6 +19,7 @@ def mistakes(tmp_path_factory):
         return transcripts.run(root)["mistakes"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["damaged edit", "path", "name", "parameter", "pattern"])
 def test_each_complete_suggestion_works_when_it_is_followed(mistakes, kind):
     assert mistakes[kind]["made"] >= 8

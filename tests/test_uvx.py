@@ -11,6 +11,7 @@ pytestmark = pytest.mark.network
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.full
 def test_uvx_runs_the_command_that_has_the_name_of_the_distribution(tmp_path, request):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)

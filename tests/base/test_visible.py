@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.text import one_line, quoted, to_json, unvisible, visible
+from tests.conftest import law
 
 PIECES = (
     *("⟦U+202E⟧", "⟦", "U+", "202E", "⟧", "⟦U+27E6⟧", "⟦U+1F600⟧", "⟦U+0041⟧", "⟦U+00202E⟧", "\x1b", "\r"),
@@ -45,7 +46,7 @@ def test_characters_that_can_forge_text_are_shown(text, shown):
     assert unvisible(shown) == text
 
 
-@given(st.text() | tricky)
+@law(25, 100, st.text() | tricky)
 def test_unvisible_restores_the_text(text):
     assert unvisible(visible(text)) == text
 

@@ -35,6 +35,7 @@ def test_the_mode(agentfs, tree):
     assert (tree / "made").read_text() == "3\n"
 
 
+@pytest.mark.full
 def test_own_failures_end_with_125_and_a_timeout_with_124(agentfs):
     assert agentfs().returncode == 125
     assert agentfs("--mode", "other", "true").returncode == 125

@@ -206,6 +206,7 @@ while True: exchange(-100, one, -100, two, 2)
 FILES = 20
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "renameat2"), reason="the attacker needs renameat2")
 @part_or_all(25)
 def test_directories_are_swapped_while_effects_are_applied(staged, tree, tmp_path, every):

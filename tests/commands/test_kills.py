@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 snapshot = _here["snapshot"]
 PID, running, no_stage_stays = _here["PID"], _here["running"], _here["no_stage_stays"]
@@ -36,6 +38,7 @@ def test_a_killed_program_leaves_no_process_and_no_change_and_the_next_run_no_te
     assert snapshot(tree) == before
 
 
+@pytest.mark.full
 def test_kills_at_many_moments_leave_all_old_or_all_new(tree):
     before = snapshot(tree)
     script = PROGRAM.replace(f"sleep 51.{PID}", "true")

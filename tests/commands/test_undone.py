@@ -124,7 +124,7 @@ def make_wheel(top: Path) -> Path:
 
 
 @needs("git")
-@part_or_all(25)
+@part_or_all(200, full=25)
 def test_commands_on_a_copy_of_a_real_tree_are_undone(opened, ws, tmp_path, every):
     root = tmp_path / "root"
     shutil.copytree(Path(json.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__"))

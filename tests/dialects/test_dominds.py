@@ -12,20 +12,17 @@ from datetime import UTC, datetime
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Protect, Workspace
 from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
+from tests.conftest import law
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
 
 # A slow machine makes the first texts slowly. Each file that is tried replaces the previous one.
-UNHURRIED = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
     "src/main.py": "import os\n\n\ndef main():\n    # TODO: one, TODO: two\n    return os  # todo three\n",
@@ -491,8 +488,7 @@ FILES = st.one_of(
 )
 
 
-@settings(UNHURRIED, max_examples=300)
-@given(FILES)
+@law(40, 300, FILES)
 @example(b"   1| a\n  b")
 @example(b"a: b\n- c\n")
 @example(b"%PDF-")
@@ -790,8 +786,7 @@ NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, ma
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
-@settings(UNHURRIED, max_examples=60)
-@given(st.sets(NAMES, min_size=1, max_size=4))
+@law(15, 60, st.sets(NAMES, min_size=1, max_size=4))
 def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
     """The name is the one that the workspace shows, and read_file accepts it."""
     root = tmp_path_factory.mktemp("names")

@@ -5,13 +5,13 @@ import re
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from agentfs.base.visible import visible
 from agentfs.dialects.dominds.yaml_text import to_yaml
-from tests.conftest import part_or_all
+from tests.conftest import law, part_or_all
 
 
 def by_ruamel(text, version):
@@ -43,8 +43,6 @@ def typed(value):
 
 
 # A slow machine makes the first texts slowly; that is not an error.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 # All of Unicode, lone surrogates too, and with characters special to parsers more often than by chance.
 CARED_FOR = [
     *"\n\n\n  \t\r:#-|>?!&*[]{}%@`'\"\\,~=.0123456789_",
@@ -69,8 +67,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(UNHURRIED, max_examples=500)
-@given(TEXTS)
+@law(60, 500, TEXTS)
 @example("\n")
 @example(" a\n")
 @example("\t\n a")
@@ -81,14 +78,13 @@ def test_every_text_is_read_back(text):
     assert_read_back({"status": "ok", "content": text, "after": [{"content": text, "last": 1}]})
 
 
-@settings(UNHURRIED, max_examples=150)
-@given(st.dictionaries(NAMES, VALUES, max_size=4))
+@law(30, 150, st.dictionaries(NAMES, VALUES, max_size=4))
 def test_every_document_is_read_back(value):
     if value:
         assert_read_back(value)
 
 
-@part_or_all(5)
+@part_or_all(30, full=5)
 def test_every_character_is_read_back_alone_between_others_and_in_lines(every):
     """All of the Basic Multilingual Plane, and the ends of each plane above it."""
     ends = (0, 1, 0x41, 0xFFFE, 0xFFFF)
@@ -174,8 +170,7 @@ def test_a_text_that_needs_quotes_keeps_its_lines_apart():
     assert_read_back({"content": text})
 
 
-@settings(UNHURRIED, max_examples=300)
-@given(TEXTS)
+@law(60, 300, TEXTS)
 def test_yaml_has_no_invisible_characters(text):
     written = to_yaml({"content": text, "items": [text]})
     assert visible(written) == written

@@ -466,6 +466,7 @@ with Workspace(root) as ws:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=pytest.mark.long)])
 def test_8_processes_append_and_edit_one_memory_and_lose_no_line(tmp_path, seconds):
     (tmp_path / "memories").mkdir()

@@ -128,6 +128,7 @@ def test_the_newest_release_of_the_changelog_is_the_version_of_the_package_and_h
     assert date.fromisoformat(newest[1])
 
 
+@pytest.mark.full
 def test_each_link_and_anchor_resolves(site, pages):
     broken = []
     for address, page in pages.items():
@@ -262,6 +263,7 @@ def test_models_get_the_docstring_of_each_public_name(site):
     assert missing == []
 
 
+@pytest.mark.full
 def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
     start, _, rest = (ROOT / "zensical.toml").read_text().partition("nav = [")
     (tmp_path / "zensical.toml").write_text(start + rest.partition("\n]\n")[2])

@@ -63,6 +63,7 @@ class Shell:
         os.close(self._screen)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_the_tutorial_typed_into_one_shell_prints_what_its_pages_show(tmp_path):
     """A page said `cd shop && …`, after which all later files and commands were in the wrong directory."""

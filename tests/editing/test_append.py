@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
@@ -24,6 +23,7 @@ from agentfs.errors import (
     RefusedError,
     TooLargeError,
 )
+from tests.conftest import law
 
 NOTEBOOK = b'{"cells": [], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}'
 
@@ -75,7 +75,9 @@ def test_the_lines_follow_the_file(ws, tmp_path, before, content, after):
     assert (tmp_path / "f").read_bytes() == before
 
 
-@given(
+@law(
+    40,
+    100,
     before=st.text(st.sampled_from("ab\r\n\u00e9"), max_size=12),
     content=st.text(st.sampled_from("xy\n"), min_size=1, max_size=8),
 )

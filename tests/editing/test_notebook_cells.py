@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example
 from hypothesis import strategies as st
 
 from agentfs import AgentFSError, LineChange, Workspace, connect
@@ -14,6 +14,7 @@ from agentfs.errors import EditError, NoMatchError
 from agentfs.fs import Current
 from agentfs.limits import Limits
 from agentfs.results import Edit
+from tests.conftest import law
 
 PLACEHOLDER = "the source of the edited cell"
 LETTERS = 'ab \n\t"\\/é€😀\u2028\x00\x1b{}[],:n'
@@ -88,7 +89,7 @@ def edits_of_cells(draw):
     return data, around.split(json.dumps(PLACEHOLDER).encode()), number, edit, text[:start] + new + text[end:]
 
 
-@given(edits_of_cells())
+@law(30, 100, edits_of_cells())
 def test_an_edit_changes_only_the_source_of_one_cell(case):
     data, (before, after), number, edit, expected = case
     draft = Draft(Current("a.ipynb", "a.ipynb", data, None), Limits(), by_cell=True)
@@ -106,7 +107,9 @@ def test_an_edit_changes_only_the_source_of_one_cell(case):
         assert "".join(source).count("\n") == "".join(source).count("\r\n")
 
 
-@given(
+@law(
+    30,
+    100,
     st.lists(st.text("abé\n", max_size=12), min_size=1, max_size=4),
     st.text("abé", min_size=1, max_size=2),
     st.text("abé\n", max_size=3),

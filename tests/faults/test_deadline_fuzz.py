@@ -291,6 +291,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "seconds",
     [

@@ -82,6 +82,7 @@ def sparse(path: Path, head: bytes, size: int) -> None:
             pytest.skip("this file system has no such files")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("head", "mechanism"),
     [
@@ -126,6 +127,7 @@ def test_files_of_procfs_take_little_memory(name):
     assert {call: mib for call, (_, mib) in took.items() if mib >= MOST} == {}
 
 
+@pytest.mark.full
 def test_a_file_that_grows_as_fast_as_it_is_read_ends(tmp_path):
     done = threading.Event()
     block = b"grown line\n" * 100_000

@@ -153,7 +153,10 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
     return sorted((str(p), p.read_text() if p.is_file() else "") for p in path.rglob("*"))
 
 
-@pytest.mark.parametrize("operations", [2000, pytest.param(1_000_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "operations",
+    [200, pytest.param(2000, marks=pytest.mark.full), pytest.param(1_000_000, marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, operations):
     force(monkeypatch, mechanism)

@@ -5,6 +5,8 @@ import shutil
 import signal
 from contextlib import suppress
 
+import pytest
+
 from agentfs import Policy, Workspace
 from tests.conftest import part_or_all
 from tests.faults.calls import some_of
@@ -48,6 +50,7 @@ def states_of(top):
     return found
 
 
+@pytest.mark.full
 @part_or_all(120)
 def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, every):
     had = states_of(tmp_path / "model")

@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from agentfs import Workspace
 from tests.conftest import part_or_all
 from tests.faults.calls import some_of
@@ -20,6 +22,7 @@ def prepared(top: Path) -> tuple[Path, Path]:
     return root, state
 
 
+@pytest.mark.full
 @part_or_all(12)
 def test_a_kill_before_a_call_of_reject_leaves_old_or_new(tmp_path: Path, monkeypatch, every):
     calls = killing(monkeypatch)

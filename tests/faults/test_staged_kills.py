@@ -103,6 +103,7 @@ def check_after(root: Path, both: list[object], point: str) -> int:
     return both.index(state)
 
 
+@pytest.mark.full
 @part_or_all(80)
 def test_the_program_is_killed_at_its_calls(tmp_path, every):
     both, before = states(tmp_path / "model"), stages()
@@ -121,6 +122,7 @@ def test_the_program_is_killed_at_its_calls(tmp_path, every):
     assert until(lambda: not (stages() - before) & stages(), 30)  # other tests have some meanwhile
 
 
+@pytest.mark.full
 @part_or_all(16)
 def test_the_sandbox_is_killed_at_its_calls(tmp_path, every):
     both, before = states(tmp_path / "model"), stages()

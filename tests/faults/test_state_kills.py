@@ -92,6 +92,7 @@ def killing(monkeypatch) -> CountedCalls:
     return calls
 
 
+@pytest.mark.full
 @part_or_all(120)
 def test_a_kill_before_a_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch, every):
     had = states_of(tmp_path / "model")

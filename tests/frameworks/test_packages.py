@@ -49,6 +49,7 @@ USES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", USES)
 def test_an_adapter_of_a_newer_package_warns_once_and_works(tmp_path, name):
     warned, used = imported_with_newer_package(sys.executable, tmp_path, name, USES[name])

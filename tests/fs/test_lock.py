@@ -338,6 +338,7 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
     assert not set(left) & set(os.listdir(where))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
     tmp_path, monkeypatch, has_links, patient

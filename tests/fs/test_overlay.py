@@ -227,6 +227,7 @@ def test_a_search_in_a_transaction_finds_the_staged_tree(name):
     compare([name])
 
 
+@pytest.mark.full
 @settings(max_examples=12)
 @given(st.lists(st.sampled_from(list(ACTS)), max_size=5))
 def test_a_search_in_a_transaction_finds_the_staged_tree_after_some_changes(names):

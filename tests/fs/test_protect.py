@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import regex
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import AgentFSError, Policy, Protect, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import protect
 from agentfs.fs.protect import NameMatcher, fold, name_matcher
+from tests.conftest import law
 
 READ, WRITE = name_matcher(Protect.READ, backups=True), name_matcher(Protect.WRITE)
 SECRET = "hunter2"
@@ -287,7 +287,7 @@ def covers_slowly(matcher, path):
     return any(map(matcher._matches_rules, readings))
 
 
-@given(st.lists(NAMES, min_size=1, max_size=5))
+@law(40, 100, st.lists(NAMES, min_size=1, max_size=5))
 def test_the_fast_test_agrees_with_the_rules(parts):
     path = "/".join(parts)
     for matcher in (READ, WRITE):
@@ -316,7 +316,7 @@ MATCHERS = [
 DIRECTORIES = st.sampled_from(["", "src", ".git", "src/.ssh", "bx", ".ssh.bak/x"])
 
 
-@given(st.lists(st.tuples(DIRECTORIES, st.lists(LIKE_PROTECTED, max_size=5)), min_size=1, max_size=4))
+@law(20, 100, st.lists(st.tuples(DIRECTORIES, st.lists(LIKE_PROTECTED, max_size=5)), min_size=1, max_size=4))
 def test_names_that_are_ordinary_in_one_directory_are_tested_again_in_another(listed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protect, "_MAX_CACHED", 6)
@@ -327,22 +327,24 @@ def test_names_that_are_ordinary_in_one_directory_are_tested_again_in_another(li
                 assert [name for name in names if name in matcher.covered(directory, names)] == expected
 
 
-@settings(max_examples=500)
-@given(LIKE_PROTECTED, DIRECTORIES)
+@law(80, 500, LIKE_PROTECTED, DIRECTORIES)
 def test_no_name_similar_to_a_protected_one_passes_the_fast_test(name, directory):
     path = f"{directory}/{name}" if directory else name
     for matcher in MATCHERS:
         assert matcher.covers(path) == covers_slowly(matcher, path)
 
 
-@given(st.text(min_size=1).filter(lambda text: "/" not in text and text not in {".", ".."}))
+@law(40, 100, st.text(min_size=1).filter(lambda text: "/" not in text and text not in {".", ".."}))
 def test_folding_is_idempotent_and_ignores_the_spelling(name):
     assert fold(fold(name)) == fold(name)
     assert fold(unicodedata.normalize("NFD", name)) == fold(name)
 
 
-@given(
-    st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["", ".", " ", "..", ". .", "\u200d"])
+@law(
+    40,
+    100,
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.sampled_from(["", ".", " ", "..", ". .", "\u200d"]),
 )
 def test_every_spelling_of_git_is_protected(upper, tail):
     name = "".join(c.upper() if up else c for c, up in zip(".git", upper, strict=True)) + tail

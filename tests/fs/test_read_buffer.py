@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs.fs import ReadBuffer, syscalls
+from tests.conftest import law
 
 SIZES = st.one_of(st.integers(0, 70), st.sampled_from([2**18 - 1, 2**18, 2**18 + 1, 2**20, 3 * 2**20 + 7]))
 
@@ -24,8 +25,12 @@ def filled(path, buffer):
         os.close(fd)
 
 
-@settings(max_examples=150)
-@given(st.lists(SIZES, min_size=1, max_size=4), st.sampled_from([0, 1, 64, 2**18 - 1, 2**18, 2**20, 2**23]))
+@law(
+    40,
+    150,
+    st.lists(SIZES, min_size=1, max_size=4),
+    st.sampled_from([0, 1, 64, 2**18 - 1, 2**18, 2**20, 2**23]),
+)
 def test_each_file_is_read_whole_or_is_over_the_limit(scratch, sizes, limit):
     buffer = ReadBuffer(limit)
     data = buffer.data

@@ -14,12 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.fs import ReadBuffer, Root, syscalls
 from agentfs.policy import Policy
+from tests.conftest import law
 from tests.fs.mechanisms import change, force, replace_calls
 
 SECRET = b"the secret outside"
@@ -599,12 +599,9 @@ routes = st.lists(st.sampled_from(PIECES), min_size=1, max_size=7).map("/".join)
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="judged by openat2 of Linux"
 )
-@settings(
-    max_examples=400,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(
+@law(
+    60,
+    400,
     links=st.dictionaries(
         st.sampled_from(["l", "m", "d/l", "d/n", "d/e/m"]), routes.filter(lambda r: not r.startswith("/"))
     ),

@@ -243,7 +243,7 @@ def memory_of(ws):
     return {path: revisions for path, revisions in whole.items() if revisions}
 
 
-@part_or_all(4)
+@part_or_all(16, full=4)
 @pytest.mark.parametrize("machine", [OneWorkspace, TwoWorkspaces, OneReopened, TwoReopened])
 def test_the_laws_of_the_journal(machine, every):
     steps = 15 if machine.kept else 12

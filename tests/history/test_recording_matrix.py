@@ -82,7 +82,12 @@ def check(case, top):
 
 
 @pytest.mark.parametrize(
-    "part", [pytest.param(23, id="part"), pytest.param(1, id="all", marks=pytest.mark.long)]
+    "part",
+    [
+        pytest.param(700, id="part"),
+        pytest.param(23, id="more", marks=pytest.mark.full),
+        pytest.param(1, id="all", marks=pytest.mark.long),
+    ],
 )
 def test_undo_and_redo_lead_back_and_forth(tmp_path, part):
     for number, case in enumerate(CASES[::part]):

@@ -449,6 +449,7 @@ def test_what_is_never_awaited_or_read_to_its_end_ends_its_recording(root):
 # Busy trees
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("watch", [False, True])
 def test_line_10_names_that_vanish_during_a_scan_raise_nothing(root, watch):
     code = (

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from agentfs import Workspace
 from agentfs.results import FileReview, Hunk, Review
-from tests.conftest import needs
+from tests.conftest import law, needs
 from tests.history.judges import Snapshot, as_git_sees, snapshot
 
 pytestmark = needs("git")
@@ -275,20 +275,17 @@ LAWS = settings(
 )
 
 
-@given(HISTORIES, SUBSETS)
-@settings(LAWS, max_examples=150)
+@law(8, 150, HISTORIES, SUBSETS)
 def test_distinct_lines(history: list[Step], subset: int):
     check(history, subset, distinct=True)
 
 
-@given(HISTORIES, SUBSETS)
-@settings(LAWS, max_examples=100)
+@law(8, 100, HISTORIES, SUBSETS)
 def test_equal_lines(history: list[Step], subset: int):
     check(history, subset, distinct=False)
 
 
-@given(HISTORIES, SUBSETS)
-@settings(LAWS, max_examples=40)
+@law(6, 40, HISTORIES, SUBSETS)
 def test_another_process(history: list[Step], subset: int):
     check(history, subset, distinct=True, kept=True)
 

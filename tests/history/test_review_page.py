@@ -235,6 +235,7 @@ def test_without_a_terminal_nothing_changes(kept: tuple[Path, Path]):
     assert (top / "a.txt").read_bytes() == before
 
 
+@pytest.mark.full
 def test_saved_marks_are_applied_unless_something_changed(kept: tuple[Path, Path], tmp_path: Path):
     top, state = kept
     with Workspace(top, state=state) as ws:

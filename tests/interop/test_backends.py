@@ -12,7 +12,7 @@ from tests.newer_package import imported_with_newer_package
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.full]
 
 
 def outcome(python_of, tmp_path, suite, way, *options):

@@ -41,6 +41,7 @@ PROGRAMS = {
 pytestmark = pytest.mark.network
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_shows_what_call_gives(run, tmp_path, framework):
     """Its own machinery takes the tools as they are."""
@@ -270,6 +271,7 @@ def verdicts(run, fetched, tmp_path_factory):
     return json.loads(run(directory, HERE / "products.py", NODE, server, fetched / "python", *PRODUCTS))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
 def test_each_cell_is_the_verdict_of_its_program(verdicts, page):
     shown = tables(page)

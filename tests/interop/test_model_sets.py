@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.full]
 ROOT = Path(__file__).parents[2]
 SOLVE_ONE_OF_EACH = """
 import sys

@@ -7,7 +7,7 @@ import pytest
 
 from agentfs import AgentFSError, Edit, Limits, Workspace
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.full]
 
 
 def run(tree, *command: str) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.conftest import ROOT
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.full]
 
 LOOPS = sorted((ROOT / "tests/interop/typed_loops").glob("*.py"))
 TYPED = [ROOT / "agentfs/tools/toolset.py", ROOT / "agentfs/providers/sdk_types.py"]

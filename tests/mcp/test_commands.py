@@ -89,6 +89,7 @@ async def test_rules_judge_a_command(tree, way):
             assert (tree / "sub/c.txt").read_text() == "three\n"
 
 
+@pytest.mark.full
 async def test_a_cancelled_call_ends_its_command(tree, way):
     sleep = f"sleep 51.{PID}"
     async with process_client(tree, *policy_file(tree, way), command=fresh) as connected:

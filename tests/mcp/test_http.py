@@ -275,6 +275,7 @@ def is_closed(connection, seconds):
     return True
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("command", "expected"), [(NAIVE, 503), (warm, 200)], ids=["naive", "ours"])
 def test_half_open_connections_do_not_lock_out_those_who_have_the_token(tree, command, expected):
     """Attack: 520 connections that never send a complete request."""
@@ -305,6 +306,7 @@ SLOW = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sent", SLOW)
 def test_a_client_that_sends_its_request_slowly_is_disconnected(tree, sent):
     """Attack: one byte a second keeps a connection, because each byte shows that the client is there."""
@@ -320,6 +322,7 @@ def test_a_client_that_sends_its_request_slowly_is_disconnected(tree, sent):
         connection.close()
 
 
+@pytest.mark.full
 @MODES
 async def test_a_long_request_and_a_stream_outlive_the_time_for_a_head(tree, mode):
     (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
@@ -355,6 +358,7 @@ def post_body(url, body, *, sent=None):
         connection.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["naive", "ours"])
 def test_large_bodies_at_once_take_the_memory_of_one(tree, command):
     """Attack: ten bodies of 60 MB took 1 GB. The sizes here are a quarter."""
@@ -377,6 +381,7 @@ def peak(server):
     return int(line.split()[1]) * 1024
 
 
+@pytest.mark.full
 def test_a_body_that_never_ends_gives_its_turn_to_the_next(tree):
     """Attack: a client begins the largest body, and sends no more of it."""
     body = json.dumps({**READ, "params": {"x": "x" * 40_000_000}}).encode()

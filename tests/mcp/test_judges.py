@@ -115,6 +115,7 @@ def inspect(packages, tmp_path_factory, tree, server, *arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.full
 @ERAS
 def test_the_inspector_lists_and_calls_tools_and_reads_resources(packages, tmp_path_factory, tree, era):
     command = [*warm(), "mcp", "--root", str(tree)]
@@ -155,6 +156,7 @@ def conform(packages, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.full
 def test_each_scenario_of_the_conformance_tests_is_run_or_left_out_with_a_reason(packages):
     listed = re.findall(r"^  - (\S+)", conform(packages, "list", "--server").stdout, re.MULTILINE)
     assert sorted(listed) == sorted([*SCENARIOS, *LEFT_OUT])
@@ -170,6 +172,7 @@ def summary(packages, listening):
     return dict(re.findall(r"^\S (\S+): (.+)$", lines, re.MULTILINE))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_scenario_of_the_conformance_tests_passes(summary, scenario):
     assert summary[scenario] == f"{SCENARIOS[scenario]} passed, 0 failed"

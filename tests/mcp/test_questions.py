@@ -299,6 +299,7 @@ async def test_control_characters_in_a_question_are_visible(tree):
         assert "\u202e" not in message
 
 
+@pytest.mark.full
 def test_the_example_of_a_policy_file_asks_about_two_calls():
     command = [sys.executable, str(Path(__file__).parents[2] / "examples" / "mcp_policy.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -181,6 +181,7 @@ def test_a_change_under_way_is_completed(tree):
     assert sorted(path.name for path in tree.iterdir()) == ["a.txt", "big.txt"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("closed", "said"), [(0, "The server needs standard input"), (1, "Standard output is closed")]
 )
@@ -196,6 +197,7 @@ def test_a_closed_standard_stream_is_reported(tree, closed, said):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_output_of_a_callback_stays_out_of_the_frames(tree):
     program = (
         "import asyncio, sys\n"

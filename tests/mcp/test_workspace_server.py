@@ -431,6 +431,7 @@ async def test_a_long_search_reports_its_progress(tree):
     assert told[0] >= 500
 
 
+@pytest.mark.full
 async def test_a_client_that_dies_leaves_nothing_behind(tree):
     command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree)]
     process = await asyncio.create_subprocess_exec(
@@ -468,6 +469,7 @@ def processor_seconds(tree):
     raise AssertionError("there is no server")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads the kernel's count from /proc")
 async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
     """A search of many seconds stops working when it is cancelled."""

@@ -72,6 +72,7 @@ def test_connect_mounts_directories_of_the_remote_side(places):
     assert (places / "notes" / "n.md").read_text() == "pin\n"
 
 
+@pytest.mark.full
 def test_a_client_cannot_widen_the_mounts_of_serve(places):
     serve = [sys.executable, "-m", "agentfs", "serve", "--root", str(places / "root")]
     serve += ["--mount", f"lib={places / 'lib'}:ro"]

@@ -136,6 +136,7 @@ def test_mounts_answer_as_one_tree(way, contents, steps):
         assert found == expected
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="it needs a mount namespace")
 @pytest.mark.parametrize("examples", [3, pytest.param(300, marks=pytest.mark.long)])
 def test_mounts_answer_as_bind_mounts(examples):

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "agentfs"
 # These decide something for another tree: where it shadows the disk, where a path enters it, where ignore
 # rules begin anew, which rules judge a call, and what a staged command sees.
@@ -20,25 +22,26 @@ PASSES_ON = {*OPENS, "fs/directory.py"}
 TELL = {"others", "above", "below", "leading", "is_stand_in", "rules"}
 
 
+@pytest.fixture(scope="module")
 def modules() -> dict[str, ast.Module]:
     paths = sorted(PACKAGE.rglob("*.py"))
     return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in paths}
 
 
-def test_only_the_root_takes_anything_from_mounts():
+def test_only_the_root_takes_anything_from_mounts(modules):
     imports = {
         name
-        for name, tree in modules().items()
+        for name, tree in modules.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "agentfs.fs.mounts"
     }
     assert imports == OPENS
 
 
-def test_four_modules_besides_the_seam_tell_trees_apart():
+def test_four_modules_besides_the_seam_tell_trees_apart(modules):
     found = {
         name
-        for name, tree in modules().items()
+        for name, tree in modules.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and node.attr in TELL

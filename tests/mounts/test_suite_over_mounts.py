@@ -71,6 +71,7 @@ def mounted(files: tuple[str, ...], choice: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "files", [SOME, pytest.param((*SOME, *MORE), marks=pytest.mark.long)], ids=["some", "more"]

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Allow, Deny, PermissionRequest, Policy, Workspace
 from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError, StaleError
+from tests.conftest import law
 
 EDIT = {"old_string": "one", "new_string": "two"}
 CHANGES = [
@@ -302,14 +302,15 @@ def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_p
         ws.view(policy=Policy(deny=[rule]))
 
 
-@given(
+@law(
+    60,
+    200,
     parts=st.lists(
         st.sampled_from(["src", "a.txt", ".", "", " ", "'", "~", "!", "*", "**", "{src,lib}", "?"]),
         max_size=6,
     ),
     start=st.sampled_from(["", "/", "./", "{tree}/"]),
 )
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_rule_that_leads_to_a_file_by_the_rules_of_paths_protects_it_or_is_an_error(tree, parts, start):
     """The judge is the system: the glob without wildcards as a path, with them expanded by `glob`."""
     text = start.format(tree=tree) + "/".join(parts)

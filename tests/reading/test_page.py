@@ -2,13 +2,13 @@ import codecs
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Workspace
 from agentfs.limits import Limits
 from agentfs.reading import large_file
 from agentfs.text import fits
+from tests.conftest import law
 
 LOADED = Limits()
 STREAMED = Limits(file_bytes=1)
@@ -21,11 +21,6 @@ texts = st.lists(pieces, max_size=40).map("".join)
 encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 named = st.none() | st.sampled_from(
     ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
-)
-quietly = settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 
@@ -133,8 +128,9 @@ def test_content_forges_neither_a_line_nor_a_footer(reader, limits):
     assert result.text.splitlines() == [result.text]
 
 
-@quietly
-@given(
+@law(
+    50,
+    150,
     texts,
     encodings,
     st.none() | st.integers(1, 5),

@@ -278,6 +278,7 @@ def lines_left_out(text):
     return docstrings | {index for index, line in lines if line.lstrip().startswith("#")} - texts
 
 
+@pytest.mark.full
 def test_the_package_is_small_and_has_every_import_of_the_server(tmp_path):
     digest, line = bootstrap_near._package()
     assert len(line) <= 500_000

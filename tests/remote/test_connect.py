@@ -139,6 +139,7 @@ def test_a_message_of_several_lines_may_contain_their_marks(character):
         assert max(map(len, lines.splitlines())) < protocol.MAX_LINE
 
 
+@pytest.mark.full
 def test_a_search_with_as_many_matches_as_a_call_may_keep_has_the_local_answer(tmp_path):
     """80,000 matches were answered locally and refused remotely."""
     for number in range(4):
@@ -478,6 +479,7 @@ def test_the_class_has_every_method_of_a_workspace():
     assert own - {"tools", "tool_names", "recorded"} <= vars(RemoteWorkspace).keys()
 
 
+@pytest.mark.full
 def test_the_public_tests_pass_over_a_pipe(tmp_path):
     """A sample of the tests; `pytest --connect` runs all of them."""
     files = ["test_workspace.py", "editing/test_edit_lines.py", "history/test_transactions.py"]
@@ -487,6 +489,7 @@ def test_the_public_tests_pass_over_a_pipe(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:]
 
 
+@pytest.mark.full
 def test_the_command_line_calls_tools_at_the_remote_side(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     arguments = json.dumps({"path": "a.txt", "old_string": "one", "new_string": "two"})

@@ -205,6 +205,7 @@ def test_a_number_in_a_locked_file_ends_no_process(root, parent):
         bystander.kill()
 
 
+@pytest.mark.full
 def test_one_of_many_processes_that_open_a_session_gets_it(root):
     command = [*SERVE, str(root)]
     clients, errors = [], []

@@ -125,6 +125,7 @@ def test_regression_a_line_of_very_many_matches_does_not_keep_all_their_spans(
     assert memory_of(Path(ws.root), f"ws.grep({pattern!r})") < 25
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [

@@ -104,6 +104,7 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
     return found
 
 
+@pytest.mark.full
 def test_a_list_of_globs_selects_the_same_files_as_rg(tmp_path: Path) -> None:
     assert differences(1, 30, tmp_path) == []
 

@@ -38,6 +38,7 @@ def wait_for(condition) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.full
 def test_one_call_is_enough_to_keep_a_tree(tree):
     with Workspace(tree, watch=True) as ws:
         assert ws.grep("needle 17$").total_matches == 1

@@ -1031,6 +1031,7 @@ def test_views_share_what_is_kept_and_show_their_own_paths(ws, root):
     assert lines(inside, "first") == 1
 
 
+@pytest.mark.full
 def test_threads_see_whole_states(root):
     """A writer replaces two lines at once; no search may find one of the old and one of the new."""
     path = root / "a/both.txt"

@@ -112,6 +112,7 @@ def soak(root: Path, rounds: int) -> None:
         writer.join(PATIENCE)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.* is multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.parametrize("rounds", [3, *(pytest.param(n, marks=pytest.mark.long) for n in (1000, 3000))])
 def test_it_is_never_stale_when_writers_pause(tmp_path, monkeypatch, rounds):

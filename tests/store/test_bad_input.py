@@ -615,6 +615,7 @@ def test_a_changed_object_with_the_same_etag_is_found_by_its_size(tmp_path):
         assert files(tree) == {"f": bytes(20)}
 
 
+@pytest.mark.full
 @part_or_all(40)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
 def test_a_million_keys(tmp_path, every):
@@ -627,6 +628,7 @@ def test_a_million_keys(tmp_path, every):
     assert mebibytes < 150 + count // 500
 
 
+@pytest.mark.full
 @part_or_all(50)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
 def test_an_object_of_five_gigabytes(tmp_path, every):
@@ -713,6 +715,7 @@ def test_what_cannot_be_read_is_not_deleted_in_the_store(s3):
         os.chmod(Path(one, "d"), 0o755)
 
 
+@pytest.mark.full
 def test_a_full_disk(s3, tmp_path):
     one = s3("one")
     for number in range(20):
@@ -820,6 +823,7 @@ def test_a_large_object_is_a_file_that_is_never_decoded(s3, monkeypatch):
     assert set(files(other)) == {"small"}
 
 
+@pytest.mark.full
 def test_an_interrupted_push_of_a_thousand_objects_continues(tmp_path, monkeypatch):
     store, policy = MemoryStore(), Policy(durability="fast")
     one = StoredTree(store, tmp_path / "one", max_concurrency=1, policy=policy)

@@ -22,6 +22,7 @@ _KILLS, _LINES = 5, 10  # at least so many kills, with so many acknowledged line
 _LINE = re.compile(r"(w\d-\d+-\d+) v(\d+)")
 
 
+@pytest.mark.full
 @pytest.mark.timeout(3600)  # only ends a run that hangs: a busy machine takes long for the lines
 @pytest.mark.parametrize("seconds", [0, pytest.param(1800, marks=pytest.mark.long)], ids=["short", "long"])
 def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):

@@ -33,6 +33,7 @@ def calls(monkeypatch):
     return counted
 
 
+@pytest.mark.full
 def test_ten_thousand_objects(tmp_path, calls):
     store = MemoryStore()
     for number in range(10_000):
@@ -58,6 +59,7 @@ def test_ten_thousand_objects(tmp_path, calls):
     assert calls == {"list": 1}
 
 
+@pytest.mark.full
 @part_or_all(20)
 def test_requests_to_s3(server, s3, every):
     count = 10_000 // every
@@ -81,6 +83,7 @@ def test_requests_to_s3(server, s3, every):
     assert server.requests - before == {"GET": pages + 1}
 
 
+@pytest.mark.full
 def test_a_branch_costs_its_tree_no_listing(server, s3):
     tree = s3("one")
     put(tree, "~after", "x")
@@ -123,6 +126,7 @@ def test_progress_is_reported(s3):
     assert seen == [(done, 5) for done in range(1, 6)] * 3
 
 
+@pytest.mark.full
 def test_the_simulated_workers_make_the_requests_of_real_ones(server, s3):
     """In S3's prices, a listing costs as much as a PUT; both are GET in HTTP."""
 

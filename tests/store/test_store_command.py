@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from agentfs.store import StoredTree
 from tests.store.conftest import put
 
@@ -18,6 +20,7 @@ def agentfs(*arguments, environment=()):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.full
 def test_it_pushes_pulls_and_compares(server, tmp_path):
     url = f"s3://{server.bucket()}/tree"
     environment = {

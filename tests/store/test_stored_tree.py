@@ -9,13 +9,12 @@ from threading import Lock
 
 import obstore
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from agentfs import AgentFSError, Policy, Protect
 from agentfs.store import StoredTree
-from tests.conftest import needs
+from tests.conftest import law, needs
 from tests.history.judges import snapshot
 from tests.store.conftest import files, put
 
@@ -382,8 +381,7 @@ _lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=8)
 
 
 @needs("git")
-@settings(max_examples=4)
-@given(cases=st.lists(st.tuples(_lines, _lines, _lines), min_size=1, max_size=60))
+@law(2, 4, cases=st.lists(st.tuples(_lines, _lines, _lines), min_size=1, max_size=60))
 def test_merges_are_those_of_git(tmp_path_factory, cases):
     top = tmp_path_factory.mktemp("merge")
     store = MemoryStore()

@@ -452,7 +452,7 @@ def soup(seed: int) -> str:
     return line
 
 
-@part_or_all(50)
+@part_or_all(500, full=50)
 def test_no_command_of_random_tokens_runs_that_no_rule_allowed(shell, every):
     kinds = Counter[str]()
 
@@ -544,7 +544,7 @@ def lines(draw, depth: int) -> Built:
     return written, found
 
 
-@part_or_all(400)
+@part_or_all(4000, full=400)
 def test_lines_of_a_grammar_are_taken_apart_as_they_were_built(shell, every):
     kinds = Counter[str]()
 

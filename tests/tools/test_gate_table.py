@@ -120,6 +120,7 @@ async def over_http(directory):
             yield client
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("transport", [over_stdio, over_http])
 async def test_each_setting_holds_over_mcp(transport, tmp_path):
     cells = {

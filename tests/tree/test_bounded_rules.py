@@ -29,7 +29,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.full] * ("million" in name)) for name in HOSTILE]
+)
 def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/.gitignore").write_text(HOSTILE[name]())
@@ -88,7 +90,13 @@ def random_lines(rng: random.Random, size: int) -> str:
 
 
 @needs("git")
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(0, marks=pytest.mark.full),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4)),
+    ],
+)
 def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     for directory in ("", "a/", "a/b/", "x001/"):
@@ -138,6 +146,7 @@ def test_a_rule_file_that_is_not_read_outside_the_root_is_not_named(tmp_path: Pa
         assert "secret-name" not in result.text
 
 
+@pytest.mark.full
 def test_regression_compiling_rules_keeps_the_deadline(tmp_path: Path) -> None:
     rules = wildcards(40_000)
     for number in range(300):
@@ -158,6 +167,7 @@ def test_regression_compiling_rules_keeps_the_deadline(tmp_path: Path) -> None:
             assert "stopped early after 0.3 s" in result.text
 
 
+@pytest.mark.full
 def test_regression_deciding_about_names_keeps_the_deadline(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("".join(f"d{number}/**\n" for number in range(7000)))
     for number in range(3000):

@@ -280,7 +280,9 @@ def compare(seeds, memory, monkeypatch):
     return compared
 
 
-@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "count", [100, pytest.param(600, marks=pytest.mark.full), pytest.param(20_000, marks=pytest.mark.long)]
+)
 def test_git_agrees_on_random_trees(memory, monkeypatch, count):
     assert compare(range(count), memory, monkeypatch) == count
 
