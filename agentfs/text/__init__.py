@@ -1,66 +1,69 @@
 """Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
 
-from agentfs.base.advice import plural as plural
-from agentfs.base.visible import escape_controls as escape_controls
-from agentfs.base.visible import one_line as one_line
-from agentfs.base.visible import quoted as quoted
-from agentfs.base.visible import to_json as to_json
-from agentfs.base.visible import unvisible as unvisible
-from agentfs.base.visible import visible as visible
-from agentfs.text.compare import changed_lines as changed_lines
-from agentfs.text.decoding import HEAD as HEAD
-from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
-from agentfs.text.decoding import Decoded as Decoded
-from agentfs.text.decoding import bom_of as bom_of
-from agentfs.text.decoding import codec_name as codec_name
-from agentfs.text.decoding import codec_of as codec_of
-from agentfs.text.decoding import declared_encoding as declared_encoding
-from agentfs.text.decoding import decode as decode
-from agentfs.text.decoding import decode_in as decode_in
-from agentfs.text.decoding import encode as encode
-from agentfs.text.decoding import is_binary as is_binary
-from agentfs.text.decoding import likely_encoding as likely_encoding
-from agentfs.text.diff import DIFF_CONTEXT as DIFF_CONTEXT
-from agentfs.text.diff import ReplacedLines as ReplacedLines
-from agentfs.text.diff import bounded_lines as bounded_lines
-from agentfs.text.diff import hunks as hunks
-from agentfs.text.diff import line_changes as line_changes
-from agentfs.text.diff import styled_diff as styled_diff
-from agentfs.text.diff import unified_diff as unified_diff
-from agentfs.text.display import CUT_MARK as CUT_MARK
-from agentfs.text.display import LineNames as LineNames
-from agentfs.text.display import Shrink as Shrink
-from agentfs.text.display import both_ends as both_ends
-from agentfs.text.display import carriage_return_note as carriage_return_note
-from agentfs.text.display import continuation as continuation
-from agentfs.text.display import cut_line as cut_line
-from agentfs.text.display import cut_mark as cut_mark
-from agentfs.text.display import estimate_tokens as estimate_tokens
-from agentfs.text.display import first_names as first_names
-from agentfs.text.display import fits as fits
-from agentfs.text.display import fitted as fitted
-from agentfs.text.display import footer as footer
-from agentfs.text.display import head_and_tail as head_and_tail
-from agentfs.text.display import line_ranges as line_ranges
-from agentfs.text.display import most_characters as most_characters
-from agentfs.text.display import most_that_fit as most_that_fit
-from agentfs.text.display import notes_of as notes_of
-from agentfs.text.display import number_lines as number_lines
-from agentfs.text.display import numbered as numbered
-from agentfs.text.display import visible_lines as visible_lines
-from agentfs.text.display import with_note as with_note
-from agentfs.text.display import with_text as with_text
-from agentfs.text.lines import EditView as EditView
-from agentfs.text.lines import LfView as LfView
-from agentfs.text.lines import Replacement as Replacement
-from agentfs.text.lines import View as View
-from agentfs.text.lines import bodies_of as bodies_of
-from agentfs.text.lines import common_prefix as common_prefix
-from agentfs.text.lines import common_suffix as common_suffix
-from agentfs.text.lines import count_lines as count_lines
-from agentfs.text.lines import end_of as end_of
-from agentfs.text.lines import lf_view as lf_view
-from agentfs.text.lines import line_start as line_start
-from agentfs.text.lines import newline_of as newline_of
-from agentfs.text.lines import pieces_of as pieces_of
-from agentfs.text.lines import without_end as without_end
+from agentfs.base.advice import plural
+from agentfs.base.visible import escape_controls, one_line, quoted, to_json, unvisible, visible
+from agentfs.text.compare import changed_lines
+from agentfs.text.decoding import (
+    HEAD,
+    UNKNOWN_8BIT,
+    Decoded,
+    bom_of,
+    codec_name,
+    codec_of,
+    declared_encoding,
+    decode,
+    decode_in,
+    encode,
+    is_binary,
+    likely_encoding,
+)
+from agentfs.text.diff import (
+    DIFF_CONTEXT,
+    ReplacedLines,
+    bounded_lines,
+    hunks,
+    line_changes,
+    styled_diff,
+    unified_diff,
+)
+from agentfs.text.display import (
+    CUT_MARK,
+    LineNames,
+    Shrink,
+    both_ends,
+    carriage_return_note,
+    continuation,
+    cut_line,
+    cut_mark,
+    estimate_tokens,
+    first_names,
+    fits,
+    fitted,
+    footer,
+    head_and_tail,
+    line_ranges,
+    most_characters,
+    most_that_fit,
+    notes_of,
+    number_lines,
+    numbered,
+    visible_lines,
+    with_note,
+    with_text,
+)
+from agentfs.text.lines import (
+    EditView,
+    LfView,
+    Replacement,
+    View,
+    bodies_of,
+    common_prefix,
+    common_suffix,
+    count_lines,
+    end_of,
+    lf_view,
+    line_start,
+    newline_of,
+    pieces_of,
+    without_end,
+)

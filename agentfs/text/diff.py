@@ -14,7 +14,6 @@ MOST_LINES = 400_000
 DIFF_CONTEXT = 3  # unchanged lines around a change
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
-_MOST_PAIRED = 8  # removed lines that an added one is compared with
 _KINDS: dict[str, StyleKind] = {"@": "hunk", "+": "added", "-": "removed"}  # by the first character of a line
 
 
@@ -195,15 +194,12 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
 def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
     r"""Return the first lines of a diff, up to `max_chars`. Hidden characters are shown, long lines cut.
 
-    The `\r` of a line end is left out if all lines of the file's diff have it.
+    The `\r` of line ends is left out of a hunk in which all lines have it.
     """
-    if "\r" in "".join(lines):
+    if any(each.endswith("\r") for each in lines):
         lines = _without_equal_returns(lines)
-    if lines and len(max(lines, key=len)) > _LINE_CHARS:
-        lines = [
-            line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS)
-            for line in _around_changes(lines)
-        ]
+    if any(len(each) > _LINE_CHARS for each in lines):
+        lines = [cut_line(each, _LINE_CHARS) for each in _around_changes(lines)]
     shown: list[str] = []
     for line in visible_lines(lines):
         max_chars -= len(line) + 1
@@ -214,15 +210,12 @@ def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
 
 
 def _without_equal_returns(lines: Sequence[str]) -> list[str]:
-    r"""Remove the `\r` of the line ends from the diff of each file whose shown lines all end in `\r\n`."""
     shown = list(lines)
-    names = [at for at, pair in enumerate(pairwise(lines)) if pair[0][:4] == "--- " and pair[1][:4] == "+++ "]
-    for start, end in pairwise([-2, *names, len(lines)]):
-        ended = [
-            at
-            for at in range(start + 2, end)
-            if lines[at][:1] in {" ", "+", "-"} and not (at + 1 < end and lines[at + 1].startswith("\\ "))
-        ]
+    starts = [at for at, line in enumerate(lines) if line.startswith(("@@ ", "--- "))]
+    for start, end in pairwise([0, *starts, len(lines)]):
+        hunk = [at for at in range(start, end) if lines[at][:1] in {" ", "+", "-"}]
+        # "\ No newline at end of file" follows a line that has no end.
+        ended = [at for at in hunk if lines[at + 1 : at + 2] == [] or lines[at + 1][:1] != "\\"]
         if all(lines[at].endswith("\r") for at in ended):
             for at in ended:
                 shown[at] = lines[at][:-1]
@@ -230,27 +223,14 @@ def _without_equal_returns(lines: Sequence[str]) -> list[str]:
 
 
 def _around_changes(lines: Sequence[str]) -> list[str]:
-    """Leave out the beginning of long lines in a diff, as far as the old and the new line share it."""
+    """Leave out the beginning that a long removed line shares with the added one after it."""
     shown = list(lines)
-    removed: list[int] = []
-    before = ""  # the mark of the previous line
-    for index, line in enumerate(lines):
-        mark = line[:1]
-        if mark == "\\":  # "\ No newline at end of file" may stand between the old and the new line
-            continue
-        if mark == "-":
-            removed = [*removed, index] if before == "-" else [index]
-        elif mark != "+":
-            removed = []
-        elif removed:
-            # As many lines may not have been added as removed, so take the most similar one.
-            shared = [common_prefix(line[1:], lines[old][1:]) for old in removed[:_MOST_PAIRED]]
-            at = shared.index(max(shared))
-            old, start = removed.pop(at), shared[at] - _LINE_CHARS // 4
-            if start > 0 and max(len(line), len(lines[old])) > _LINE_CHARS:
-                for each in (old, index):
-                    shown[each] = f"{lines[each][0]}{cut_mark(start)}{lines[each][1 + start :]}"
-        before = mark
+    texts = [at for at, line in enumerate(lines) if line[:1] != "\\"]  # "\ No newline at end of file"
+    for old, new in pairwise(texts):
+        start = common_prefix(lines[old][1:], lines[new][1:]) - _LINE_CHARS // 4
+        if lines[old][:1] == "-" and lines[new][:1] == "+" and start > 0:
+            for at in (old, new):
+                shown[at] = f"{lines[at][0]}{cut_mark(start)}{lines[at][1 + start :]}"
     return shown
 
 

@@ -1,6 +1,6 @@
 """Make the text of results: number lines, cut them, add footers, and fit a token budget."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -39,17 +39,8 @@ def visible_lines(bodies: Sequence[str]) -> list[str]:
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
     """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
-    last = first + len(bodies) - 1
-    width = len(str(last)) if width is None else width
-    lines: list[str] = []
-    number = first
-    # Numbers with equally many digits share their padding. This is three times as fast as formatting each.
-    for digits in range(len(str(first)), len(str(last)) + 1):
-        pad = " " * (width - digits)
-        part = bodies[number - first : 10**digits - first]
-        lines += [f"{pad}{n}|{body}" for n, body in enumerate(part, number)]
-        number += len(part)
-    return lines
+    width = width or len(str(first + len(bodies) - 1))
+    return [f"{number:{width}}|{body}" for number, body in enumerate(bodies, first)]
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
@@ -258,30 +249,10 @@ def _text_of(step: Shrink[R], made: dict[int, R], count: int) -> str:
 
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
-    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items.
-
-    Most items cost about the same, so tries interpolate (the Illinois method). Every fourth try bisects.
-    """
-    text = render(most)
-    if fits(text, limits):
+    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items."""
+    if fits(render(most), limits):
         return most
-    budget = limits.output_tokens + 0.5  # a whole number of tokens never equals it
-    low, high = 0, most  # `low` fits and `high` does not
-    spare, excess = budget, _count(text, limits) - budget
-    tries, last_fits = 0, None
-    while high - low > 1:
-        tries += 1
-        share = spare / (spare + excess) if tries % 4 else 0.5
-        middle = min(max(low + round((high - low) * share), low + 1), high - 1)
-        left = budget - _count(render(middle), limits)
-        if left > 0:
-            low, spare = middle, left
-            excess /= 2 if last_fits else 1
-        else:
-            high, excess = middle, -left
-            spare /= 2 if last_fits is False else 1
-        last_fits = left > 0
-    return low
+    return bisect_left(range(1, most), True, key=lambda count: not fits(render(count), limits))
 
 
 def _count(text: str, limits: Limits) -> int:
