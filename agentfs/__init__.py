@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
-    from agentfs.tools.declaration import CallContext, tool
-    from agentfs.tools.spec import ToolSpec
+    from agentfs.tools.tool import CallContext, tool
     from agentfs.tools.toolset import Toolset
     from agentfs.workspace import Workspace
 
@@ -56,7 +55,6 @@ __all__ = [
     "PolicyFile",
     "Protect",
     "ToolResult",
-    "ToolSpec",
     "Toolset",
     "Workspace",
     "connect",
@@ -67,17 +65,16 @@ set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LAZY = {
     "AsyncWorkspace": "async_workspace",
-    "CallContext": "tools.declaration",
+    "CallContext": "tools.tool",
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
     "PolicyFile": "policy_file",
     "ToolResult": "results",
-    "ToolSpec": "tools.spec",
     "Toolset": "tools.toolset",
     "Workspace": "workspace",
     "connect": "remote.client",
-    "tool": "tools.declaration",
+    "tool": "tools.tool",
 }
 
 

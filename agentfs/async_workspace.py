@@ -11,7 +11,7 @@ from agentfs.base import call_context
 from agentfs.concurrency.runner import Runner
 from agentfs.errors import InvalidArgumentError
 from agentfs.history.timeline import Recording
-from agentfs.tools.declaration import declarations
+from agentfs.tools.tool import declarations
 from agentfs.workspace import Workspace
 
 _P = ParamSpec("_P")

@@ -59,7 +59,7 @@ from agentfs.results import (
 )
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.declaration import offered_tools, tool
+from agentfs.tools.tool import offered_tools, tool
 
 if TYPE_CHECKING:
     from agentfs.commands import run as run  # noqa: PLC0414 - makes the lazy submodule known

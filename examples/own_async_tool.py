@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from agentfs import Workspace
 from agentfs.errors import NotFoundError
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 
 
 class Channel(StrEnum):

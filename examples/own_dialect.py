@@ -9,14 +9,14 @@ import tempfile
 
 from agentfs import ToolResult, Workspace
 from agentfs.dialects import register
-from agentfs.dialects.toolkit import Dialect, NextCall, RenderContext, ToolSpec, as_json, problem_of
+from agentfs.dialects.toolkit import Dialect, NextCall, RenderContext, Tool, as_json, problem_of
 from agentfs.results import GlobResult, ReadResult, WriteResult
 
 
-def specs(workspace: Workspace) -> list[ToolSpec]:
-    """Make the three tools; each stands on methods of the workspace."""
+def make(workspace: Workspace) -> list[Tool]:
+    """Make the three tools; each stands on a method of the workspace."""
 
-    def read(file: str, first: int = 1, last: int | None = None) -> ReadResult:
+    def cat(file: str, first: int = 1, last: int | None = None) -> ReadResult:
         """Show lines of a file.
 
         Args:
@@ -26,21 +26,43 @@ def specs(workspace: Workspace) -> list[ToolSpec]:
         """
         return workspace.read(file, first, None if last is None else max(last - first + 1, 1))
 
+    def find(name: str, path: str = ".", limit: int | None = None) -> GlobResult:
+        """Find files by name.
+
+        Args:
+            name: A glob, such as `*.py`.
+            path: The directory to search.
+            limit: Most files to return.
+        """
+        return workspace.glob(name, path, limit)
+
+    def put(file: str, text: str) -> WriteResult:
+        """Write a file.
+
+        Args:
+            file: The file.
+            text: Its full text.
+        """
+        return workspace.write(file, text)
+
+    # `methods` and `renames` translate the calls that errors and footers advise.
     return [
-        ToolSpec(read, name="cat"),
-        ToolSpec(
-            workspace.glob,
-            name="find",
-            parameters={"pattern": "name"},
-            hide=("offset", "include_ignored"),
-            map_next_call=find_instead,
+        Tool(function=cat, effect="read", methods={"read": {}}, renames={"path": "file", "offset": "first"}),
+        Tool(
+            function=find,
+            effect="read",
+            methods={"glob": {}},
+            renames={"pattern": "name"},
+            follow=find_instead,
         ),
-        ToolSpec(workspace.write, name="put", parameters={"path": "file", "content": "text"}),
+        Tool(
+            function=put, effect="write", methods={"write": {}}, renames={"path": "file", "content": "text"}
+        ),
     ]
 
 
 def find_instead(call: NextCall) -> dict[str, object] | None:
-    """Return what an error advises to call, where it would be `ls`: this contract has no such tool."""
+    """Return the arguments of `find` for an advised `ls`, because this contract has no such tool."""
     if call["name"] != "ls":
         return None
     return {"name": "*", **call["arguments"]}
@@ -65,7 +87,7 @@ def render(context: RenderContext, _: Workspace) -> ToolResult:
 
 
 OWN = register(
-    Dialect("own", specs, limits={"read_lines": 200}, policy={"overwrite": "always"}, render=render)
+    Dialect("own", make, limits={"read_lines": 200}, policy={"overwrite": "always"}, render=render)
 )
 
 

@@ -176,12 +176,6 @@ def mcp(tool: dict[str, Any], *, strict: bool = False) -> list[str]:
     return wrong
 
 
-def mcp_structured(tool: dict[str, Any], *, strict: bool = False) -> list[str]:
-    output = tool.get("outputSchema", {"type": "object"})
-    wrong = [] if output["type"] == "object" else ["the output is no object"]
-    return wrong + mcp({key: tool[key] for key in tool if key != "outputSchema"}, strict=strict)
-
-
 def gemini(tool: dict[str, Any], *, strict: bool = False) -> list[str]:
     schema = tool.get("parametersJsonSchema")
     if schema is None:
@@ -201,7 +195,6 @@ CHECKERS = {
     "openai-responses": openai_responses,
     "anthropic": anthropic,
     "mcp": mcp,
-    "mcp-structured": mcp_structured,
     "gemini": gemini,
 }
 STRICT = ("openai", "openai-responses", "anthropic")
@@ -210,6 +203,5 @@ SCHEMA_OF = {
     "openai-responses": lambda tool: tool["parameters"],
     "anthropic": lambda tool: tool["input_schema"],
     "mcp": lambda tool: tool["inputSchema"],
-    "mcp-structured": lambda tool: tool["inputSchema"],
     "gemini": lambda tool: tool["parametersJsonSchema"],
 }

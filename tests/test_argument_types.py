@@ -20,7 +20,7 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from agentfs import AgentFSError, Allow, Deny, Edit, Limits, LineChange, Policy, Protect, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.results import GlobResult, Skipped
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 
 FILES = {"a.txt": "one\ntwo\n", "b/c.txt": "three\n"}
 

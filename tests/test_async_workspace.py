@@ -12,7 +12,7 @@ import trio
 
 from agentfs import AsyncWorkspace, Limits, Policy, Toolset, Workspace
 from agentfs.errors import ClosedError, ConflictError, InvalidArgumentError, NotFoundError, ReadOnlyError
-from agentfs.tools.declaration import declarations, tool
+from agentfs.tools.tool import declarations, tool
 
 LOOPS = {
     "asyncio": lambda main: anyio.run(main, backend="asyncio"),
@@ -122,11 +122,11 @@ def test_a_method_that_a_tool_awaits_counts_as_the_models(run, root):
 
     async def main():
         async with AsyncWorkspace(Workspace(root, policy=Policy(on_ask=ask, ask=["read"]))) as ws:
-            await Toolset([ws.read]).renamed({"read": "show"}).acall("show", {"path": "a.txt"})
+            await Toolset([ws.read]).acall("read", {"path": "a.txt"})
             await ws.read("a.txt")
 
     run(main)
-    assert requests == [("read", "show"), ("read", None)]
+    assert requests == [("read", "read"), ("read", None)]
 
 
 def test_a_transaction_makes_all_changes_or_none(run, root):

@@ -28,13 +28,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect, dialects
 from agentfs.base.advice import shown_in
 from agentfs.cli.colors import color_style
 from agentfs.errors import StaleError
-from agentfs.providers.mcp_format import call_result
 from agentfs.results import Result, plain
 from tests.conftest import lines_of
 from tests.pairs import Cell, all_pairs, every_cell
@@ -70,7 +68,7 @@ LIMITS = {
     ),
 }
 # What is shown of an answer: each cell is shown in each form (the law `every_form_shows_it`).
-FORMS = ("text", "terminal", "JSON", "MCP structured")
+FORMS = ("text", "terminal", "JSON")
 
 # ---- the tree: each line of a file is unique in it ---------------------------------------------------------
 
@@ -805,7 +803,7 @@ class Site:
         """Return the parameters of a method or tool that the caller sees."""
         if self.cell["caller"] == "program":
             return {*inspect.signature(getattr(self.view, name)).parameters}
-        return {*schemas(self.dialect, "mcp-structured")[name]["inputSchema"]["properties"]}
+        return {*schemas(self.dialect, "mcp")[name]["inputSchema"]["properties"]}
 
     def names(self, *, reverse: bool = False) -> dict[str, Any]:
         """Return the argument that names the files."""
@@ -1066,14 +1064,6 @@ def every_form_shows_it(seen: Seen) -> Iterator[str]:
         json.dumps(answer.data)
     except (TypeError, ValueError) as error:
         yield f"JSON: {error}"
-    if answer.result is not None:
-        schema = schemas(seen.site.dialect, "mcp-structured")[seen.name].get("outputSchema")
-        sent = call_result(answer.result, structured=True)
-        if schema is not None and not sent.get("isError"):
-            if "structuredContent" not in sent:
-                yield "MCP structured: it has no data, and its tool has a schema"
-            elif error := next(Draft202012Validator(schema).iter_errors(sent["structuredContent"]), None):
-                yield f"MCP structured: {error.message[:100]}"
 
 
 @law

@@ -9,12 +9,9 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
-from agentfs.arguments.kinds import ArgumentReader, Kind, ListOf, OptionalOf, Scalar
-
-if TYPE_CHECKING:
-    from agentfs.providers.provider import Schema, SchemaRules
+from agentfs.arguments.kinds import ArgumentReader, Kind, ListOf, OptionalOf, Scalar, Schema, SchemaRules
 
 
 def _left_to_pydantic(_: Any, __: Any) -> bool:
@@ -45,7 +42,7 @@ class Constrained(Kind):
     def keywords(self) -> frozenset[str]:
         return super().keywords | self.limits.keys()
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         shown = {keyword: bound for keyword, bound in self.limits.items() if keyword in rules.keywords}
         return {**super().schema(rules), **shown}
 

@@ -46,6 +46,18 @@ from agentfs.arguments.kinds import (
 from agentfs.errors import InvalidArgumentError
 
 
+class Name(NamedTuple):
+    """The name of a parameter that a model sees, in an `Annotated` hint; it need not be an identifier."""
+
+    name: str
+
+
+def visible_name(hint: Any) -> str:
+    """Return the `Name` in an `Annotated` hint, or ""."""
+    metadata = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((each.name for each in metadata if isinstance(each, Name)), "")
+
+
 class ModelType(NamedTuple):
     """The type that a model sees, in an `Annotated` hint of a parameter that accepts more from programs."""
 

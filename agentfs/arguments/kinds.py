@@ -12,16 +12,14 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import LARGEST
-from agentfs.results import TEXTS, Coercion, Result
+from agentfs.results import Coercion
 from agentfs.text.nearest import nearest
 
-if TYPE_CHECKING:  # the remote side of `connect` has no providers
-    from agentfs.providers.provider import Schema, SchemaRules
-
+Schema = dict[str, Any]
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
 # `float` does not strip `\x1f`, which `\s` matches without re.ASCII.
 _NUMBER = re.compile(
@@ -29,6 +27,27 @@ _NUMBER = re.compile(
 )
 _MAX_PROBLEMS = 100  # reading a list stops after this many
 _fspath: Callable[[Any], Any] = os.fspath
+
+
+# The keywords of constraints that Gemini takes, and all of them.
+GEMINI_KEYWORDS = frozenset({"minimum", "maximum", "minItems", "maxItems"})
+KEYWORDS = GEMINI_KEYWORDS | {
+    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern"),
+}
+
+
+class SchemaRules(NamedTuple):
+    """The rules for the schemas of a format."""
+
+    every_required: bool = False  # optional parameters become required and nullable
+    flags_required: bool = False  # boolean parameters are required
+    unions: bool = True  # if False, the plainest option of a union replaces it
+    closed_only: bool = False  # objects with free names and values of any type are refused
+    string_enums: bool = False  # only strings can be enumerated
+    formats: bool = True  # `format` is allowed; if False, the description says how to write a value
+    identifiers: bool = False  # parameter names consist of letters, digits and underscores
+    keywords: frozenset[str] = KEYWORDS  # of constraints; the description has the others
 
 
 class ArgumentProblem(NamedTuple):
@@ -139,15 +158,13 @@ class Kind:
         """The JSON Schema keywords of its constraints, except those of the members of a record."""
         return frozenset[str]().union(*(part.keywords for part in self.parts))
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         """Return the JSON Schema; raise `invalid_argument` if there is none."""
         raise NotImplementedError
 
-    def nullable(self, rules: "SchemaRules") -> "Schema":
+    def nullable(self, rules: SchemaRules) -> Schema:
         """Return the JSON Schema of a value or null."""
         schema = self.schema(rules)
-        if rules.output:
-            return {"anyOf": [schema, {"type": "null"}]}
         if "anyOf" in schema:
             return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
         if schema and (rules.unions and schema.keys() != {"type"}):
@@ -195,7 +212,7 @@ class Kind:
 class Anything(Kind):
     """Any value."""
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         if rules.closed_only:
             raise InvalidArgumentError("a value of any type has no schema")
         return {}
@@ -206,7 +223,7 @@ class Scalar(Kind):
 
     name: ClassVar[str]
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         del rules
         return {"type": self.name}
 
@@ -284,7 +301,7 @@ class TextOf(Scalar):
     def parse(self, text: str) -> Any:
         raise NotImplementedError
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         schema = super().schema(rules)
         return {**schema, "format": self.format} if self.format and rules.formats else schema
 
@@ -341,9 +358,7 @@ class Choice(Kind):
         (self.type,) = types_found
         self.hint = Literal[choices]
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
-        if rules.output:
-            return {"enum": list(self.choices)}
+    def schema(self, rules: SchemaRules) -> Schema:
         schema = SCALARS[self.type].schema(rules)
         return schema if rules.string_enums and self.type is int else {**schema, "enum": list(self.choices)}
 
@@ -399,7 +414,7 @@ class ListOf(Kind):
         self.hint = list.__class_getitem__(item.hint)
         self.opening = ("[", "{") if isinstance(item, (Record, MapOf)) else ("[",)
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         return {"type": "array", "items": self.item.schema(rules)}
 
     def fits(self, value: Any) -> bool:
@@ -431,11 +446,9 @@ class TupleOf(Kind):
         self.description = f"a tuple of {described}{', …' if many else ''}"
         self.parts, self.many = items, many
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
-        if not rules.output:
-            raise _no_schema("tuple")
-        count = {} if self.many else {"minItems": len(self.parts), "maxItems": len(self.parts)}
-        return {"type": "array", "items": self.parts[0].schema(rules), **count}
+    def schema(self, rules: SchemaRules) -> Schema:
+        del rules
+        raise _no_schema("tuple")
 
     def fits(self, value: Any) -> bool:
         return _is_sequence(value) and (self.many or len(value) == len(self.parts))
@@ -456,7 +469,7 @@ class MapOf(Kind):
         self.value, self.parts = value, (value,)
         self.hint = dict.__class_getitem__((str, value.hint))
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         if rules.closed_only:
             raise InvalidArgumentError("an object with free names cannot be closed")
         return {"type": "object", "additionalProperties": self.value.schema(rules)}
@@ -482,13 +495,8 @@ class Record(Kind):
     def keywords(self) -> frozenset[str]:
         return frozenset()
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
-        if not rules.output:
-            return object_schema(self.members, rules)
-        hidden = TEXTS if issubclass(self.make, Result) else ()
-        kinds = {member.name: member.kind for member in self.members if member.name not in hidden}
-        properties = {name: kind.schema(rules) for name, kind in kinds.items()}
-        return {"type": "object", "properties": properties, "required": [*kinds]}
+    def schema(self, rules: SchemaRules) -> Schema:
+        return object_schema(self.members, rules)
 
     def fits(self, value: Any) -> bool:
         return isinstance(value, Mapping) or type(value) is self.make
@@ -519,7 +527,7 @@ class UnionOf(Kind):
         self.hint = self.plainest.hint
         self.opening = ("[",) if any(isinstance(option, ListOf) for option in options) else ()
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         if not rules.unions:
             return self.plainest.schema(rules)
         schemas = [option.schema(rules) for option in self.parts]
@@ -553,7 +561,7 @@ class OptionalOf(Kind):
         self.exact = kind.exact | {types.NoneType}
         self.hint = kind.hint if kind.hint is Any else kind.hint | None
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         return self.kind.nullable(rules)
 
     def fits(self, value: Any) -> bool:
@@ -576,9 +584,8 @@ class InstanceOf(Kind):
         noun = "path" if type_ is os.PathLike else "callable" if type_ is Callable else self._name
         self.description = "bytes" if type_ is bytes else f"{article} {noun}"
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
-        if rules.output:
-            return {}
+    def schema(self, rules: SchemaRules) -> Schema:
+        del rules
         raise _no_schema(self._name)
 
     def fits(self, value: Any) -> bool:
@@ -626,7 +633,7 @@ class Parameter(NamedTuple):
         """The kind of a value other than null."""
         return self.kind.kind if isinstance(self.kind, OptionalOf) else self.kind
 
-    def schema(self, rules: "SchemaRules") -> "Schema":
+    def schema(self, rules: SchemaRules) -> Schema:
         """Return the JSON Schema, with the description."""
         null = self.takes_null or (rules.every_required and not self.required)
         schema = self.value_kind.nullable(rules) if null else self.value_kind.schema(rules)
@@ -659,7 +666,7 @@ class Parameter(NamedTuple):
         return " ".join(parts)
 
 
-def object_schema(members: Sequence[Parameter], rules: "SchemaRules") -> "Schema":
+def object_schema(members: Sequence[Parameter], rules: SchemaRules) -> Schema:
     """Return the JSON Schema of an object with these members and no others."""
     named = {member.identifier if rules.identifiers else member.name: member for member in members}
     properties = {name: member.schema(rules) for name, member in named.items()}

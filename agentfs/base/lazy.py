@@ -1,7 +1,6 @@
 """Modules and dialects that are imported on first use, so that a process loads only what it calls."""
 # ruff: noqa: PLC0414 - the alias of an import marks it as public
 
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -70,32 +69,6 @@ def lazy_submodules(package: str) -> Callable[[str], ModuleType]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
 
     return __getattr__
-
-
-def load_installed(group: str, kind: type[Any], name: str | None = None) -> list[Any]:
-    """Return the objects that other packages offer as entry points.
-
-    Args:
-        group: The group of the entry points.
-        kind: The class of the objects. An entry point may also be a subclass of it, which is called.
-        name: The name of the only entry point to load; by default all.
-
-    Warns:
-        UserWarning: An entry point cannot be loaded or is of another class; it is left out.
-    """
-    found: list[Any] = []
-    named = {} if name is None else {"name": name}
-    # Importing the module takes longer than importing agentfs.
-    for each in import_module("importlib.metadata").entry_points(group=group, **named):
-        try:
-            loaded = each.load()
-            loaded = loaded() if isinstance(loaded, type) else loaded
-            if not isinstance(loaded, kind):
-                raise TypeError(f"it is not a {kind.__name__}")  # noqa: TRY301 - warned of as any error
-            found.append(loaded)
-        except Exception as error:  # noqa: BLE001 - another package may raise anything
-            warnings.warn(f"The entry point {each.name} of {group} cannot be loaded: {error}", stacklevel=3)
-    return found
 
 
 _finders: list[Callable[[str], Any]] = []

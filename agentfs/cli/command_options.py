@@ -46,7 +46,6 @@ class CommandOptions:
         read_only: Change nothing.
         tools: The tools to offer, separated by commas.
         prefix: A prefix for each tool's name.
-        structured: Also send typed data, for clients that are programs.
         watch_bytes: Bytes of text to keep in memory for searches (default: 128 MiB).
         no_watch: Keep nothing in memory between searches.
         policy: A policy file (TOML); the options add to it.
@@ -94,7 +93,6 @@ class CommandOptions:
     read_only: bool = False
     tools: str = ""
     prefix: str = ""
-    structured: bool = False
     watch_bytes: int | None = None
     no_watch: bool = False
     policy: str | None = None

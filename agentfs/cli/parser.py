@@ -39,7 +39,7 @@ from agentfs.cli.tool_commands import (
 )
 from agentfs.policy import Policy
 from agentfs.text.nearest import nearest
-from agentfs.tools.spec import Tool, exposable, make_tool
+from agentfs.tools.tool import Tool, exposable, tool_of
 from agentfs.tree.file_types import type_globs
 from agentfs.workspace import Workspace
 
@@ -55,7 +55,7 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
     "mcp": (
         serve_mcp,
         "serve the tools over MCP",
-        """root mount read_only tools prefix structured watch_bytes no_watch policy deny ask allow protect
+        """root mount read_only tools prefix watch_bytes no_watch policy deny ask allow protect
         http http_name token_file token_env dialect state connect""",
     ),
     "serve": (
@@ -206,7 +206,7 @@ def _parser(wanted: str) -> tuple[_Parser, dict[str, _Parser]]:
     names = [name for name in unopened.tool_names() if name != "changes"]
     chosen = [name for name in names if name == wanted.replace("-", "_")] or names
     for method in (getattr(unopened, name) for name in chosen):
-        _add_tool(commands, make_tool(method, expose=exposable(method)))
+        _add_tool(commands, tool_of(method, expose=exposable(method)))
     for name, (run, summary, options) in _COMMANDS.items() if chosen is names else ():
         command = _add_command(commands, name, f"{summary[0].upper()}{summary[1:]}.", summary, run)
         _add_options(command, name, options)

@@ -50,7 +50,6 @@ def serve_mcp(options: CommandOptions) -> int:
         policy=settings.policy,
         state=options.state,
         command=None if options.connect is None else words_of(options.connect),
-        structured=options.structured,
         limits=limits,
         watch=not options.no_watch,
     )

@@ -36,7 +36,7 @@ from agentfs.limits import MIB, Limits
 from agentfs.results import ToolResult
 from agentfs.text import decode, escape_controls, footer, to_json
 from agentfs.tools.result import ToolNames
-from agentfs.tools.spec import Tool, exposable
+from agentfs.tools.tool import Tool, exposable
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 

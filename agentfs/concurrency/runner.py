@@ -15,14 +15,35 @@ from agentfs.base.lazy import futures
 from agentfs.errors import InvalidArgumentError
 
 _R = TypeVar("_R")
-# More threads than slots, because a call that waits for a permission answer keeps its thread.
-_THREADS_PER_SLOT = 8
+_MOST_THREADS = 256  # of all toolsets; a call that waits for a permission answer keeps its thread
 # The runners whose slots are held by the current call and the calls around it.
 _slot_owners: ContextVar[frozenset["Runner"]] = ContextVar("agentfs_slot_owners", default=frozenset())
 
 
+class _Threads:
+    """The threads of all toolsets, made on first use."""
+
+    def __init__(self) -> None:
+        self.after_fork()
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Start without threads, because a forked child has none of the parent's."""
+        self._lock = threading.Lock()
+        self._pool: futures.ThreadPoolExecutor | None = None
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        with self._lock:
+            if self._pool is None:
+                self._pool = futures.ThreadPoolExecutor(_MOST_THREADS, "agentfs")
+            return self._pool.submit(function, *arguments)
+
+
+_threads = _Threads()
+
+
 class Runner:
-    """Threads for the calls of one toolset, made on first use; at most `concurrency` calls run at once."""
+    """The slots of one toolset: at most `concurrency` of its calls run at once."""
 
     def __init__(self, concurrency: int) -> None:
         if type(concurrency) is not int or concurrency < 1:
@@ -32,17 +53,8 @@ class Runner:
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """Start with free slots and no threads, because a forked child has none of the parent's."""
+        """Start with free slots, because the threads that hold them are not in a forked child."""
         self._slots = threading.Semaphore(self._concurrency)
-        self._lock = threading.Lock()
-        self._pool: futures.ThreadPoolExecutor | None = None
-
-    @property
-    def _threads(self) -> "futures.ThreadPoolExecutor":
-        with self._lock:
-            if self._pool is None:
-                self._pool = futures.ThreadPoolExecutor(self._concurrency * _THREADS_PER_SLOT, "agentfs")
-            return self._pool
 
     async def run_off_loop(
         self,
@@ -113,7 +125,7 @@ class Runner:
     def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
-            return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
+            return _threads.submit(context.run, self._run_in_slot, function, *arguments)
         thread = futures.ThreadPoolExecutor(
             1, "agentfs-inner"
         )  # all threads of the pool may wait for inner calls

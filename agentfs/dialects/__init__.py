@@ -1,12 +1,12 @@
 """The registry of dialects, which offer a workspace's methods as the tools of another product.
 
-`ws.tools(dialect="wave")` looks a dialect up here. Other packages add dialects as entry points of the group
-`agentfs.dialects`, each under the name of its dialect. `examples/own_dialect.py` shows how to write one.
+`ws.tools(dialect="wave")` looks a dialect up here, and `register` adds one. `examples/own_dialect.py` shows
+how to write one.
 """
 
 from importlib import import_module
 
-from agentfs.dialects.toolkit import Dialect, load_installed, nearest
+from agentfs.dialects.toolkit import Dialect, nearest
 from agentfs.errors import InvalidArgumentError
 
 __all__ = ["BUILT_IN", "Dialect", "find", "names", "register"]
@@ -62,9 +62,6 @@ def find(name: str) -> Dialect:
     if name in BUILT_IN:
         dialect: Dialect = import_module(f"agentfs.dialects.{name.replace('-', '_')}").DIALECT
         return dialect
-    for installed in load_installed("agentfs.dialects", Dialect, name):
-        if installed.name == name:
-            return register(installed)
     known = ("agentfs", *names())
     near = nearest(str(name).lower(), known)
     meant = f" Did you mean {near!r}?" if near else ""

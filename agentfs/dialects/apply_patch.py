@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     Joined,
-    ToolSpec,
+    Name,
+    Tool,
     check,
     explain_ambiguous,
     explain_no_match,
@@ -421,10 +422,9 @@ def custom_tool() -> dict[str, Any]:
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the one tool."""
-
-    def apply_patch(patch: str) -> ToolResult:  # a call with this name, as other products have it, works too
+def _tools(workspace: Workspace) -> Sequence[Tool]:
+    # A call with the parameter `patch`, as other products have it, works too.
+    def apply_patch(patch: Annotated[str, Name("input")]) -> ToolResult:
         """Change files by a patch.
 
         Args:
@@ -440,7 +440,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             raise
         return _result(operations, notes, changes.commit_notes)
 
-    return [ToolSpec(apply_patch, description=_DESCRIPTION, parameters={"patch": "input"}, effect="edit")]
+    return [Tool(function=apply_patch, text=_DESCRIPTION, effect="edit")]
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:
@@ -484,4 +484,4 @@ def _result(
     )
 
 
-DIALECT = Dialect("apply-patch", specs, policy={"overwrite": "always"})
+DIALECT = Dialect("apply-patch", _tools, policy={"overwrite": "always"})

@@ -12,7 +12,7 @@ from agentfs.dialects.toolkit import (
     Dialect,
     NextCall,
     RenderContext,
-    ToolSpec,
+    Tool,
     absolute_in,
     as_json,
     content_of,
@@ -24,6 +24,7 @@ from agentfs.dialects.toolkit import (
     newline_of,
     past_end_of_lines,
     plural,
+    tool_of,
     with_preset,
     without_empty,
 )
@@ -46,13 +47,13 @@ _BUFFER_BYTES = 10_000  # a longer read gets a file_id for later reads and searc
 
 
 class _Tools:
-    """The tools of a workspace that are not its methods."""
+    """The tools of a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
-    def read(self, path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
+    def read_file(self, path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
         """Read the contents of a file, optionally restricted to a line range.
 
         With both lines, that range; otherwise at most 200 lines. `overflow` says what is left.
@@ -78,7 +79,7 @@ class _Tools:
         except PastEndError as error:
             raise past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
 
-    def ls(
+    def list_dir(
         self,
         path: str,
         recursive: bool = False,
@@ -102,7 +103,7 @@ class _Tools:
         paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
         return self._workspace.ls(path, 0 if recursive else 1, limit if paged else None, offset)
 
-    def grep(self, pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
+    def search_pattern(self, pattern: str, path: str = ".", max_results: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
         Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search;
@@ -111,11 +112,12 @@ class _Tools:
         Args:
             pattern: Regular expression to search for; escape `( ) [ . *` to match them literally.
             path: Directory, file or file_id to restrict the search to; by default the project root.
-            limit: Maximum number of matching lines to return, by default 50; increase it to see them all.
+            max_results: Maximum number of matching lines to return, by default 50; increase it to
+                see them all.
         """
-        return self._workspace.grep(pattern, path, limit=limit, encoding="utf-8")
+        return self._workspace.grep(pattern, path, limit=max_results, encoding="utf-8")
 
-    def glob(self, pattern: str, path: str = ".", limit: int | None = None) -> GlobResult:
+    def find_file(self, pattern: str, path: str = ".", max_results: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.
 
         The pattern is matched against the path relative to the search directory; `**` matches across
@@ -124,15 +126,27 @@ class _Tools:
         Args:
             pattern: Glob pattern (e.g. `**/*.rs`, `src/**/mod.rs`, `**/Makefile`).
             path: Directory to search within; by default the project root.
-            limit: Maximum number of file paths to return, by default 100.
+            max_results: Maximum number of file paths to return, by default 100.
         """
-        return self._workspace.glob(pattern, path, limit, hidden=True, anchored=True)
+        return self._workspace.glob(pattern, path, max_results, hidden=True, anchored=True)
 
-    def edit(
+    def create_file(self, path: str, content: str) -> WriteResult:
+        """Create a new file, or overwrite an existing one without warning; parent directories are created.
+
+        For editing existing files, use edit_file instead.
+
+        Args:
+            path: File path relative to project root.
+            content: Full file content to write.
+        """
+        return self._workspace.write(path, content, encoding="utf-8", newline="given")
+
+    def edit_file(
         self,
+        *,
         path: str,
-        new_string: str,
         old_string: str = "",
+        new_string: str,
         replace_all: bool = False,
         insert: Literal["prepend", "append"] | None = None,
     ) -> EditResult:
@@ -160,26 +174,32 @@ class _Tools:
         return _insert(self._workspace, path, new_string, insert)
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the six tools."""
+def _tools(workspace: Workspace) -> Sequence[Tool]:
     tools = _Tools(workspace)
+    results = {"limit": "max_results"}
     return [
-        ToolSpec(tools.read, name="read_file", renames={"offset": "start_line"}, map_next_call=_follow_read),
-        ToolSpec(tools.ls, name="list_dir", map_next_call=_follow_list),
-        ToolSpec(tools.grep, name="search_pattern", parameters={"limit": "max_results"}),
-        ToolSpec(tools.glob, name="find_file", parameters={"limit": "max_results"}),
-        ToolSpec(
-            workspace.write,
-            name="create_file",
-            description="Create a new file, or overwrite an existing one without warning; parent directories "
-            "are created. For editing existing files, use edit_file instead.",
-            descriptions={
-                "path": "File path relative to project root.",
-                "content": "Full file content to write.",
-            },
-            preset={"encoding": "utf-8", "newline": "given"},
+        Tool(
+            function=tools.read_file,
+            effect="read",
+            methods={"read": {}},
+            renames={"offset": "start_line"},
+            follow=_follow_read,
         ),
-        ToolSpec(tools.edit, name="edit_file", order=("path", "old_string")),
+        Tool(function=tools.list_dir, effect="search", methods={"ls": {}}, follow=_follow_list),
+        Tool(function=tools.search_pattern, effect="search", methods={"grep": {}}, renames=results),
+        Tool(function=tools.find_file, effect="search", methods={"glob": {}}, renames=results),
+        Tool(
+            function=tools.create_file,
+            effect="write",
+            methods={"write": {}},
+            advice=tool_of(workspace.write).advice_text(),
+        ),
+        Tool(
+            function=tools.edit_file,
+            effect="edit",
+            methods={"edit": {}},
+            expose=("path", "old_string", "new_string", "replace_all", "insert"),
+        ),
     ]
 
 
@@ -352,5 +372,5 @@ def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult
 
 
 DIALECT = Dialect(
-    "codescout", specs, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
+    "codescout", _tools, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
 )

@@ -15,7 +15,7 @@ from agentfs.dialects.toolkit import (
     Dialect,
     NextCall,
     RenderContext,
-    ToolSpec,
+    Tool,
     explain_ambiguous,
     explain_no_match,
     no_replacement,
@@ -61,8 +61,7 @@ _EXCLUDED = "excluding hidden items and node_modules"
 _EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the one tool."""
+def _tools(workspace: Workspace) -> Sequence[Tool]:
     inside = workspace.view(only=[_DIRECTORY])
 
     def memory(
@@ -111,12 +110,12 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         return inside.delete(place, recursive=True)
 
     return [
-        ToolSpec(
-            memory,
+        Tool(
+            function=memory,
             effect="manage",
             methods={},
             renames={"old_string": "old_str", "new_string": "new_str"},
-            map_next_call=_follow,
+            follow=_follow,
             render=partial(_render, limits=workspace.limits),
         )
     ]
@@ -262,4 +261,4 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
-DIALECT = Dialect(NAME, specs)
+DIALECT = Dialect(NAME, _tools)

@@ -14,7 +14,7 @@ from agentfs.dialects.toolkit import (
     NextCall,
     Problem,
     RenderContext,
-    ToolSpec,
+    Tool,
     content_of,
     count_lines,
     document_renderer,
@@ -22,6 +22,7 @@ from agentfs.dialects.toolkit import (
     globs_from_root,
     left_out_field,
     lines_of,
+    tool_of,
     without_empty,
 )
 from agentfs.errors import AgentFSError, UnknownLineError
@@ -35,7 +36,6 @@ NOISE = (
 
 _EXCLUDE = [f"{name}/" for name in NOISE]
 _ID_CHARS = len("[LID:] ")  # added to each line around its id
-_FILE = "Path to file (relative to project root or absolute)."
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # not mentioned, because every call leaves it out
@@ -44,36 +44,45 @@ _MAX_LISTED_IDS = 500  # in the details of an error
 
 
 class _Tools:
-    """The tools of a workspace that are not its methods."""
+    """The tools of a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def read(self, path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
+    def read(self, file_path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a file; each line is shown as `[LID:a3f2c1] line`.
 
         The ids are for edit_lines, and hold until the file is changed.
 
         Args:
-            path: Path to file (relative to project root or absolute).
+            file_path: Path to file (relative to project root or absolute).
             offset: Starting line number (1-indexed); negative counts from the end.
             limit: Maximum number of lines to read, by default 2000.
         """
         # Lines have ids and cells have none, so a notebook is shown as its JSON.
         return self._workspace.read(
-            path, offset or 1, limit, line_ids=True, raw=path.lower().endswith(".ipynb")
+            file_path, offset or 1, limit, line_ids=True, raw=file_path.lower().endswith(".ipynb")
         )
 
-    def edit_lines(self, path: str, changes: list[LineChange]) -> EditResult:
+    def write(self, file_path: str, content: str) -> WriteResult:
+        """Create or overwrite a file; parent directories are created, and its line ids end.
+
+        Args:
+            file_path: Path to file (relative to project root or absolute).
+            content: Content to write to the file, with its line ends.
+        """
+        return self._workspace.write(file_path, content, encoding="utf-8", newline="given")
+
+    def edit_lines(self, file_path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
 
         Read the file first, and again after each change of it.
 
         Args:
-            path: Path to file.
+            file_path: Path to file.
             changes: List of change operations.
         """
-        return self._workspace.edit_lines(path, [_clean(change) for change in changes])
+        return self._workspace.edit_lines(file_path, [_clean(change) for change in changes])
 
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
@@ -89,7 +98,7 @@ class _Tools:
         files = sorted(found.files, key=lambda entry: entry.path)[:most]
         return replace(found, files=files, truncated=found.truncated or found.total > most)
 
-    def grep(self, pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
+    def grep(self, pattern: str, path: str = ".", include: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
         A match has its line id for edit_lines if the file was read as it is now.
@@ -97,9 +106,9 @@ class _Tools:
         Args:
             pattern: Regex pattern to search for; escape `( ) [ . *` to match them literally.
             path: Directory to search in, or a file; by default the project root.
-            glob: File glob filter (e.g. `*.py`).
+            include: File glob filter (e.g. `*.py`).
         """
-        globs = globs_from_root(self._workspace, path, glob)
+        globs = globs_from_root(self._workspace, path, include)
         return self._workspace.grep(
             pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
         )
@@ -113,27 +122,20 @@ class _Tools:
         return self._workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the six tools."""
+def _tools(workspace: Workspace) -> Sequence[Tool]:
     tools = _Tools(workspace)
     file = {"path": "file_path"}
-    specified = [
-        ToolSpec(tools.read, parameters=file, map_next_call=_follow_read),
-        ToolSpec(
-            workspace.write,
-            name="write",
-            description="Create or overwrite a file; parent directories are created, and its line ids end.",
-            parameters=file,
-            descriptions={"path": _FILE, "content": "Content to write to the file, with its line ends."},
-            preset={"encoding": "utf-8", "newline": "given"},
+    changed: Mapping[str, Mapping[str, Any]] = {"edit_lines": {}, "edit": {}}
+    return [
+        Tool(function=tools.read, effect="read", renames=file, follow=_follow_read),
+        Tool(
+            function=tools.write, effect="write", renames=file, advice=tool_of(workspace.write).advice_text()
         ),
-        ToolSpec(tools.edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
-        ToolSpec(tools.glob),
-        ToolSpec(tools.grep, parameters={"glob": "include"}),
-        ToolSpec(tools.ls),
+        Tool(function=tools.edit_lines, effect="edit", renames=file, methods=changed),
+        Tool(function=tools.glob, effect="search"),
+        Tool(function=tools.grep, effect="search", renames={"glob": "include"}),
+        Tool(function=tools.ls, effect="search"),
     ]
-    prefix = "rye/file-system/"
-    return [replace(each, aliases=(f"{prefix}{each.name or each.target.__name__}",)) for each in specified]
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
@@ -249,7 +251,7 @@ def _changed(result: WriteResult | EditResult, most_bytes: int, **done: Any) -> 
 
 DIALECT = Dialect(
     "rye",
-    specs,
+    _tools,
     limits={
         "line_chars": _LINE_CHARS,
         "line_overhead": _ID_CHARS,

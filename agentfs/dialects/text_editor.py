@@ -14,7 +14,7 @@ from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     RenderContext,
-    ToolSpec,
+    Tool,
     no_replacement,
     numbered_lines,
     one_line,
@@ -46,8 +46,7 @@ _REVIEW = (
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the one tool."""
+def _tools(workspace: Workspace) -> Sequence[Tool]:
 
     def str_replace_based_edit_tool(
         command: Literal["view", "create", "str_replace", "insert"],
@@ -83,12 +82,12 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         return workspace.edit(path, "", text, insert_line=int(line))
 
     return [
-        ToolSpec(
-            str_replace_based_edit_tool,
+        Tool(
+            function=str_replace_based_edit_tool,
             effect="edit",
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
             renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
-            map_next_call=view_for,
+            follow=view_for,
             render=partial(_render, limits=workspace.limits),
         )
     ]
@@ -173,4 +172,4 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
-DIALECT = Dialect("text-editor", specs)
+DIALECT = Dialect("text-editor", _tools)

@@ -4,10 +4,11 @@ import os
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Limits, Policy, Toolset, Workspace
 from agentfs.arguments.docstrings import read_docstring as read_docstring
+from agentfs.arguments.hints import Name as Name
 from agentfs.base.advice import Advice as Advice
 from agentfs.base.advice import Joined as Joined
 from agentfs.base.advice import Names as Names
@@ -16,7 +17,6 @@ from agentfs.base.advice import Retry as Retry
 from agentfs.base.advice import call as call
 from agentfs.base.advice import say as say
 from agentfs.base.call_context import check as check
-from agentfs.base.lazy import load_installed as load_installed
 from agentfs.base.visible import literal as literal
 from agentfs.base.visible import one_line as one_line
 from agentfs.base.visible import to_json as to_json
@@ -35,7 +35,6 @@ from agentfs.errors import (
 )
 from agentfs.events import first_line as first_line
 from agentfs.fs import quote as quote
-from agentfs.permissions import Effect
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
 from agentfs.providers.anthropic_format import ANTHROPIC_TYPES as ANTHROPIC_TYPES
@@ -52,10 +51,10 @@ from agentfs.text import most_that_fit as most_that_fit
 from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
 from agentfs.text.nearest import nearest as nearest
-from agentfs.tools.declaration import declarations
 from agentfs.tools.result import AFTER_AN_EXCEPTION
-from agentfs.tools.spec import RenderContext as RenderContext
-from agentfs.tools.spec import ToolSpec as ToolSpec
+from agentfs.tools.tool import RenderContext as RenderContext
+from agentfs.tools.tool import Tool as Tool
+from agentfs.tools.tool import tool_of as tool_of
 from agentfs.tree.globs import compile_globs as compile_globs
 
 _Settings = TypeVar("_Settings", Limits, Policy)
@@ -67,17 +66,16 @@ class Dialect:
 
     Attributes:
         name: The name that `Workspace.tools(dialect=…)` takes.
-        specs: Returns the tools of a workspace, in order: methods under other names, or functions that do
-            everything by calling methods, which check their own calls. A function that does more declares the
-            effect "execute".
+        make: Returns the tools of a workspace, in order. Their functions do everything by calling methods of
+            the workspace, which check their own calls. A function that does more has the effect "execute".
         limits: Fields of `Limits` that replace the defaults.
         policy: Fields of `Policy` that replace the defaults; never those that confine or protect.
-        render: Makes the final result of every call, even of one that fails or names an unknown tool. It runs
-            after the `render` of the tool, and gets the workspace with the preset.
+        render: Makes the final result of every call, even of one that fails or names an unknown tool. It gets
+            the workspace with the preset. A tool with a `render` of its own does not get here.
     """
 
     name: str
-    specs: Callable[[Workspace], Sequence[ToolSpec]]
+    make: Callable[[Workspace], Sequence[Tool]]
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
     render: Callable[[RenderContext, Workspace], ToolResult] | None = None
@@ -105,14 +103,14 @@ class Dialect:
             AgentFSError: `unknown_tool` for a name that the dialect does not have.
         """
         view = self.view(workspace)
-        specs = {spec.name or spec.target.__name__: spec for spec in self.specs(view)}
+        made = {tool.name: tool for tool in self.make(view)}
         for name in names or ():
-            if name not in specs:
-                hint = f"Its tools are {', '.join(specs)}."
+            if name not in made:
+                hint = f"Its tools are {', '.join(made)}."
                 raise UnknownToolError(f"The dialect {self.name} has no tool {name!r}.", hint=hint)
         render = self.render
         return Toolset(
-            [_calling_methods(specs[name]) for name in (specs if names is None else names)],
+            [_calling_methods(made[name]) for name in (made if names is None else names)],
             expose=expose,
             prefix=prefix,
             render=None if render is None else lambda context: render(context, view),
@@ -134,13 +132,9 @@ class Dialect:
         return workspace.view(limits=limits, policy=policy)
 
 
-def _calling_methods(spec: ToolSpec) -> ToolSpec:
-    """Return the spec of a function that only calls methods, with the strongest of their effects."""
-    declared = declarations(Workspace)
-    methods = spec.methods or {getattr(spec.target, "__name__", ""): {}}
-    effects = [declared[method].effect for method in methods if method in declared]
-    effect = spec.effect or max(effects, key=get_args(Effect).index, default=None)
-    return replace(spec, effect=effect, calls_methods=effect not in (None, "execute"))
+def _calling_methods(tool: Tool) -> Tool:
+    """Return a tool that is not asked about as a whole, unless it may do anything."""
+    return replace(tool, permission_inside=tool.effect != "execute")
 
 
 class Problem(NamedTuple):

@@ -6,34 +6,27 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from inspect import signature
-from typing import Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from agentfs import AgentFSError, PermissionRequest, Policy, ToolResult, Toolset, Workspace
+from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     Mode,
+    Name,
     OnAsk,
     RenderContext,
-    ToolSpec,
+    Tool,
     first_line,
     globs_from_root,
     literal,
     plural,
-    read_docstring,
+    tool_of,
     visible,
 )
 from agentfs.errors import ClosedError, InvalidArgumentError
-from agentfs.results import GrepResult, ListResult
+from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 _FILE = {"path": "file_path"}
-_UNCHANGED: Mapping[str, str] = {}
-# Words of the workspace's docstrings, and those that replace them.
-_WORDS = {
-    "relative to the workspace root": "absolute or relative to the working directory",
-    "use edit": "use Edit",
-    "as in edit": "as in Edit",
-}
 _MODES: dict[str, Mode] = {
     "default": "default",
     "acceptEdits": "accept_edits",
@@ -48,15 +41,6 @@ _ASKED: dict[Mode, Sequence[str]] = {
     "bypass": (),
 }
 _COMPACT_CHARS = 120
-# The parameters of Grep by their names in the contract.
-_GREP_NAMES = {
-    "before": "-B",
-    "after": "-A",
-    "context": "-C",
-    "line_numbers": "-n",
-    "ignore_case": "-i",
-    "limit": "head_limit",
-}
 # The fields of `ToolContext` by their names in the contract.
 _CONTEXT_FIELDS = {
     "workdir": "workdir",
@@ -89,13 +73,70 @@ def _render(context: RenderContext, _: Workspace) -> WaveResult:
 
 
 class _Tools:
-    """The tools of a workspace that are not its methods."""
+    """The tools of a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
+    def read(self, file_path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
+        """Read a file; each line of text is shown as its number, `|`, and the line.
+
+        Args:
+            file_path: File, absolute or relative to the working directory.
+            offset: First line, from 1; negative counts from the end (-20: the last 20).
+            limit: Most lines to show; by default as many as fit.
+        """
+        return self._workspace.read(file_path, offset or 1, limit)
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        """Create a file, or replace one you have read in full; to change parts of a file, use Edit.
+
+        Args:
+            file_path: File, absolute or relative to the working directory; missing directories are made.
+            content: The full text of the file, with the line ends to write.
+        """
+        return self._workspace.write(file_path, content, newline="given")
+
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        """Replace a piece of text in a file; the rest stays as it is.
+
+        Args:
+            file_path: File, absolute or relative to the working directory.
+            old_string: The text to replace, as the file has it, without line numbers; it must occur exactly
+                once, so include enough lines around it. An empty one creates a missing file.
+            new_string: The text to put in its place.
+            replace_all: Replace every occurrence.
+        """
+        return self._workspace.edit(file_path, old_string, new_string, replace_all)
+
+    def multi_edit(self, file_path: str, edits: list[Edit]) -> EditResult:
+        """Make several replacements in one file, in order, each on the result of the previous one.
+
+        All are made, or none.
+
+        Args:
+            file_path: File, absolute or relative to the working directory.
+            edits: The replacements, each as in Edit.
+        """
+        return self._workspace.multi_edit(file_path, edits)
+
     def ls(self, path: str, ignore: list[str] | None = None) -> ListResult:
-        return self._workspace.ls(path=path, ignore=ignore)
+        """List a directory: directories first, then files, by name.
+
+        Args:
+            path: Directory, absolute or relative to the working directory.
+            ignore: Globs of entries to leave out.
+        """
+        return self._workspace.ls(path, ignore=ignore)
+
+    def glob(self, pattern: str, path: str = ".") -> GlobResult:
+        """Find files by name.
+
+        Args:
+            pattern: Glob such as `*.py`, `src/**/test_*.{js,ts}`; without `/` it matches names at any depth.
+            path: Directory to search, absolute or relative to the working directory.
+        """
+        return self._workspace.glob(pattern, path)
 
     def grep(
         self,
@@ -103,15 +144,31 @@ class _Tools:
         path: str = ".",
         glob: str | None = None,
         output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches",
-        before: int | None = None,
-        after: int | None = None,
-        context: int | None = None,
-        line_numbers: bool = True,
-        ignore_case: bool = False,
+        before: Annotated[int | None, Name("-B")] = None,
+        after: Annotated[int | None, Name("-A")] = None,
+        context: Annotated[int | None, Name("-C")] = None,
+        line_numbers: Annotated[bool, Name("-n")] = True,
+        ignore_case: Annotated[bool, Name("-i")] = False,
         type: str | None = None,  # noqa: A002 - the contract's name
-        limit: int | None = None,
+        limit: Annotated[int | None, Name("head_limit")] = None,
         multiline: bool = False,
     ) -> GrepResult:
+        """Search the contents of files with a regular expression.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, absolute or relative to the working directory.
+            glob: Only files that match, such as `*.py` or `src/**`.
+            output_mode: File names, matching lines, or the number of matching lines in each file.
+            before: Lines to show before each match.
+            after: Lines to show after each match.
+            context: Lines to show around each match; by default none.
+            line_numbers: Number the lines in the text.
+            ignore_case: Match upper and lower case alike.
+            type: Only files of a type, such as `py`, `js`, `rust`.
+            limit: Most matches, or files, to return. 0: as many as usual.
+            multiline: Let a match span lines, and `.` match line ends.
+        """
         given: dict[str, Any] = {
             **locals(),
             "glob": globs_from_root(self._workspace, path, glob),
@@ -121,62 +178,30 @@ class _Tools:
         return self._workspace.grep(**given)
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the seven tools."""
+def _tools(workspace: Workspace) -> Sequence[Tool]:
     tools = _Tools(workspace)
+
+    def advice(name: str) -> str:
+        return tool_of(getattr(workspace, name)).advice_text()
+
     return (
-        _spec(workspace.read, "Read", parameters=_FILE, hide=("column", "encoding", "raw")),
-        _spec(
-            workspace.write,
-            "Write",
-            {"content": "The full text of the file, with the line ends to write."},
-            parameters=_FILE,
-            preset={"newline": "given"},
+        Tool(function=tools.read, name="Read", effect="read", renames=_FILE),
+        Tool(function=tools.write, name="Write", effect="write", renames=_FILE, advice=advice("write")),
+        Tool(function=tools.edit, name="Edit", effect="edit", renames=_FILE, advice=advice("edit")),
+        Tool(
+            function=tools.multi_edit,
+            name="MultiEdit",
+            effect="edit",
+            renames=_FILE,
+            advice=advice("multi_edit"),
         ),
-        _spec(
-            workspace.edit,
-            "Edit",
-            {"old_string": "{} An empty one creates a missing file."},
-            parameters=_FILE,
-            hide=("raw",),
-        ),
-        _spec(workspace.multi_edit, "MultiEdit", parameters=_FILE, hide=("raw",)),
-        _spec(tools.ls, "LS"),
-        _spec(workspace.glob, "Glob", hide=("limit", "offset", "include_ignored")),
-        _spec(
-            tools.grep,
-            "Grep",
-            {
-                "output_mode": "File names, matching lines, or the number of matching lines in each file.",
-                "limit": "{} 0: as many as usual.",
-            },
-            parameters=_GREP_NAMES,
-        ),
+        Tool(function=tools.ls, name="LS", effect="search"),
+        Tool(function=tools.glob, name="Glob", effect="search", advice=advice("glob")),
+        Tool(function=tools.grep, name="Grep", effect="search"),
     )
 
 
-def _spec(
-    target: Callable[..., Any], name: str, descriptions: Mapping[str, str] = _UNCHANGED, **options: Any
-) -> ToolSpec:
-    """Describe a tool with the docstring of the workspace's method, in the words of the contract.
-
-    In a description of `descriptions`, `{}` stands for that of the method.
-    """
-    texts = read_docstring(_in_words(getattr(Workspace, target.__name__).__doc__))
-    shown = {each: texts.parameters[each] for each in signature(target).parameters}
-    changed = {each: text.replace("{}", shown[each]) for each, text in descriptions.items()}
-    return ToolSpec(
-        target, name=name, description=texts.description, descriptions={**shown, **changed}, **options
-    )
-
-
-def _in_words(text: str) -> str:
-    for ours, theirs in _WORDS.items():
-        text = text.replace(ours, theirs)
-    return text
-
-
-DIALECT = Dialect("wave", specs, render=_render)
+DIALECT = Dialect("wave", _tools, render=_render)
 
 
 @dataclass(frozen=True)
@@ -226,13 +251,11 @@ class ToolPlugin:
         name: Its name.
         config: Its schema: `{"type": "function", "function": {name, description, parameters}}`.
         workspace: The workspace that it works on.
-        tools: The seven tools of the workspace, which all plugins share.
     """
 
     name: str
     config: dict[str, Any]
     workspace: Workspace
-    tools: Toolset = field(repr=False)
 
     async def execute(self, args: Mapping[str, Any], context: ToolContext | Mapping[str, Any]) -> WaveResult:
         """Call the tool. Whatever a model sends, failures are results.
@@ -259,7 +282,7 @@ class ToolPlugin:
             return _failure(error.code, error.message)
         except AgentFSError as error:
             return _failure(error.code, f"The workdir of the context cannot be used: {error.message}")
-        tools = self.tools.rebound(specs(DIALECT.view(workspace)))
+        tools = DIALECT.tools(workspace)
         return cast("WaveResult", await tools.acall(self.name, args))
 
     def format_compact_params(
@@ -290,9 +313,8 @@ class ToolPlugin:
 
 def plugins(workspace: Workspace) -> list[ToolPlugin]:
     """Return the tools of a workspace as plugins."""
-    tools = DIALECT.tools(workspace)
-    schemas: list[Any] = tools.schemas("openai")
-    return [ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in schemas]
+    schemas = DIALECT.tools(workspace).schemas("openai")
+    return [ToolPlugin(schema["function"]["name"], schema, workspace) for schema in schemas]
 
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:

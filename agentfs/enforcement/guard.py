@@ -25,7 +25,7 @@ from agentfs.permissions import CHANGING, GROUPS, Effect, parse_rule
 from agentfs.policy import Mount, Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.declaration import declaration_of, declarations, declare
+from agentfs.tools.tool import declaration_of, declarations, declare
 
 _C = TypeVar("_C", bound=type)
 

@@ -44,7 +44,7 @@ from agentfs.providers.openai import REFUSED, command_output, patch_of
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult
 from agentfs.tools.approval import answering, question_of
-from agentfs.tools.spec import Tool
+from agentfs.tools.tool import Tool
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 

@@ -35,8 +35,8 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
 SUBSTITUTES = {"read_many": "read"}
 # Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
-# Prefixes of names: the GPT models, Gemini, clients of MCP.
-_NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__")
+# Prefixes of names: the GPT models, Gemini, clients of MCP, item ids such as `rye/file-system/read`.
+_NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__|([\w.-]+/)+")
 
 
 def plain_name(name: str) -> str:

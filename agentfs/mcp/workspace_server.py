@@ -53,7 +53,6 @@ class WorkspaceServer:
         policy: Policy | None = None,
         state: str | None = None,
         command: Sequence[str] | None = None,
-        structured: bool = False,
         limits: Limits = LIMITS,
         watch: bool = True,
     ) -> None:
@@ -71,8 +70,6 @@ class WorkspaceServer:
             state: A directory where journal and read history outlive the server.
             command: A command prefix as for `connect`, if the root is on another machine. The client's roots
                 are then ignored, because they name local directories.
-            structured: Also send the typed data of each result, and its schema. Some clients then show their
-                model the data instead of the text.
             limits: The limits of the workspace.
             watch: Keep names and texts, up to `Limits.watch_bytes`, in memory for searches.
         """
@@ -83,7 +80,6 @@ class WorkspaceServer:
         self._names = names
         self._prefix = prefix
         self._dialect = dialect
-        self._structured = structured
         self._is_remote = command is not None
         given: dict[str, Any] = {"mounts": mounts, "policy": policy, "limits": limits, "state": state}
         self._workspace: Workspace
@@ -152,7 +148,7 @@ class WorkspaceServer:
 
     async def _list(self, context: _Context, params: Any) -> types.ListToolsResult:
         del context, params
-        schemas = self._whole.tools.schemas("mcp-structured" if self._structured else "mcp")
+        schemas = self._whole.tools.schemas("mcp")
         return types.ListToolsResult(tools=[types.Tool.model_validate(schema) for schema in schemas])
 
     async def _call(
@@ -170,7 +166,7 @@ class WorkspaceServer:
                 result = from_error(error)
         if questions.required is not None:
             return questions.required
-        return types.CallToolResult.model_validate(call_result(result, structured=self._structured))
+        return types.CallToolResult.model_validate(call_result(result))
 
     async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
         del context, params

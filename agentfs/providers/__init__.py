@@ -1,14 +1,9 @@
-"""The providers, one module each, and the choice of one for a schema format or a tool call.
+"""The providers, one module each, and the choice of one for a schema format or a tool call."""
 
-Other packages add providers as entry points of the group `agentfs.providers`.
-"""
-
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from agentfs.base.lazy import load_installed
 from agentfs.errors import InvalidArgumentError
 from agentfs.providers.anthropic_format import Anthropic
 from agentfs.providers.gemini import Gemini
@@ -23,32 +18,16 @@ FORMATS = {name: provider for provider in PROVIDERS for name in provider.formats
 STRICT_FORMATS = tuple(name for name, provider in FORMATS.items() if provider.formats[name].strict_rules)
 
 
-@cache
-def _installed() -> tuple[Provider, ...]:
-    return tuple(load_installed("agentfs.providers", Provider))
-
-
 def provider_of(name: str) -> Provider:
-    """Return the provider of a format, built in or of another package, or raise `invalid_argument`."""
-    if (provider := FORMATS.get(name)) is not None:
-        return provider
-    others = {form: provider for provider in _installed() for form in provider.formats}
-    if name not in others:
-        known = ", ".join((*FORMATS, *others))
-        raise InvalidArgumentError(f"There is no schema format {name!r}; there are {known}.")
-    return others[name]
-
-
-def _in_order() -> Iterator[Provider]:
-    """Yield the providers, those of other packages before MCP; these are loaded only if they are needed."""
-    yield from PROVIDERS[:-1]
-    yield from _installed()
-    yield PROVIDERS[-1]
+    """Return the provider of a format, or raise `invalid_argument`."""
+    if name not in FORMATS:
+        raise InvalidArgumentError(f"There is no schema format {name!r}; there are {', '.join(FORMATS)}.")
+    return FORMATS[name]
 
 
 def read_calls(call: Any) -> Sequence[ToolCall]:
     """Read a tool call, an object of a provider's SDK or a dict; raise `invalid_argument` for others."""
-    for provider in _in_order():
+    for provider in PROVIDERS:
         if found := provider.read_calls(call):
             return found
     raise InvalidArgumentError(

@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentfs.providers.provider import (
-    Format,
-    Message,
-    Provider,
-    Schema,
-    SchemaRules,
-    ToolCall,
-    ToolDescription,
-    field,
-    text_blocks,
-)
+from agentfs.arguments.kinds import Schema, SchemaRules
+from agentfs.permissions import Effect
+from agentfs.providers.provider import Format, Message, Provider, ToolCall, field, text_blocks
 from agentfs.results import ToolResult
 
 # The name of each type is fixed; a call of "bash" means `run`.
@@ -36,10 +28,14 @@ class Anthropic(Provider):
     merged = "content"
     native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {"anthropic": ANTHROPIC_TYPES}
 
-    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+    def schema(self, tool: Schema, effect: Effect, name: str, *, strict: bool) -> Schema:
         """Return the schema of one tool."""
-        del name
-        schema = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        del effect, name
+        schema = {
+            "name": tool["name"],
+            "description": tool["description"],
+            "input_schema": tool["parameters"],
+        }
         return {**schema, "strict": True} if strict else schema
 
     def read_call(self, call: Any) -> ToolCall | None:

@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentfs.providers.provider import (
-    GEMINI_KEYWORDS,
-    Format,
-    Message,
-    Provider,
-    Schema,
-    SchemaRules,
-    ToolCall,
-    ToolDescription,
-    field,
-)
+from agentfs.arguments.kinds import GEMINI_KEYWORDS, Schema, SchemaRules
+from agentfs.permissions import Effect
+from agentfs.providers.provider import Format, Message, Provider, ToolCall, field
 from agentfs.results import ToolResult
 
 
@@ -29,12 +21,12 @@ class Gemini(Provider):
     }
     merged = "parts"
 
-    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+    def schema(self, tool: Schema, effect: Effect, name: str, *, strict: bool) -> Schema:
         """Return the function declaration of one tool."""
-        del name, strict
-        schema: Schema = {"name": tool.name, "description": tool.description}
-        if tool.parameters["properties"]:  # the API refuses an object without properties
-            schema["parametersJsonSchema"] = tool.parameters
+        del effect, name, strict
+        schema: Schema = {"name": tool["name"], "description": tool["description"]}
+        if tool["parameters"]["properties"]:  # the API refuses an object without properties
+            schema["parametersJsonSchema"] = tool["parameters"]
         return schema
 
     def read_call(self, call: Any) -> ToolCall | None:

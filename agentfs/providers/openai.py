@@ -3,18 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agentfs.providers.provider import (
-    KEYWORDS,
-    Format,
-    Message,
-    Provider,
-    Schema,
-    SchemaRules,
-    ToolCall,
-    ToolDescription,
-    data_url,
-    field,
-)
+from agentfs.arguments.kinds import KEYWORDS, Schema, SchemaRules
+from agentfs.permissions import Effect
+from agentfs.providers.provider import Format, Message, Provider, ToolCall, data_url, field
 from agentfs.results import ToolResult
 from agentfs.text import both_ends, plural
 
@@ -36,12 +27,12 @@ class OpenAI(Provider):
     formats: ClassVar[Mapping[str, Format]] = {"openai": _FORMAT, "openai-responses": _FORMAT}
     native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {"openai-responses": _NATIVE}
 
-    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+    def schema(self, tool: Schema, effect: Effect, name: str, *, strict: bool) -> Schema:
         """Return the schema of one tool in the format with this name."""
-        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        del effect
         if name == "openai":
-            return {"type": "function", "function": {**function, "strict": True} if strict else function}
-        return {"type": "function", "strict": strict, **function}  # strict by default
+            return {"type": "function", "function": {**tool, "strict": True} if strict else tool}
+        return {"type": "function", "strict": strict, **tool}  # strict by default
 
     def read_call(self, call: Any) -> ToolCall | None:
         """Return a call of either API, or None for anything else."""

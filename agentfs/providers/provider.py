@@ -4,51 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
+from agentfs.arguments.kinds import Schema, SchemaRules
 from agentfs.permissions import Effect
 from agentfs.results import Image, ToolResult
 
-Schema = dict[str, Any]
 Message = dict[str, Any]
 
 
-# The keywords of constraints that Gemini takes, and all of them.
-GEMINI_KEYWORDS = frozenset({"minimum", "maximum", "minItems", "maxItems"})
-KEYWORDS = GEMINI_KEYWORDS | {
-    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "pattern"),
-}
-
-
-class SchemaRules(NamedTuple):
-    """The rules for the schemas of a format."""
-
-    every_required: bool = False  # optional parameters become required and nullable
-    flags_required: bool = False  # boolean parameters are required
-    unions: bool = True  # if False, the plainest option of a union replaces it
-    closed_only: bool = False  # objects with free names and values of any type are refused
-    string_enums: bool = False  # only strings can be enumerated
-    formats: bool = True  # `format` is allowed; if False, the description says how to write a value
-    identifiers: bool = False  # parameter names consist of letters, digits and underscores
-    keywords: frozenset[str] = KEYWORDS  # of constraints; the description has the others
-    output: bool = False  # for the data of a result: open objects with every member, without descriptions
-
-
 class Format(NamedTuple):
-    """A format of schemas: its rules, the rules of its strict mode if any, and if it has output schemas."""
+    """A format of schemas: its rules, and the rules of its strict mode if it has one."""
 
     rules: SchemaRules
     strict_rules: SchemaRules | None = None
-    has_output: bool = False
-
-
-class ToolDescription(NamedTuple):
-    """The parts of a provider's schema; `parameters` and `output` are JSON Schemas by its rules."""
-
-    name: str
-    description: str
-    parameters: Schema
-    effect: Effect | None
-    output: Schema | None
 
 
 class ToolCall(NamedTuple):
@@ -77,8 +44,15 @@ class Provider(ABC):
     native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {}
 
     @abstractmethod
-    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
-        """Return the schema of one tool in the format with this name."""
+    def schema(self, tool: Schema, effect: Effect, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool.
+
+        Args:
+            tool: Its `name`, `description` and `parameters`, a JSON Schema by the rules of the format.
+            effect: Its effect.
+            name: The name of the format.
+            strict: True if the provider enforces the schema.
+        """
 
     @abstractmethod
     def read_call(self, call: Any) -> ToolCall | None:

@@ -44,7 +44,6 @@ _LEFT_OUT = (
     "agentfs/tools/functions.py",
     "agentfs/tools/gate.py",
     "agentfs/tools/result.py",
-    "agentfs/tools/spec.py",
     "agentfs/tools/toolset.py",
     "wcmatch/pathlib.py",
     "wcmatch/wcmatch.py",

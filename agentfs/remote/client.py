@@ -32,8 +32,8 @@ from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, PendingRequest, ReconnectingConnection, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import CommandOutput, Containment, RecordedResult, Result, Review, RunResult, WatchReport
-from agentfs.tools.declaration import declaration_of
 from agentfs.tools.rules import NOT_ASKED, not_permitted
+from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]

@@ -51,7 +51,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, Un
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest, ProposedChange
 from agentfs.policy import AfterChange, Mount, Policy, Protect
-from agentfs.tools.declaration import declared_tools
+from agentfs.tools.tool import declared_tools
 from agentfs.workspace import Workspace
 
 PROTOCOL_VERSION = 2  # must be equal on both sides

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from agentfs.base import call_context
 from agentfs.permissions import Deny, PermissionAnswer, PermissionRequest
-from agentfs.tools.declaration import is_method
-from agentfs.tools.spec import Tool
+from agentfs.tools.tool import Tool, is_method
 from agentfs.tools.toolset import Toolset
 
 Answer: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
@@ -67,7 +66,7 @@ async def question_of(toolset: Toolset, tool: Tool, arguments: dict[str, Any]) -
         raise Paused(request)
 
     try:
-        with answering(leave), call_context.rehearsal(reads=not is_method(tool.spec.target)):
+        with answering(leave), call_context.rehearsal(reads=not is_method(tool.function)):
             await toolset.acall(tool.name, arguments)
     except Paused as pause:
         return pause.request

@@ -6,6 +6,7 @@ and parameters of other products' tools are translated if the tool is a workspac
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agentfs.arguments.kinds import (
@@ -25,8 +26,7 @@ from agentfs.habits.parameter_names import ALIASES, snake_case
 from agentfs.habits.tool_names import AMBIGUOUS, EDITORS, SUBSTITUTES, plain_name
 from agentfs.results import Coercion, plain
 from agentfs.text.nearest import nearest
-from agentfs.tools.declaration import is_method
-from agentfs.tools.spec import Tool, exposable, make_tool
+from agentfs.tools.tool import Tool, exposable, is_method
 
 _MAX_REPORTED = 12
 _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
@@ -55,7 +55,9 @@ def resolve_unknown_tool(
         if wanted in EDITORS and isinstance(given.get("command"), str):
             wanted, sent = given.pop("command"), given
         method = next((each for each, row in HABITS.items() if wanted in row.tools.split()), wanted)
-        same_name = (tool for tool in tools.values() if wanted == snake_case(tool.name))
+        same_name = (
+            tool for tool in tools.values() if wanted in (snake_case(tool.name), snake_case(tool.own_name))
+        )
         tool = (
             next(same_name, None) or _tool_for(tools, method) or _tool_for(tools, SUBSTITUTES.get(method, ""))
         )
@@ -96,7 +98,7 @@ def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 
 def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
     try:
-        found = tool.spec.target(**tool.call_arguments(values))
+        found = tool.function(**tool.call_arguments(values))
     except AgentFSError:
         return False
     return bool(getattr(found, "total_matches", getattr(found, "total", 0)))
@@ -105,7 +107,7 @@ def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
     bound = _bind_as_sent(tools, tool, given)
-    if is_method(tool.spec.target):
+    if is_method(tool.function):
         table = HABITS.get(bound.tool.own_name, Habits()).values
         for each in bound.tool.parameters:
             value = bound.values.get(each.name)
@@ -116,7 +118,7 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 
 
 def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
-    has_habits = is_method(tool.spec.target)
+    has_habits = is_method(tool.function)
     reader = LenientReader(ALIASES if has_habits else {})
     values = reader.read_members(tool.parameters, given)
     if not (reader.problems and has_habits):
@@ -144,7 +146,7 @@ def refusal(
 
 
 def _tool_for(tools: Mapping[str, Tool], method: str) -> Tool | None:
-    methods = (tool for tool in tools.values() if is_method(tool.spec.target))
+    methods = (tool for tool in tools.values() if is_method(tool.function))
     return next((tool for tool in methods if tool.own_name == method), None)
 
 
@@ -178,7 +180,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     )
     read = reader.read_members(parameters, values)
     if not reader.problems:
-        tool = tool._replace(parameters=parameters)
+        tool = replace(tool, expose=(*tool.expose, *(each.target for each in used)))
     return BoundCall(tool, read, reader.coercions, [*dict.fromkeys(reader.problems)])
 
 
@@ -225,8 +227,10 @@ def _translate(
 
 
 def _hidden_parameters(tool: Tool, habits: Habits) -> list[Parameter]:
-    """Return the parameters that are accepted although no schema shows them, except preset ones."""
-    spec = tool.spec
-    kept = {*spec.preset, *spec.hide, *tool.visible_names}
-    names = [name for name in exposable(spec.target) if name in habits.hidden.split() and name not in kept]
-    return [each for each in make_tool(spec.target, expose=names).parameters if each.target in names]
+    """Return the parameters that are accepted although no schema shows them."""
+    visible = tool.visible_names
+    names = [
+        name for name in exposable(tool.function) if name in habits.hidden.split() and name not in visible
+    ]
+    exposing = replace(tool, expose=(*tool.expose, *names))
+    return [each for each in exposing.parameters if each.target in names]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from agentfs.arguments.docstrings import write_docstring
 from agentfs.arguments.kinds import Parameter
 from agentfs.errors import InvalidArgumentError
-from agentfs.tools.spec import Tool
+from agentfs.tools.tool import Tool
 
 # How the hints of a function describe its parameters: as `Annotated` with a text or a `Field`, or not at all.
 Hints = Literal["text", "field", "plain"]

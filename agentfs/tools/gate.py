@@ -17,12 +17,12 @@ from agentfs.base.visible import one_line
 from agentfs.concurrency.runner import run_until, run_until_on_loop
 from agentfs.errors import AgentFSError, DeadlineExceededError, ReadOnlyError, RefusedError
 from agentfs.limits import Limits
-from agentfs.permissions import CHANGING, DO_NOT_RETRY, GROUPS, Effect, PermissionRequest, Rule
+from agentfs.permissions import CHANGING, DO_NOT_RETRY, GROUPS, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.text import head_and_tail
 from agentfs.tools.rules import Subject, ask_user, not_permitted, rule_catches, rules_allow
-from agentfs.tools.spec import Tool
+from agentfs.tools.tool import Tool
 
 _CANCELLATIONS = ("CancelledError", "Cancelled")  # the exceptions of asyncio and trio
 _GRACE = 2.0  # seconds for a cancelled async function to end
@@ -52,7 +52,7 @@ class Judgement:
         self._workspace = workspace
         self._tool = tool
         self._values = values
-        self._effect: Effect = tool.effect or "execute"
+        self._effect = tool.effect
         self._subject = _subject(workspace, tool, values)
 
     def needs_permission(self) -> bool:
@@ -71,8 +71,6 @@ class Judgement:
             return False
         if (allowing := self._about(policy.allow_rules)) and rules_allow(allowing, self._subject):
             return False
-        if self._tool.effect is None and policy.ask:
-            return True
         return effect in CHANGING and bool(policy.allow or (policy.askers and not policy.ask))
 
     def ask(self) -> Mapping[str, Any]:
@@ -101,9 +99,6 @@ class Judgement:
         name = self._tool.name
         reason = f"{name} may change something"
         hint = "Tell the user what you would do."
-        if self._tool.effect is None:
-            reason = f"{name} does not declare whether it changes something"
-            hint = f'If it only reads, the program declares that: @tool(effect="read"). {hint}'
         if policy.read_only:
             return ReadOnlyError(f"The workspace is read-only, and {reason}.", hint=hint)
         return self._refusal(f"Nothing is changed in plan mode, and {reason}.", hint)
@@ -114,7 +109,7 @@ class Judgement:
 
 def rule_names(tool: Tool) -> list[str]:
     """Return the names by which rules may name a tool."""
-    return [*dict.fromkeys([tool.name, tool.spec.name or tool.own_name, tool.own_name])]
+    return [*dict.fromkeys([tool.name, tool.own_name])]
 
 
 def has_subject(tool: Tool) -> bool:
@@ -132,7 +127,7 @@ def _subject(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> Subje
     if tool.rule_parameter is not None:
         value = values.get(tool.rule_parameter.name, tool.rule_parameter.default)
         text = value if isinstance(value, str) else str(value)
-        return Subject(command=text) if tool.effect in (None, "execute") else Subject(text=text)
+        return Subject(command=text) if tool.effect == "execute" else Subject(text=text)
     found: list[str] = []
     for parameter in filter(_takes_paths, tool.parameters):
         given: Any = values.get(parameter.name, parameter.default)

@@ -12,7 +12,7 @@ from agentfs.base.visible import to_json
 from agentfs.errors import AgentFSError
 from agentfs.events import first_line
 from agentfs.results import ReadResult, Result, ToolResult, plain
-from agentfs.tools.spec import Tool
+from agentfs.tools.tool import Tool
 
 AFTER_AN_EXCEPTION = "Try it another way; repeating the same call will hardly help."  # the hint
 
@@ -70,11 +70,12 @@ def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any
 
 def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
     """Return the file that a call is about; an optional `path` is the start of a search instead."""
-    for parameter in tool.parameters if tool else ():
-        if parameter.target == "path" and parameter.required:
-            path = values.get(parameter.name)
-            return path if isinstance(path, str) else None
-    return None
+    if tool is None:
+        return None
+    own = tool.renames.get("path", "path")
+    named = (values.get(each.name) for each in tool.parameters if each.target == own and each.required)
+    path = next(named, None)
+    return path if isinstance(path, str) else None
 
 
 def _jsonable(value: Any) -> Any:
@@ -106,7 +107,7 @@ class ToolNames(Names):
     def tool(self, method: str) -> str | None:
         """Return the name of the tool for a method, with the arguments that select the method."""
         for tool in self._tools:
-            chosen = tool.methods.get(method)
+            chosen = tool.stands_for.get(method)
             if chosen is not None:
                 arguments = " and ".join(f'{name}="{value}"' for name, value in chosen.items())
                 return f"{tool.name} with {arguments}" if arguments else tool.name
@@ -114,7 +115,7 @@ class ToolNames(Names):
 
     def parameter(self, name: str) -> str | None:
         """Return the visible name of a parameter of the called tool, or of a member of a parameter."""
-        own = self._called.spec.renames.get(name, name)
+        own = self._called.renames.get(name, name)
         if (visible := self._called.visible_names.get(own)) is not None:
             return visible
         kinds = (kind for each in self._called.parameters for kind in each.kind.walk())
@@ -124,7 +125,7 @@ class ToolNames(Names):
     def call(self, call: NextCall) -> NextCall | None:
         """Return the call of a method as a call of a tool that can express it, the called tool first."""
         for tool in self._tools:
-            mapped = None if tool.spec.map_next_call is None else tool.spec.map_next_call(call)
+            mapped = None if tool.follow is None else tool.follow(call)
             arguments = _arguments(tool, call) if mapped is None else mapped
             if arguments is not None:
                 return {"name": tool.name, "arguments": dict(arguments)}
@@ -134,7 +135,7 @@ class ToolNames(Names):
         """Return the answered search with twice the results, if its tool has `limit` but no `offset`."""
         visible, offset = self._called.visible_names, call["arguments"].get("offset")
         limit = visible.get("limit")
-        if limit is None or not offset or "offset" in visible or call["name"] not in self._called.methods:
+        if limit is None or not offset or "offset" in visible or call["name"] not in self._called.stands_for:
             return None
         # A page with fewer results than requested was cut by another limit, which a higher one does not lift.
         cut = (self._values.get(limit) or 0) > offset or self._called.effect != "search"
@@ -142,12 +143,12 @@ class ToolNames(Names):
 
     def retry(self, retry: Retry) -> Retry | None:
         """Return changes of a method's arguments as changes of the called tool's arguments."""
-        spec = self._called.spec
-        if spec.map_retry is not None:
-            return spec.map_retry(retry, self._values)
+        if self._called.retry is not None:
+            return self._called.retry(retry, self._values)
         visible = self._called.visible_names
         names = {
-            name: visible.get(spec.renames.get(name, name)) for name in (*retry.arguments, *retry.without)
+            name: visible.get(self._called.renames.get(name, name))
+            for name in (*retry.arguments, *retry.without)
         }
         if None in names.values():
             return None
@@ -162,14 +163,13 @@ class ToolNames(Names):
 
 def _arguments(tool: Tool, call: NextCall) -> dict[str, Any] | None:
     """Return the arguments of a method as arguments of a tool, or None if it cannot express them."""
-    if call["name"] not in tool.methods:
+    if call["name"] not in tool.stands_for:
         return None
-    visible, preset = tool.visible_names, tool.spec.preset
-    arguments: dict[str, Any] = dict(tool.methods[call["name"]])
+    visible = tool.visible_names
+    arguments: dict[str, Any] = dict(tool.stands_for[call["name"]])
     for name, value in call["arguments"].items():
-        own = tool.spec.renames.get(name, name)
-        if own in visible:
-            arguments[visible[own]] = value
-        elif own not in preset or preset[own] != value:
+        own = tool.renames.get(name, name)
+        if own not in visible:
             return None
+        arguments[visible[own]] = value
     return arguments if all(p.name in arguments for p in tool.parameters if p.required) else None

@@ -1,7 +1,6 @@
 """`Toolset`: the tools that a model may call, their schemas for each provider, and their calls."""
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from copy import copy
@@ -9,27 +8,25 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import Any, Self
 
 from agentfs.arguments.checks import checks_arguments
-from agentfs.arguments.kinds import short_repr
+from agentfs.arguments.kinds import Schema, object_schema, short_repr
 from agentfs.base import call_context
-from agentfs.base.advice import METHODS, Names, plural
-from agentfs.base.html_output import html_table
+from agentfs.base.advice import METHODS, Names
 from agentfs.base.lazy import find_dialect
 from agentfs.concurrency.runner import Runner, complete, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import EventEmitter, OnEvent, current_call_id, first_line, provider_call
+from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, READING, Rule, check_path_rule
 from agentfs.policy import Policy
-from agentfs.providers import read_calls, replies
-from agentfs.providers.provider import Message, ToolCall
+from agentfs.providers import STRICT_FORMATS, provider_of, read_calls, replies
+from agentfs.providers.provider import ToolCall
 from agentfs.results import Coercion, Result, ToolResult
 from agentfs.text.nearest import nearest
 from agentfs.tools.binding import BoundCall, bind_call, refusal, resolve_unknown_tool
-from agentfs.tools.declaration import CallContext, declaration_of, declarations, is_method, offered_tools
 from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.gate import (
     GatedBy,
@@ -41,18 +38,16 @@ from agentfs.tools.gate import (
     within_output_limit,
 )
 from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
-from agentfs.tools.spec import (
+from agentfs.tools.tool import (
+    CallContext,
     RenderContext,
+    Renderer,
     Tool,
-    ToolSpec,
-    check_tool_name,
-    make_tool,
-    tool_schemas,
-    undescribed,
+    declarations,
+    is_method,
+    offered_tools,
+    tool_of,
 )
-
-if TYPE_CHECKING:
-    from agentfs.providers import sdk_types as sdk
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -69,7 +64,7 @@ class Toolset:
     the event loop of `acall` and `aanswer`. `call` and `answer` give it an event loop of its own.
 
     `tools + [function]` adds tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
-    iteration yields each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
+    iteration yields each as an `agentfs.tools.tool.Tool`. A toolset never changes, and is as
     thread-safe as its callables.
     """
 
@@ -79,28 +74,28 @@ class Toolset:
     @checks_arguments
     def __init__(
         self,
-        callables: Iterable[Callable[..., Any] | ToolSpec | Tool],
+        callables: Iterable[Callable[..., Any] | Tool],
         *,
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
         on_event: OnEvent | None = None,
         concurrency: int = 8,
-        render: Callable[[RenderContext], ToolResult] | None = None,
+        render: Renderer | None = None,
         timeout: float | None = None,
         workspace: GatedBy | None = None,
     ) -> None:
         """Describe callables as tools.
 
         Args:
-            callables: The callables, their specs, or tools of another toolset, in the order of `names`,
-                `schemas` and `functions`.
+            callables: The callables, or tools of another toolset, in the order of `names`, `schemas` and
+                `functions`.
             expose: Parameters after the `*` that a model sees, by the callable's own name.
             prefix: A prefix for the name of each tool.
             on_event: Called with the events of each call, in the thread that runs it.
             concurrency: The most calls of `acall`, `answer` and `aanswer` that run at once. Calls of `async`
                 functions do not count.
-            render: Returns the final result of each call, after the `render` of its spec. It also sees
-                refusals, failures and calls of unknown tools.
+            render: Returns the final result of each call of a tool that has no `render` of its own. It also
+                sees refusals, failures and calls of unknown tools.
             timeout: Seconds that one call may take; by default `Limits.timeout` of the workspace.
             workspace: The workspace whose rules, limits and events hold for all tools; by default that of
                 the first method of a workspace among them.
@@ -113,25 +108,23 @@ class Toolset:
         self._render = render
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
-        self._set_tools(_tool_of(each, prefix, exposed, render) for each in callables)
+        made = (tool_of(each, prefix=prefix, expose=exposed.get(_own_name(each), ())) for each in callables)
+        self._set_tools(replace(tool, render=tool.render or render) for tool in made)
         self._given = workspace, on_event, timeout
-        self._settle(self)
+        self._settle()
         if unknown := exposed.keys() - {tool.own_name for tool in self}:
             raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
 
     def _set_tools(self, tools: Iterable[Tool]) -> None:
         self._tools: dict[str, Tool] = {}
-        self._aliases: dict[str, Tool] = {}
         for tool in tools:
-            for name in (tool.name, *tool.spec.aliases):
-                if (other := self._tools.get(name) or self._aliases.get(name)) is not None:
-                    both = " and ".join(map(_origin, (other, tool)))
-                    raise InvalidArgumentError(
-                        f"Two of the tools are named {name}: {both}.",
-                        hint=f'Give one of them another name: tools.renamed({{"{name}": "…"}}).',
-                    )
+            if (other := self._tools.get(tool.name)) is not None:
+                both = " and ".join(map(_origin, (other, tool)))
+                raise InvalidArgumentError(
+                    f"Two of the tools are named {tool.name}: {both}.",
+                    hint="Give one of the functions another name, or pass a `prefix`.",
+                )
             self._tools[tool.name] = tool
-            self._aliases |= dict.fromkeys(tool.spec.aliases, tool)
 
     def _check_rules(self, *, added: bool = False) -> None:
         """Raise `invalid_argument` for a rule that names no tool.
@@ -175,26 +168,22 @@ class Toolset:
             if rule.subject is not None and tool.rule_parameter is None:
                 check_path_rule(rule)
 
-    def _with(self, tools: Iterable[Tool], added: Iterable[Tool] = ()) -> Self:
+    def _with(self, tools: Iterable[Tool]) -> Self:
         other = copy(self)
         other._set_tools(tools)  # noqa: SLF001 - its own
-        other._settle(added)  # noqa: SLF001 - its own
+        other._settle()  # noqa: SLF001 - its own
         return other
 
-    def _settle(self, added: Iterable[Tool]) -> None:
-        """Find the workspace and its settings, check its rules, and warn of tools that are not described."""
+    def _settle(self) -> None:
+        """Find the workspace and its settings, and check its rules."""
         workspace, on_event, timeout = self._given
-        owners = (getattr(each.spec.target, "__self__", None) for each in self if is_method(each.spec.target))
+        owners = (getattr(each.function, "__self__", None) for each in self if is_method(each.function))
         self._workspace: Any = next(owners, None) if workspace is None else workspace
         self._limits = Limits() if self._workspace is None else self._workspace.limits
         self._timeout = self._limits.timeout if timeout is None and self._workspace is not None else timeout
         self._events = EventEmitter(on_event or getattr(self._workspace, "on_event", None))
         self._rules_checked = False
         self._check_rules(added=True)
-        for tool in added:
-            if missing := undescribed(tool):
-                text = f"The tool {tool.name} does not describe {', '.join(missing)}."
-                warnings.warn(text, stacklevel=_levels_to_the_program())
 
     def __repr__(self) -> str:
         return f"Toolset({', '.join(self._tools)})"
@@ -208,15 +197,9 @@ class Toolset:
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
-    def _repr_html_(self) -> str:
-        """Return a table of the tools, as a notebook displays it."""
-        rows = ((tool.name, tool.effect or "undeclared", first_line(tool.description)) for tool in self)
-        return html_table(f"Toolset: {plural(len(self), 'tool')}", ("name", "effect", "description"), rows)
-
-    def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
+    def __add__(self, more: Iterable[Callable[..., Any] | Tool]) -> Self:
         """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
-        added = [_tool_of(each, "", {}, None) for each in more]
-        return self._with((*self, *added), added)
+        return self._with((*self, *map(tool_of, more)))
 
     def only(self, names: str | Sequence[str]) -> Self:
         """Return a toolset with some of the tools.
@@ -231,50 +214,12 @@ class Toolset:
             AgentFSError: `unknown_tool` for a name that is not the name of a tool. `invalid_argument` if a
                 tool stays without the tools whose values it needs, such as edit_lines without read and grep.
         """
-        return self._selected([self._tools[name] for name in self._known(names)])
-
-    def without(self, names: str | Sequence[str]) -> Self:
-        """Return a toolset with all tools but some.
-
-        Args:
-            names: The names of the tools to leave out.
-
-        Returns:
-            The toolset, with the settings of this one.
-
-        Raises:
-            AgentFSError: As for `only`.
-        """
-        left_out = self._known(names)
-        return self._selected([tool for tool in self if tool.name not in left_out])
-
-    def _selected(self, tools: Sequence[Tool]) -> Self:
-        """Return a toolset with some of the tools, unless one of them needs a tool that is left out."""
-        offered = {tool.own_name for tool in self}
-        chosen = {tool.own_name for tool in tools}
+        tools = [self._tools[name] for name in self._known(names)]
+        offered, chosen = ({tool.own_name for tool in some} for some in (self, tools))
         for tool in tools:
-            declared = declaration_of(tool.spec.target)
-            if declared is not None and declared.needs.keys() & offered:
-                declared.check_needs(tool.name, chosen)
+            if tool.needs.keys() & offered:
+                tool.check_needs(chosen)
         return self._with(tools)
-
-    def renamed(self, names: Mapping[str, str]) -> Self:
-        """Return a toolset with other names for some of the tools; advice in answers uses them too.
-
-        Args:
-            names: The new name of each tool, by its name.
-
-        Returns:
-            The toolset, with the settings of this one.
-
-        Raises:
-            AgentFSError: `unknown_tool` if there is no tool of a name, `invalid_argument` if no tool can have
-                a new name or two have the same.
-        """
-        self._known(list(names))
-        for new in names.values():
-            check_tool_name(new, new)
-        return self._with(tool._replace(name=names.get(tool.name, tool.name)) for tool in self)
 
     def _known(self, names: str | Sequence[str]) -> Sequence[str]:
         """Return names of tools; raise `unknown_tool` for others."""
@@ -286,48 +231,17 @@ class Toolset:
                 )
         return names
 
-    def rebound(self, specs: Iterable[ToolSpec]) -> Self:
-        """Return these tools with other callables of the same signatures, without describing them again.
-
-        Args:
-            specs: The specs of all tools, in order, each with another `target`.
-
-        Returns:
-            A toolset that shares its threads with this one.
-        """
-        return self._with(tool._replace(spec=spec) for tool, spec in zip(self, specs, strict=True))
-
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the tools, in order."""
         return tuple(self._tools)
 
-    @overload
-    def schemas(
-        self, format: Literal["openai"] = "openai", *, strict: bool = False
-    ) -> "list[sdk.OpenAITool]": ...
-    @overload
-    def schemas(
-        self, format: Literal["openai-responses"], *, strict: bool = False
-    ) -> "list[sdk.ResponsesTool]": ...
-    @overload
-    def schemas(self, format: Literal["anthropic"], *, strict: bool = False) -> "list[sdk.AnthropicTool]": ...
-    @overload
-    def schemas(self, format: Literal["gemini"], *, strict: bool = False) -> "list[sdk.GeminiTool]": ...
-    @overload
-    def schemas(
-        self, format: Literal["mcp", "mcp-structured"], *, strict: bool = False
-    ) -> list[dict[str, Any]]: ...
-    @overload
-    def schemas(self, format: str = ..., *, strict: bool = False, native: bool = False) -> list[Any]: ...
-
-    def schemas(self, format: str = "openai", *, strict: bool = False, native: bool = False) -> Any:  # noqa: A002
+    def schemas(self, format: str = "openai", *, strict: bool = False, native: bool = False) -> list[Any]:  # noqa: A002
         """Return the schemas of the tools for a provider's API.
 
         Args:
             format: "openai" (chat completions), "openai-responses", "anthropic", "mcp" (the tools of
-                `tools/list`), "mcp-structured" (with output schemas) or "gemini" (the function declarations
-                of one tool).
+                `tools/list`) or "gemini" (the function declarations of one tool).
             strict: Ask the provider to enforce the schema. Only OpenAI and Anthropic can.
             native: Send the provider's own type of a tool, which its models know, in place of a schema:
                 for `run` and the dialects `text-editor`, `memory` and `apply-patch`.
@@ -340,13 +254,36 @@ class Toolset:
                 (`invalid_argument`).
         """
         self._check_rules()
-        return tool_schemas(tuple(self._tools.values()), format, strict=strict, native=native)
+        provider = provider_of(format)
+        form = provider.formats[format]
+        rules = form.strict_rules if strict else form.rules
+        if rules is None:
+            raise InvalidArgumentError(
+                f"The format {format!r} has no strict mode.",
+                hint=f"Leave `strict` out, or use one of {', '.join(STRICT_FORMATS)}.",
+            )
+        own_types: Mapping[str, Schema] = provider.native.get(format, {}) if native else {}
+        schemas: list[Schema] = []
+        for tool in self:
+            # A tool with another name is not the one that the models know.
+            if tool.checks_itself and tool.name == tool.own_name and tool.name in own_types:
+                schemas.append(dict(own_types[tool.name]))
+                continue
+            try:
+                parameters = object_schema(tool.parameters, rules)
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(
+                    f"{tool.name} has no strict schema: {error.message}.",
+                    hint="Leave out `strict` or this tool.",
+                ) from None
+            described = {"name": tool.name, "description": tool.description, "parameters": parameters}
+            schemas.append(provider.schema(described, tool.effect, format, strict=strict))
+        return schemas
 
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt on how to use the tools together."""
         names = {tool.own_name: f"`{tool.name}`" for tool in self}
-        targets = [tool.spec.target for tool in self]
-        advice = [each.advice_of(target) for target in targets if (each := declaration_of(target))]
+        advice = [tool.advice_text() for tool in self]
         usable = [text.format(**names) for text in advice if text and names.keys() >= _fields(text)]
         return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
 
@@ -430,28 +367,7 @@ class Toolset:
         with provider_call(sent.id):
             return await self.acall(sent.name, self._arguments(sent), context=context)
 
-    @overload
-    def answer(
-        self, calls: "Iterable[sdk.OpenAICall]", *, context: Any = ...
-    ) -> "list[sdk.OpenAIMessage]": ...
-    @overload
-    def answer(
-        self, calls: "Iterable[sdk.ResponsesCall]", *, context: Any = ...
-    ) -> "list[sdk.ResponsesMessage]": ...
-    @overload
-    def answer(
-        self, calls: "Iterable[sdk.AnthropicCall]", *, context: Any = ...
-    ) -> "list[sdk.AnthropicMessage]": ...
-    @overload
-    def answer(
-        self, calls: "Iterable[sdk.GeminiCall]", *, context: Any = ...
-    ) -> "list[sdk.GeminiMessage]": ...
-    @overload
-    def answer(self, calls: Iterable[Mapping[str, Any]], *, context: Any = ...) -> list[Message]: ...
-    @overload
-    def answer(self, calls: Iterable[Any], *, context: Any = ...) -> list[Any]: ...
-
-    def answer(self, calls: Iterable[Any], *, context: Any = None) -> Any:
+    def answer(self, calls: Iterable[Any], *, context: Any = None) -> list[Any]:
         """Run the tool calls of one turn and return the messages to append.
 
         Calls that only read run in parallel. A call that may change something runs alone, in its place.
@@ -478,28 +394,7 @@ class Toolset:
             results += self._runner.run_side_by_side(self._result, [(each, context) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
-    @overload
-    async def aanswer(
-        self, calls: "Iterable[sdk.OpenAICall]", *, context: Any = ...
-    ) -> "list[sdk.OpenAIMessage]": ...
-    @overload
-    async def aanswer(
-        self, calls: "Iterable[sdk.ResponsesCall]", *, context: Any = ...
-    ) -> "list[sdk.ResponsesMessage]": ...
-    @overload
-    async def aanswer(
-        self, calls: "Iterable[sdk.AnthropicCall]", *, context: Any = ...
-    ) -> "list[sdk.AnthropicMessage]": ...
-    @overload
-    async def aanswer(
-        self, calls: "Iterable[sdk.GeminiCall]", *, context: Any = ...
-    ) -> "list[sdk.GeminiMessage]": ...
-    @overload
-    async def aanswer(self, calls: Iterable[Mapping[str, Any]], *, context: Any = ...) -> list[Message]: ...
-    @overload
-    async def aanswer(self, calls: Iterable[Any], *, context: Any = ...) -> list[Any]: ...
-
-    async def aanswer(self, calls: Iterable[Any], *, context: Any = None) -> Any:
+    async def aanswer(self, calls: Iterable[Any], *, context: Any = None) -> list[Any]:
         """Run the tool calls of one turn like `answer`, off the event loop.
 
         Args:
@@ -579,7 +474,7 @@ class Toolset:
             _check_bound(bound)
             if tool.checks_itself:
                 with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                    outcome = tool.spec.target(**tool.call_arguments(values))
+                    outcome = tool.function(**tool.call_arguments(values))
                     if inspect.isawaitable(outcome):
                         outcome = await outcome if on_loop else call_context.run_awaitable(outcome)
             else:
@@ -598,15 +493,14 @@ class Toolset:
             result = from_exception(error, tool, values)
         if tool is not None and not tool.checks_itself:
             result = within_output_limit(result, self._limits, self._workspace, self._names(tool, values))
-        for render in (tool.spec.render, tool.render) if tool else (self._render,):
-            if render is not None:
-                given = tool.call_arguments(values) if tool else {}
-                try:
-                    result = render(RenderContext(result, outcome, given, self._names(tool, values)))
-                except Exception as error:  # noqa: BLE001 - as above
-                    self._events.log_exception(short_repr(name), error)
-                    failure = outcome = error
-                    result = from_exception(error, tool, values)
+        if (render := tool.render if tool else self._render) is not None:
+            given = tool.call_arguments(values) if tool else {}
+            try:
+                result = render(RenderContext(result, outcome, given, self._names(tool, values)))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._events.log_exception(short_repr(name), error)
+                failure = outcome = error
+                result = from_exception(error, tool, values)
         return replace(result, coercions=coercions) if coercions else result, failure
 
     async def _execute_gated(
@@ -623,7 +517,7 @@ class Toolset:
                     _check_bound(bound)
                     values = bound.values
                     Judgement(self._workspace, tool, values).needs_permission()
-        if call_context.is_rehearsed(changes=not (tool.effect in READING or tool.returns_result)):
+        if call_context.is_rehearsed(changes=tool.effect not in READING):
             raise call_context.Cancelled
         if tool.effect not in READING:
             call_context.begin_change()
@@ -632,7 +526,7 @@ class Toolset:
         def run() -> Any:
             if tool.context_name is not None:
                 given[tool.context_name] = CallContext(self._workspace, context, current_call_id())
-            return tool.spec.target(**given)
+            return tool.function(**given)
 
         if on_loop:
             return values, await await_in_time(tool, self._timeout, run)
@@ -642,7 +536,7 @@ class Toolset:
         return METHODS if tool is None else ToolNames(tuple(self), tool, values)
 
     def _named(self, name: Any) -> Tool | None:
-        return (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
+        return self._tools.get(name) if isinstance(name, str) else None
 
     def _arguments(self, call: ToolCall) -> Any:
         """Return a call's arguments; the bare text of a freeform call is the first parameter."""
@@ -670,32 +564,14 @@ def _check_bound(bound: BoundCall) -> None:
         raise refusal(bound.tool.name, bound.tool.parameters, bound.problems)
 
 
-def _tool_of(
-    given: Callable[..., Any] | ToolSpec | Tool,
-    prefix: str,
-    exposed: Mapping[str, Sequence[str]],
-    render: Callable[[RenderContext], ToolResult] | None,
-) -> Tool:
-    if isinstance(given, Tool):
-        check_tool_name(name := f"{prefix}{given.name}", name)
-        return given._replace(name=name, render=given.render or render)
-    spec = given if isinstance(given, ToolSpec) else ToolSpec(given)
-    own_name = getattr(spec.target, "__name__", "")
-    return make_tool(spec, prefix=prefix, expose=exposed.get(own_name, ()))._replace(render=render)
+def _own_name(given: Callable[..., Any] | Tool) -> str:
+    return given.own_name if isinstance(given, Tool) else getattr(given, "__name__", "")
 
 
 def _origin(tool: Tool) -> str:
     """Return a function with its module, for an error."""
-    target = tool.spec.target
-    return f"{getattr(target, '__module__', '?')}.{getattr(target, '__qualname__', tool.own_name)}"
-
-
-def _levels_to_the_program() -> int:
-    """Return the `stacklevel` of a warning that names the program's own line."""
-    level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "agentfs":
-        level, frame = level + 1, frame.f_back
-    return level
+    function = tool.function
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', tool.own_name)}"
 
 
 def _fields(text: str) -> set[str]:
@@ -727,11 +603,11 @@ def toolset_of(
     exposed = {name: tuple(parameters) for name, parameters in expose.items()}
     for name in chosen:
         needs = declared[name].needs
-        declared[name].check_needs(name, chosen)
+        declared[name].check_needs(chosen)
         for other in needs.keys() & {*chosen}:
             exposed[other] = (*exposed.get(other, ()), *needs[other])
     methods = [getattr(workspace, name) for name in chosen]
     if not workspace.policy.line_numbers:
         plain = "Read a file; a line above its text says which lines are shown."
-        methods = [ToolSpec(each, description=plain) if each == workspace.read else each for each in methods]
+        methods = [replace(tool_of(each), text=plain) if each == workspace.read else each for each in methods]
     return Toolset(methods, expose=exposed, prefix=prefix, workspace=workspace)

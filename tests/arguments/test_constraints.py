@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Interval, Len, Lt, MaxLen, MinLen, MultipleO
 from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, Field, PositiveInt, StringConstraints
 
 from agentfs import Toolset
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 
 MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]

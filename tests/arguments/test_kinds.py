@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import warnings
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import Enum, IntEnum, StrEnum
@@ -21,7 +20,7 @@ from agentfs.arguments.hints import kind_of
 from agentfs.arguments.kinds import ArgumentReader
 from agentfs.errors import InvalidArgumentError
 from agentfs.habits.lenient import LenientReader
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 
 MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]
@@ -289,7 +288,7 @@ def test_a_union_of_two_kinds_of_text_is_one_string():
 
 
 @pytest.mark.filterwarnings("ignore:The tool")
-def test_a_missing_description_is_a_warning_and_the_schema_has_none():
+def test_a_parameter_without_a_description_has_none_in_the_schema():
     @dataclass
     class Pair:
         """A pair.
@@ -315,32 +314,12 @@ def test_a_missing_description_is_a_warning_and_the_schema_has_none():
         """
         return pair.two + count + len(named.name)
 
-    with pytest.warns(
-        UserWarning, match="use does not describe `count` under `Args:`, `two` of Pair, `name` of Named"
-    ):
-        tools = Toolset([use])
+    tools = Toolset([use])
     (schema,) = tools.schemas("anthropic")
     assert schema["input_schema"]["properties"]["count"] == {"type": "integer", "description": "Default 3."}
     assert schema["input_schema"]["properties"]["named"]["properties"]["name"] == {"type": "string"}
     assert tools.call("use", {"pair": {"one": 1}, "named": {"name": "ab"}}).content == "7"
     assert "count: Default 3." in tools.functions()[0].__doc__
-
-
-def test_a_described_tool_warns_of_nothing(tmp_path):
-    with warnings.catch_warnings(), Workspace(tmp_path) as ws:
-        warnings.simplefilter("error")
-        Toolset([take])
-        ws.tools("all")
-
-
-def test_a_warning_points_at_the_line_of_the_declaration():
-    def use(count: int) -> int:
-        """Use."""
-        return count
-
-    with pytest.warns(UserWarning, match="use") as caught:
-        Toolset([use])
-    assert caught[0].filename == __file__
 
 
 def test_models_dates_and_members_are_returned_as_json():

@@ -12,7 +12,7 @@ import trio
 
 from agentfs import Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 
 LOOPS = {
     "asyncio": asyncio.run,

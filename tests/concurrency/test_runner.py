@@ -12,8 +12,7 @@ import pytest
 from agentfs import Event, Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import ReadResult, WriteResult
-from agentfs.tools.declaration import tool
-from agentfs.tools.spec import ToolSpec
+from agentfs.tools.tool import Tool, tool
 
 
 def call(name, **arguments):
@@ -161,7 +160,7 @@ def recorder():
         log.append(("put", path))
         return WriteResult(path, True, 0, "", "x", text=path)
 
-    return log, Toolset([look, ToolSpec(put, name="store")])
+    return log, Toolset([look, Tool(function=put, name="store")])
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

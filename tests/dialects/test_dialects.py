@@ -8,22 +8,28 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace, dialects
+from agentfs.arguments.hints import Name
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.dialects import Dialect
 from agentfs.dialects.toolkit import problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.policy import VIEWED
-from agentfs.tools.spec import ToolSpec
+from agentfs.results import GrepResult
+from agentfs.tools.tool import Tool
 
 ROOT = Path(__file__).parents[2]
 
 
-def small(workspace: Workspace) -> list[ToolSpec]:
-    return [ToolSpec(workspace.read, name="show"), ToolSpec(workspace.write, name="put")]
+def small(workspace: Workspace) -> list[Tool]:
+    return [
+        Tool(function=workspace.read, name="show", effect="read"),
+        Tool(function=workspace.write, name="put", effect="write"),
+    ]
 
 
 def test_the_dialects_of_the_package_are_found_and_each_makes_tools(ws):
@@ -90,11 +96,6 @@ def test_tools_of_a_dialect_are_chosen_by_their_names(ws):
     assert caught.value.code == "unknown_tool"
 
 
-def test_parameters_after_the_star_are_exposed_by_the_methods_name(ws):
-    schema = ws.tools(["Read"], dialect="wave", expose={"read": ["line_ids"]}).schemas("anthropic")[0]
-    assert "line_ids" in schema["input_schema"]["properties"]
-
-
 def test_importing_agentfs_imports_no_dialect():
     code = "import sys, agentfs; print([name for name in sys.modules if name.startswith('agentfs.dialects')])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -155,7 +156,7 @@ def test_closing_either_closes_both(tmp_path):
         ws.read("a")
 
 
-def read(path: str, offset: int = 1) -> str:
+def read(path: Annotated[str, Name("file")], offset: Annotated[int, Name("from")] = 1) -> str:
     """Read a file.
 
     Args:
@@ -175,7 +176,7 @@ def read(path: str, offset: int = 1) -> str:
 
 def test_a_hint_names_only_offered_tools(ws):
     """Words such as "read", "edit" and "write" are English unless they name a tool, quoted or not."""
-    shown = ToolSpec(read, name="Show", parameters={"path": "file", "offset": "from"})
+    shown = Tool(function=read, name="Show")
     said = 'Call fs_Show(file="a", from=3) first, or edit, write or grep by hand.'
     again = 'If it was that, pass file="call grep" and leave out from.'
     answer = Toolset([shown], prefix="fs_").call("fs_Show", {"file": "a", "from": 2})
@@ -185,12 +186,12 @@ def test_a_hint_names_only_offered_tools(ws):
         {"name": "fs_Show", "arguments": {"file": "a", "from": 3}},
         {"name": "fs_Show", "arguments": {"file": "call grep"}},
     ]
-    both = Toolset([shown, ToolSpec(ws.write, name="Put")]).call("Show", {"file": "a"})
+    both = Toolset([shown, Tool(function=ws.write, name="Put")]).call("Show", {"file": "a"})
     assert "Call Put to make it." in both.data["hint"]
 
 
 def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
-    def edit(old_string: str) -> str:
+    def edit(old_string: Annotated[str, Name("old_str")]) -> str:
         """Edit.
 
         Args:
@@ -201,9 +202,7 @@ def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
         )
 
     told = []
-    offer = ToolSpec(
-        edit, parameters={"old_string": "old_str"}, render=lambda answer: told.append(answer.outcome)
-    )
+    offer = Tool(function=edit, render=lambda answer: told.append(answer.outcome))
     Toolset([offer]).call("edit", {"old_str": "x"})
     assert told[0].message == 'old_str is not in "old_string.py"'
     assert (type(told[0]), told[0].details) == (NoMatchError, {"cause": "absent"})
@@ -222,7 +221,16 @@ def test_a_footer_advises_only_visible_parameters(ws):
     ws.write("b.py", "pass include_ignored=true\n")
     text = Toolset([ws.grep]).call("grep", {"pattern": "include_ignored"}).content
     assert "(pass include_ignored=true)]" in text
-    hidden = Toolset([ToolSpec(ws.grep, hide=("include_ignored",))])
+
+    def search(pattern: str) -> GrepResult:
+        """Search.
+
+        Args:
+            pattern: What.
+        """
+        return ws.grep(pattern)
+
+    hidden = Toolset([Tool(function=search, name="grep", methods={"grep": {}})])
     text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert text.count("include_ignored") == 1
     assert text.endswith("1|pass include_ignored=true")  # an earlier answer had reported the names left out
@@ -236,7 +244,7 @@ def test_a_footer_under_a_change_names_offered_tools(ws):
     content = "".join(f"{n}\n" if n % 2 else "call read\n" for n in range(300))
     own = ws.write("a.txt", content)
     ws.undo()
-    tools = Toolset([ws.write, ToolSpec(ws.read, name="Read")])
+    tools = Toolset([ws.write, Tool(function=ws.read, name="Read")])
     text = tools.call("write", {"path": "a.txt", "content": content}).content
     assert text.splitlines()[-1].endswith("call Read to see the file]")
     assert text.splitlines()[:-1] == own.text.splitlines()[:-1]
@@ -280,7 +288,7 @@ def test_the_example_of_an_own_dialect(ws, capsys):
 
 def test_a_problem_has_three_parts(ws):
     from agentfs import Toolset
-    from agentfs.tools.spec import RenderContext
+    from agentfs.tools.tool import RenderContext
 
     seen = []
 
@@ -297,7 +305,7 @@ def test_a_problem_has_three_parts(ws):
         return str(1 / (len(path) - 1))
 
     ws.write("a.txt", "x\nx\n")
-    tools = Toolset([ToolSpec(ws.edit, render=note), ToolSpec(bug, render=note)])
+    tools = Toolset([Tool(function=ws.edit, render=note), Tool(function=bug, render=note)])
     tools.call("edit", {"path": "a.txt", "old_string": "x", "new_string": "y"})
     tools.call("bug", {"path": "."})
     tools.call("bug", {"path": "ab"})

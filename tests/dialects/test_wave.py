@@ -14,7 +14,7 @@ from agentfs.dialects.wave import DIALECT, ToolContext, WaveResult, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
-from agentfs.tools import toolset
+from agentfs.tools import tool
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.reading.conftest import make_image
 from tests.test_suggestions import calls_in
@@ -68,9 +68,9 @@ ARGUMENTS = {
 
 def test_the_schema_has_exactly_the_documented_parameters(ws):
     found = {}
-    for tool in ws.tools(dialect="wave").schemas("anthropic"):
-        schema = tool["input_schema"]
-        found[tool["name"]] = {
+    for made in ws.tools(dialect="wave").schemas("anthropic"):
+        schema = made["input_schema"]
+        found[made["name"]] = {
             name: (shown["type"], name in schema["required"]) for name, shown in schema["properties"].items()
         }
     assert found == ARGUMENTS
@@ -631,7 +631,7 @@ def test_a_plugin_describes_its_tools_once_and_keeps_its_threads(ws, monkeypatch
     """Each call made its own toolset and thread pool, which took nine times as long as the call."""
     found = {plugin.name: plugin for plugin in plugins(ws)}
     described: list[object] = []
-    monkeypatch.setattr(toolset, "make_tool", lambda spec, **_: described.append(spec))
+    monkeypatch.setattr(tool, "_describe", lambda *given: described.append(given))
     threads: set[str] = set()
 
     def note(request):

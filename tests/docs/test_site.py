@@ -174,7 +174,7 @@ def public_names() -> Iterator[str]:
     modules["agentfs.dialects.toolkit"] = [
         *("Dialect", "Problem", "absolute_in", "as_json", "content_of", "left_out", "lines_of", "problem_of")
     ]
-    modules["agentfs.tools.spec"] = ["RenderContext"]
+    modules["agentfs.tools.tool"] = ["RenderContext"]
     for module in ("agentfs.results", "agentfs.errors"):
         classes = inspect.getmembers(import_module(module), inspect.isclass)
         own = [name for name, cls in classes if cls.__module__ == module and name[0] != "_"]

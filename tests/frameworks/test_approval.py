@@ -9,7 +9,7 @@ from agentfs import Allow, Policy, Toolset, Workspace, connect
 from agentfs.frameworks import ask
 from agentfs.results import WriteResult
 from agentfs.tools.approval import Paused, answering, question_of
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 from tests.remote.over_pipe import open_pipe
 
 POLICY = Policy(allow=["read", "search", "change(free/**)"], on_ask=ask)

@@ -1,16 +1,16 @@
 """Tool and parameter names of other products: translated if unambiguous, else refused with suggestions."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from agentfs import Toolset, Workspace
+from agentfs.arguments.hints import Name
 from agentfs.habits.meanings import HABITS
 from agentfs.habits.parameter_names import ALIASES, snake_case
 from agentfs.habits.tool_names import AMBIGUOUS
-from agentfs.tools.declaration import tool
-from agentfs.tools.spec import ToolSpec, exposable
+from agentfs.tools.tool import Tool, exposable, tool
 from tests.tool_calls import accepts
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
@@ -335,8 +335,8 @@ def test_find_gets_a_call_of_glob_unless_it_is_offered(ws):
 
 
 def test_proposed_calls_have_the_names_of_the_offered_tools(ws):
-    tools = Toolset([ToolSpec(ws.grep, name="look", parameters={"pattern": "regex"})], prefix="my_")
-    assert 'Call my_look(regex="foo").' in tools.call("search_files", {"pattern": "foo"}).content
+    tools = Toolset([Tool(function=ws.grep, name="look")], prefix="my_")
+    assert 'Call my_look(pattern="foo").' in tools.call("search_files", {"pattern": "foo"}).content
     assert tools.call("search", {"query": "foo"}).success
 
 
@@ -346,14 +346,6 @@ def test_a_name_that_is_not_offered_gets_the_list_of_tools(ws):
         assert result.error is not None
         assert result.error["code"] == "unknown_tool"
         assert "The tools are read, write, edit" in result.content
-
-
-def test_a_hidden_or_preset_parameter_cannot_be_sent(ws):
-    tools = Toolset([ToolSpec(ws.grep, hide=("ignore_case",), preset={"fixed_strings": False})])
-    for sent in ({"case_sensitive": False}, {"literal": True}):
-        result = tools.call("grep", {"pattern": "Foo", **sent})
-        assert result.error is not None
-        assert result.error["code"] == "invalid_argument"
 
 
 def test_foreign_parameters_are_translated_for_workspace_methods_only():
@@ -377,7 +369,7 @@ def own_functions():
     for method, parameter in (("read", "offset"), ("grep", "output_mode"), ("write", "content")):
 
         @tool(effect="read")
-        def function(value: Any = "default") -> str:
+        def function(value: Annotated[Any, Name(parameter)] = "default") -> str:
             """Do something else.
 
             Args:
@@ -386,7 +378,7 @@ def own_functions():
             return repr(value)
 
         function.__name__ = method
-        yield method, ToolSpec(function, parameters={"value": parameter})
+        yield method, Tool(function=function, effect="read")
 
 
 @pytest.mark.parametrize(("method", "spec"), [*own_functions()], ids=["read", "grep", "write"])

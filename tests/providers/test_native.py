@@ -44,11 +44,7 @@ def test_a_tool_with_another_name_or_of_the_program_is_sent_with_its_schema(ws):
         """
         return path
 
-    for tools in (
-        ws.tools(["run"], prefix="fs_"),
-        ws.tools(["run"]).renamed({"run": "sh"}),
-        Toolset([memory]),
-    ):
+    for tools in (ws.tools(["run"], prefix="fs_"), ws.tools(["run"], prefix="sh_"), Toolset([memory])):
         assert types(tools.schemas("anthropic", native=True)) == [None]
 
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 import pytest
 
 from agentfs import Toolset, providers
+from agentfs.arguments.kinds import SchemaRules
 from agentfs.errors import InvalidArgumentError
-from agentfs.providers.provider import Format, Provider, SchemaRules, ToolCall, field
+from agentfs.providers.provider import Format, Provider, ToolCall, field
 from agentfs.results import Image, ReadResult, ToolResult
-from agentfs.tools.spec import ToolSpec
+from agentfs.tools.tool import Tool
 
 
 def look(path: str) -> ReadResult:
@@ -26,7 +27,7 @@ def look(path: str) -> ReadResult:
     return ReadResult(path, "text", "", 0, 0, 0, 0, "x", images=images, text=f"<{path}>")
 
 
-TOOLS = Toolset([look, ToolSpec(look, name="freeform")])
+TOOLS = Toolset([look, Tool(function=look, name="freeform")])
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
 
 
@@ -158,7 +159,7 @@ def test_notes_are_separate_from_the_content_in_each_format():
         """
         return ToolResult(True, "47", notes=(f"at least, in {path}", "out of time"))
 
-    tools = Toolset([ToolSpec(count, name="look")])
+    tools = Toolset([Tool(function=count, name="look")])
     assert tools.answer([openai("a")])[0]["content"] == "47\n[at least, in a]\n[out of time]"
     assert tools.answer([responses("a")])[0]["output"] == "47\n[at least, in a]\n[out of time]"
     texts = [{"type": "text", "text": text} for text in ("47", "at least, in a", "out of time")]
@@ -176,8 +177,8 @@ class Acme(Provider):
 
     formats: ClassVar = {"acme": Format(SchemaRules(unions=False))}
 
-    def schema(self, tool, name, *, strict):
-        return {"fn": tool.name, "schema": tool.parameters}
+    def schema(self, tool, effect, name, *, strict):
+        return {"fn": tool["name"], "schema": tool["parameters"]}
 
     def read_call(self, call):
         return ToolCall(self, None, field(call, "fn"), field(call, "with")) if field(call, "fn") else None

@@ -299,7 +299,7 @@ def test_the_package_is_small_and_has_every_import_of_the_server(tmp_path):
     finder.run_script(str(tmp_path / "agentfs/remote/server.py"))
     missing = {each for each in finder.any_missing() if each.startswith(bootstrap_near._PACKAGES)}
     # Only programs use these names; only a type checker imports the rules of schemas.
-    near = {"agentfs.async_workspace", "agentfs.remote.client", "agentfs.tools.spec", "agentfs.tools.toolset"}
+    near = {"agentfs.async_workspace", "agentfs.remote.client", "agentfs.tools.tool", "agentfs.tools.toolset"}
     near |= {"agentfs.concurrency.event_loops", "agentfs.concurrency.runner"}
     assert missing <= near | {"agentfs.providers.provider"}
     modules = [name[:-3].replace("/", ".") for name in texts if name.startswith("agentfs/")]

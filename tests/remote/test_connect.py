@@ -51,7 +51,7 @@ def remote(tmp_path):
 
 def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remote, tmp_path):
     with Workspace(tmp_path) as local:
-        for format_ in ("openai", "anthropic", "mcp-structured"):
+        for format_ in ("openai", "anthropic", "mcp"):
             assert remote.tools("all").schemas(format_) == local.tools("all").schemas(format_)
         assert remote.tools().instructions() == local.tools().instructions()
         for name in [*local.tool_names(), "splice", "exists", "stat", "keep", "forget"]:

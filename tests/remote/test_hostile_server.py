@@ -22,7 +22,7 @@ from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError, Unsup
 from agentfs.remote import protocol
 from agentfs.remote.client import connect
 from agentfs.results import Result
-from agentfs.tools.declaration import declaration_of
+from agentfs.tools.tool import declaration_of
 
 PATIENCE = 0.5
 MEMORY = 64 << 20

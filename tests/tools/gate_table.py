@@ -11,6 +11,7 @@ import json
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,8 +20,9 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel, Field
 
-from agentfs import Limits, Policy, ToolSpec, Workspace
+from agentfs import Limits, Policy, Workspace
 from agentfs.text import estimate_tokens
+from agentfs.tools.tool import Tool, tool_of
 
 TOKENS = 200
 LONG = "".join(f"line {number}\n" for number in range(5000))
@@ -139,8 +141,8 @@ class Cell:
             await asyncio.sleep(20)
         return self._work(text)
 
-    def _ours(self, ws: Workspace) -> ToolSpec:
-        return ToolSpec(ws.read if self.reads else ws.write, name=self.name)
+    def _ours(self, ws: Workspace) -> Tool:
+        return replace(tool_of(ws.read if self.reads else ws.write), name=self.name)
 
     def _function(self, _: Workspace) -> Any:
         def tell(text: str) -> str:
@@ -247,7 +249,7 @@ def serve(top: Path, transport: str) -> None:
     tools: list[Any] = []
     for name, cell in cells.items():
         ws = Workspace(cell.top, **cell.options())
-        own = Toolset([cell.tool(ws)], workspace=ws).renamed({cell.name: name})
+        own = Toolset([replace(tool_of(cell.tool(ws)), name=name)], workspace=ws)
         tools += mcp_server.tools(own)
     server = MCPServer("table", tools=tools)
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from agentfs import Workspace
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 
 if TYPE_CHECKING:
     from agentfs.results import GrepResult

@@ -1,12 +1,11 @@
-"""Toolsets made from others: more tools, fewer tools, other names."""
+"""Toolsets made from others: more tools, fewer tools."""
 # ruff: noqa: RUF005 - a toolset is not a list
 
 import pytest
 
 from agentfs import ToolResult, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, UnknownToolError
-from agentfs.results import ReadResult
-from agentfs.tools.spec import ToolSpec
+from agentfs.tools.tool import Tool
 
 
 def count(text: str) -> int:
@@ -36,7 +35,7 @@ def test_a_function_is_added_to_the_tools_of_a_workspace(ws):
 
 
 def test_toolsets_are_added_to_one_another(ws):
-    assert (ws.tools(["read"]) + Toolset([count]) + [ToolSpec(count, name="size")]).names == (
+    assert (ws.tools(["read"]) + Toolset([count]) + [Tool(function=count, name="size")]).names == (
         "read",
         "count",
         "size",
@@ -55,61 +54,33 @@ def test_a_toolset_has_a_length_names_and_tools(ws):
     assert Toolset(tools, prefix="x_").names[0] == "x_fs_read"
 
 
-def test_only_and_without_choose_tools_by_name(ws):
+def test_only_chooses_tools_by_name(ws):
     tools = ws.tools()
     assert tools.only(["grep", "read"]).names == ("grep", "read")
     assert tools.only("ls").names == ("ls",)
-    assert tools.without(["write", "edit", "multi_edit"]).names == ("read", "ls", "glob", "grep")
-    few = tools.without("write")
+    few = tools.only(["read", "ls", "glob", "grep"])
     assert few.call("write", {"path": "b", "content": ""}).error["code"] == "unknown_tool"
     assert "`write`" not in few.instructions()
-    for choose in (tools.only, tools.without):
-        with pytest.raises(UnknownToolError, match='"raed"'):
-            choose(["raed"])
+    with pytest.raises(UnknownToolError, match='"raed"'):
+        tools.only(["raed"])
 
 
 def test_a_tool_does_not_stay_without_the_tool_that_it_needs(ws):
     tools = ws.tools(["read", "grep", "edit_lines", "ls"], prefix="fs_")
-    assert tools.without(["fs_grep", "fs_ls"]).names == ("fs_read", "fs_edit_lines")
+    assert tools.only(["fs_read", "fs_edit_lines"]).names == ("fs_read", "fs_edit_lines")
     assert tools.only(["fs_ls", "fs_read"]).names == ("fs_ls", "fs_read")
-    for select in (
-        lambda: tools.without(["fs_read", "fs_grep"]),
-        lambda: tools.only(["fs_edit_lines", "fs_ls"]),
-        lambda: tools.without("fs_grep").without("fs_read"),
-    ):
-        with pytest.raises(
-            InvalidArgumentError, match="fs_edit_lines needs values that only read and grep show"
-        ):
-            select()
+    with pytest.raises(InvalidArgumentError, match="fs_edit_lines needs values that only read and grep show"):
+        tools.only(["fs_edit_lines", "fs_ls"])
     # A program that made its own tool for the ids may leave the others out.
     own = Toolset([ws.edit_lines, ws.ls])
-    assert own.without("ls").names == ("edit_lines",)
-
-
-def test_renamed_tools_are_named_in_advice_and_keep_their_aliases(ws):
-    tools = ws.tools(["read", "ls"]).renamed({"read": "Show", "ls": "List"})
-    assert tools.names == ("Show", "List")
-    missing = tools.call("Show", {"path": "b.txt"})
-    assert "List" in missing.content
-    assert tools.call("cat", {"path": "a.txt"}).success
-    assert [schema["name"] for schema in tools.schemas("anthropic")] == ["Show", "List"]
-    alias = Toolset([ToolSpec(count, aliases=("size",))]).renamed({"count": "length"})
-    assert alias.call("size", {"text": "ab"}).content == "2"
-
-
-@pytest.mark.parametrize(("names", "message"), [
-    ({"read": "ls"}, "named ls"), ({"read": "a b"}, "'a b'"), ({"read": ""}, "''"), ({"raed": "x"}, '"raed"'),
-])  # fmt: skip
-def test_a_new_name_must_be_free_and_valid(ws, names, message):
-    with pytest.raises((InvalidArgumentError, UnknownToolError), match=message):
-        ws.tools().renamed(names)
+    assert own.only("edit_lines").names == ("edit_lines",)
 
 
 def test_added_tools_keep_their_own_renderer(ws):
     def shout(context):
         return ToolResult(context.result.success, context.result.content.upper())
 
-    tools = Toolset([ws.read], render=shout) + [count, ToolSpec(ws.ls, render=shout)]
+    tools = Toolset([ws.read], render=shout) + [count, Tool(function=ws.ls, render=shout)]
     assert tools.call("read", {"path": "a.txt"}).content == "1|ONE"
     assert tools.call("ls").content.startswith("A.TXT")
     assert tools.call("count", {"text": "a"}).content == "1"
@@ -128,12 +99,3 @@ def test_a_derived_toolset_reports_to_the_same_callback(tmp_path):
     with Workspace(tmp_path, on_event=events.append) as ws:
         (ws.tools(["ls"]) + [count]).only("count").call("count", {"text": ""})
     assert [(event.kind, event.tool) for event in events] == [("started", "count"), ("finished", "count")]
-
-
-def test_a_tool_is_bound_again_under_its_name(ws):
-    def read(path: str) -> ReadResult:
-        raise AssertionError(path)
-
-    renamed = ws.tools(["read"]).renamed({"read": "Show"})
-    again = renamed.rebound([ToolSpec(ws.read)])
-    assert again.call("Show", {"path": "a.txt"}).success

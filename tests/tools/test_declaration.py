@@ -6,7 +6,7 @@ from agentfs import Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.providers import FORMATS
 from agentfs.results import ReadResult
-from agentfs.tools.declaration import tool
+from agentfs.tools.tool import tool
 from tests.tools.plugin_of_strings import OutlineWorkspace as OutlineWorkspaceOfStrings
 from tests.tools.plugin_of_strings import lost, shout
 
@@ -105,7 +105,7 @@ def test_a_function_may_declare_its_effect():
 
     declared, other = Toolset([count, plain]).schemas("mcp")
     assert declared["annotations"]["readOnlyHint"] is True
-    assert "readOnlyHint" not in other["annotations"]
+    assert other["annotations"]["readOnlyHint"] is False
 
 
 def test_an_unknown_effect_is_an_error_when_it_is_declared():

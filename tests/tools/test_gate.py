@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Allow, CallContext, Deny, Limits, Policy, Toolset, ToolSpec, Workspace, tool
+from agentfs import Allow, CallContext, Deny, Limits, Policy, Toolset, Workspace, tool
 from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
+from agentfs.tools.tool import Tool
 
 WROTE = "echo x > y"
 
@@ -80,7 +81,7 @@ def outcome(policy, function, root, **arguments):
     (Policy(deny=["bash"]), "refused"),
     (Policy(deny=["execute"]), "refused"), (Policy(deny=["change"]), "refused"),
     (Policy(deny=["*"]), "refused"),
-    (Policy(ask=["bash"]), "refused"), (Policy(ask=["delete"]), "refused"),
+    (Policy(ask=["bash"]), "refused"),
     (Policy(allow=["edit"]), "refused"),
     (Policy(on_ask=lambda request: False), "refused"), (Policy(on_ask=lambda request: True), ""),
     (Policy(ask=["bash"], on_ask=lambda request: True), ""), (Policy(allow=["bash"]), ""),
@@ -90,13 +91,6 @@ def outcome(policy, function, root, **arguments):
 def test_a_function_without_a_declared_effect_counts_as_execute(root, policy, code):
     assert outcome(policy, bash, root, command=WROTE) == code
     assert (root / "y").exists() is (code == "")
-
-
-def test_the_refusal_says_how_to_declare_the_effect(root):
-    for policy in (Policy(read_only=True), Policy(mode="plan")):
-        with Workspace(root, policy=policy) as ws:
-            result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005 - a toolset
-        assert '@tool(effect="read")' in result.content
 
 
 def test_a_declared_change_is_refused_in_plan_mode_and_a_read_is_not(root):
@@ -304,13 +298,11 @@ def test_a_rule_with_a_wrong_spelling_is_an_error_of_the_policy(rule):
         Policy(deny=[rule])
 
 
-def test_a_rule_holds_for_a_tool_that_is_renamed_or_left_in_a_part_of_the_toolset(root):
+def test_a_rule_holds_for_a_tool_with_another_name_or_in_a_part_of_the_toolset(root):
     with Workspace(root, policy=Policy(deny=["bash"])) as ws:
         tools = ws.tools() + [bash]  # noqa: RUF005 - a toolset
-        assert (
-            tools.renamed({"bash": "terminal"}).call("terminal", {"command": WROTE}).error["code"]
-            == "refused"
-        )
+        renamed = ws.tools() + [Tool(function=bash, name="terminal")]  # noqa: RUF005 - a toolset
+        assert renamed.call("terminal", {"command": WROTE}).error["code"] == "refused"
         assert tools.only(["bash"]).call("bash", {"command": WROTE}).error["code"] == "refused"
         assert tools.only(["read"]).schemas(), "the rule named a tool of the whole toolset"
 
@@ -484,8 +476,8 @@ def test_a_context_that_is_taken_twice_is_an_error():
 
 
 @pytest.mark.parametrize("declare", [
-    lambda: tool(effect="destroy"), lambda: Toolset([ToolSpec(bash, effect="destroy")]),
-    lambda: Toolset([ToolSpec(bash, rule="line")]),
+    lambda: tool(effect="destroy"), lambda: Toolset([Tool(function=bash, effect="destroy")]),
+    lambda: Toolset([Tool(function=bash, rule="line")]),
 ])  # fmt: skip
 def test_an_effect_or_a_parameter_that_does_not_exist_is_an_error(declare):
     with pytest.raises(InvalidArgumentError):
@@ -554,20 +546,8 @@ def test_two_tools_of_one_name_are_named_with_their_origin():
         return path
 
     with pytest.raises(InvalidArgumentError, match=r"named read: .*read and .*read") as caught:
-        Toolset([read, ToolSpec(read)])
-    assert "renamed" in caught.value.hint
-
-
-def test_a_warning_points_to_the_line_of_the_program(root):
-    def vague(text: str) -> str:
-        """Do something."""
-        return text
-
-    with Workspace(root) as ws:
-        for make in (lambda: ws.tools() + [vague], lambda: Toolset([vague])):  # noqa: RUF005 - a toolset
-            with pytest.warns(UserWarning, match="does not describe") as warned:
-                make()
-            assert warned[0].filename == __file__
+        Toolset([read, Tool(function=read)])
+    assert "prefix" in caught.value.hint
 
 
 def test_a_toolset_shows_its_tools(root):

@@ -1,54 +1,48 @@
-"""Tool specs: callables with other names, texts, defaults and output."""
+"""Tools: functions with other names, texts and output."""
 
 import inspect
 import json
 from dataclasses import replace
+from typing import Annotated
 
 import pytest
 
 from agentfs import ToolResult, Toolset, Workspace
+from agentfs.arguments.hints import Name
 from agentfs.base.advice import Joined, call
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import ReadResult
 from agentfs.text import continuation, footer
-from agentfs.tools.spec import RenderContext, ToolSpec
+from agentfs.tools.tool import RenderContext, Tool
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_calls import accepts
 from tests.tool_samples import search
 
 
 def look(
-    pattern: str, path: str = ".", context: int | None = None, limit: int = 10,
-    *, after: int | None = None, before: int | None = None, ignore_case: bool = False,
+    pattern: str, path: str = ".",
+    before: Annotated[int | None, Name("-B")] = None, after: Annotated[int | None, Name("-A")] = None,
+    context: Annotated[int | None, Name("-C")] = None, limit: Annotated[int, Name("head_limit")] = 7,
+    *, ignore_case: Annotated[bool, Name("-i")] = False,
 ) -> str:  # fmt: skip
     """Look for something.
 
     Args:
         pattern: What.
-        path: Where.
+        path: File or directory.
+        before: Lines before.
+        after: Lines after.
         context: Lines around.
         limit: Most.
-        after: Lines after.
-        before: Lines before.
         ignore_case: Ignore case.
     """
     return json.dumps([pattern, path, context, limit, after, before, ignore_case])
 
 
-GREP = ToolSpec(
-    look,
-    name="Grep",
-    description="Search, as others call it.",
-    parameters={"after": "-A", "before": "-B", "context": "-C", "ignore_case": "-i", "limit": "head_limit"},
-    descriptions={"path": "File or directory."},
-    expose=("after", "before", "ignore_case"),
-    preset={"limit": 7},
-    order=("pattern", "path", "before", "after"),
-    aliases=("search/grep",),
-)
+GREP = Tool(function=look, name="Grep", text="Search, as others call it.", expose=("ignore_case",))
 
 
-def page(path: str, offset: int = 1) -> ReadResult:
+def page(path: Annotated[str, Name("file_path")], offset: int = 1) -> ReadResult:
     """Show a page.
 
     Args:
@@ -66,7 +60,7 @@ def page(path: str, offset: int = 1) -> ReadResult:
     )  # fmt: skip
 
 
-def test_the_spec_sets_names_descriptions_order_and_defaults():
+def test_a_tool_has_a_name_a_text_and_names_of_parameters():
     schema = Toolset([GREP]).schemas("anthropic")[0]
     properties = schema["input_schema"]["properties"]
     assert (schema["name"], schema["description"]) == ("Grep", "Search, as others call it.")
@@ -83,47 +77,33 @@ def test_the_spec_sets_names_descriptions_order_and_defaults():
     ({"pattern": "x", "after": 1, "context": 2, "limit": 3}, ["x", ".", 2, 3, 1, None, False]),
     ({"pattern": "x", "headLimit": 3, "Path": "y"}, ["x", "y", None, 3, None, None, False]),
 ])  # fmt: skip
-def test_the_names_of_the_spec_and_of_the_callable_are_accepted(sent, called):
+def test_the_visible_names_and_those_of_the_function_are_accepted(sent, called):
     result = Toolset([GREP]).call("Grep", sent)
     assert result.success, result.content
     assert json.loads(result.content) == called
 
 
-def test_problems_have_the_names_of_the_spec():
+def test_problems_have_the_visible_names():
     result = Toolset([GREP]).call("Grep", {"pattern": "x", "-A": "many", "-a": 1, "after_all": 1})
     assert "`-A` must be an integer" in result.content
     assert "Grep takes pattern (required), path, -B, -A, -C, head_limit, -i." in result.content
 
 
 def test_names_that_differ_only_in_case_are_distinct():
-    spec = ToolSpec(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
-    called = Toolset([spec]).call("look", {"pattern": "x", "-a": 1, "A": 2})
-    assert json.loads(called.content)[4:6] == [1, 2]
+    def pair(one: Annotated[int, Name("-a")], two: Annotated[int, Name("-A")]) -> str:
+        """Return both.
 
+        Args:
+            one: The one.
+            two: The other.
+        """
+        return json.dumps([one, two])
 
-def test_aliases_of_a_tool_can_be_called_but_are_not_listed():
-    tools = Toolset([GREP])
-    assert tools.names == ("Grep",)
-    assert tools.call("search/grep", {"pattern": "x"}).success
-
-
-def test_a_hidden_parameter_has_its_preset_and_cannot_be_sent():
-    tools = Toolset([ToolSpec(look, hide=("path",), preset={"path": "src", "ignore_case": True})])
-    assert json.loads(tools.call("look", {"pattern": "x"}).content) == [
-        "x",
-        "src",
-        None,
-        10,
-        None,
-        None,
-        True,
-    ]
-    for hidden in ("path", "ignore_case"):
-        assert tools.call("look", {"pattern": "x", hidden: "y"}).error["code"] == "invalid_argument"
+    assert Toolset([pair]).call("pair", {"-a": 1, "A": 2}).content == "[1, 2]"
 
 
 @pytest.mark.parametrize("provider", CHECKERS)
-def test_a_spec_follows_each_providers_rules_except_for_its_own_names(provider):
+def test_a_tool_follows_each_providers_rules_except_for_its_own_names(provider):
     for strict in (False, True) if provider in STRICT else (False,):
         tool = Toolset([GREP], prefix="fs_").schemas(provider, strict=strict)[0]
         wrong = CHECKERS[provider](tool, strict=strict)
@@ -132,7 +112,12 @@ def test_a_spec_follows_each_providers_rules_except_for_its_own_names(provider):
         assert names[2:4] == (["B", "A"] if provider == "gemini" else ["-B", "-A"])
 
 
-def test_a_function_made_from_a_spec_has_identifiers():
+@pytest.mark.parametrize("prefix", ["rye/file-system/", "fs/"])
+def test_a_name_with_the_path_of_a_namespace_is_the_tool(prefix):
+    assert Toolset([GREP]).call(f"{prefix}grep", {"pattern": "x"}).success
+
+
+def test_a_function_made_from_a_tool_has_identifiers():
     function = Toolset([GREP]).functions()[0]
     assert list(inspect.signature(function).parameters) == [
         "pattern",
@@ -153,7 +138,7 @@ def test_a_renderer_makes_every_result():
             answer.result.success, f"<{kind} {dict(answer.arguments)}>", error=answer.result.error
         )
 
-    tools = Toolset([ToolSpec(page, name="Page", parameters={"path": "file_path"}, render=render)])
+    tools = Toolset([Tool(function=page, name="Page", render=render)])
     assert tools.call("Page", {"file_path": "a"}).content == "<ReadResult {'path': 'a'}>"
     assert tools.call("Page", {"file_path": "missing"}).content == "<NotFoundError {'path': 'missing'}>"
     assert tools.call("Page", {"file_path": "bug"}).error["code"] == "internal"
@@ -162,13 +147,13 @@ def test_a_renderer_makes_every_result():
 
 
 def test_a_renderer_that_fails_is_a_failure_of_the_call(caplog):
-    tools = Toolset([ToolSpec(page, render=lambda answer: answer.nothing)])
+    tools = Toolset([Tool(function=page, render=lambda answer: answer.nothing)])
     assert tools.call("page", {"path": "a"}).error["code"] == "internal"
     assert caplog.records
 
 
 def test_the_next_call_names_the_offered_tools():
-    tools = Toolset([ToolSpec(page, name="Page", parameters={"path": "file_path"})], prefix="fs_")
+    tools = Toolset([Tool(function=page, name="Page")], prefix="fs_")
     result = tools.call("fs_Page", {"file_path": "a"})
     assert result.next == {"name": "fs_Page", "arguments": {"file_path": "a", "offset": 2}}
     assert result.content == '1|a\n[more: fs_Page(file_path="a", offset=2)]'
@@ -186,22 +171,19 @@ def test_hints_name_the_offered_tools(tmp_path):
         assert "fs_edit" in unread.content
         assert unread.data["hint"] in unread.content
         assert 'fs_read(path="a.txt")' in tools.call("fs_ls", {"path": "a.txt"}).content
-        file = {"path": "file"}
-        renamed = Toolset(
-            [ToolSpec(ws.read, name="Show", parameters=file), ToolSpec(ws.write, parameters=file)]
-        )
-        assert 'Show(file="a.txt")' in renamed.call("write", {"file": "a.txt", "content": "2\n"}).content
-        assert renamed.call("Show", {"file": "a.txt"}).success
+        renamed = Toolset([Tool(function=ws.read, name="Show"), ws.write])
+        assert 'Show(path="a.txt")' in renamed.call("write", {"path": "a.txt", "content": "2\n"}).content
+        assert renamed.call("Show", {"path": "a.txt"}).success
         many = "".join(f"call read {number}\n" if number % 9 else "one\n" for number in range(900))
         (tmp_path / "many.txt").write_text(many.replace("one", "two"))
-        assert renamed.call("Show", {"file": "many.txt"}).success
-        long = renamed.call("write", {"file": "many.txt", "content": many}).content.splitlines()
+        assert renamed.call("Show", {"path": "many.txt"}).success
+        long = renamed.call("write", {"path": "many.txt", "content": many}).content.splitlines()
         assert long[-1].endswith("call Show to see the file]")
         editor = ws.tools(dialect="dominds", prefix="d_")
         assert 'd_read_file(path="a.txt")' in editor.call("d_list_dir", {"path": "a.txt"}).data["hint"]
 
 
-def test_a_spec_stands_in_for_methods_of_other_names(ws):
+def test_a_tool_stands_in_for_methods_of_other_names(ws):
     def show(file: str) -> str:
         """Show a file.
 
@@ -211,7 +193,7 @@ def test_a_spec_stands_in_for_methods_of_other_names(ws):
         return ws.read(file).content
 
     ws.write("a.txt", "1\n")
-    viewer = ToolSpec(show, methods={"read": {}}, renames={"path": "file"})
+    viewer = Tool(function=show, methods={"read": {}}, renames={"path": "file"})
     hint = Toolset([ws.ls, viewer]).call("ls", {"path": "a.txt"}).data["hint"]
     assert hint == 'Call show(file="a.txt") to see its content.'
     assert Toolset([ws.ls]).call("ls", {"path": "a.txt"}).data["hint"] == ""
@@ -224,37 +206,60 @@ def test_a_toolset_renders_every_result_even_of_an_unknown_tool():
     def fail(answer: RenderContext) -> ToolResult:
         raise ZeroDivisionError
 
-    tools = Toolset([ToolSpec(page, render=mark)], render=mark)
-    assert tools.call("page", {"path": "a"}).content.startswith("<<1|a")
+    tools = Toolset([page], render=mark)
+    assert tools.call("page", {"path": "a"}).content.startswith("<1|a")
     assert tools.call("pages").content.startswith("<There is no tool")
-    broken = Toolset([ToolSpec(page, render=fail)], render=mark).call("page", {"path": "a"})
-    assert broken.content.startswith("<page failed")
+    broken = Toolset([page], render=fail).call("page", {"path": "a"})
+    assert broken.content.startswith("page failed")
     assert broken.error["code"] == "internal"
+    own = Toolset(
+        [Tool(function=page, render=lambda answer: replace(answer.result, content="own"))], render=mark
+    )
+    assert own.call("page", {"path": "a"}).content == "own"
 
 
 def test_a_call_that_no_tool_can_make_is_not_suggested():
-    result = Toolset([ToolSpec(page, hide=("offset",))]).call("page", {"path": "a"})
+    def first(path: str) -> ReadResult:
+        """Show the first page.
+
+        Args:
+            path: File.
+        """
+        return page(path)
+
+    result = Toolset([Tool(function=first, methods={"page": {}})]).call("first", {"path": "a"})
     assert result.next is None
     assert result.content == "1|a\n[there is more]"
 
 
 def test_parameters_after_the_star_are_exposed_by_name():
-    tools = Toolset([look, search], expose={"look": ["after"], "search": ["secret"]})
-    assert list(tools.schemas()[0]["function"]["parameters"]["properties"])[-1] == "after"
-    assert json.loads(tools.call("look", {"pattern": "x", "after": 3}).content)[4] == 3
+    tools = Toolset([look, search], expose={"look": ["ignore_case"], "search": ["secret"]})
+    assert list(tools.schemas()[0]["function"]["parameters"]["properties"])[-1] == "-i"
+    assert json.loads(tools.call("look", {"pattern": "x", "-i": True}).content)[-1] is True
 
 
-@pytest.mark.parametrize(("spec", "message"), [
-    (ToolSpec(look, expose=("nothing",)), "no parameter `nothing`"),
-    (ToolSpec(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
-    (ToolSpec(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
-    (ToolSpec(look, parameters={"path": "a b"}), "`path`: its name must consist"),
-    (ToolSpec(look, hide=("pattern",)), "`pattern` is hidden"),
-    (ToolSpec(look, name="a/b"), "'a/b' cannot be a tool"),
+def twice(path: Annotated[str, Name("to")], to: str) -> None:
+    """Name two parameters alike."""
+
+
+def spaced(path: Annotated[str, Name("a b")]) -> None:
+    """Name a parameter as no provider accepts it."""
+
+
+def starred(*, path: str) -> None:
+    """Need a parameter after the star."""
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (Tool(function=look, expose=("nothing",)), "no parameter `nothing`"),
+    (twice, "two parameters are named `to`"),
+    (spaced, "`path`: its name must consist"),
+    (starred, "`path` is after the `*`, hidden from the model, and has no default"),
+    (Tool(function=look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip
-def test_a_spec_that_does_not_fit_its_callable_is_an_error(spec, message):
+def test_a_tool_that_does_not_fit_its_function_is_an_error(given, message):
     with pytest.raises(InvalidArgumentError) as caught:
-        Toolset([spec])
+        Toolset([given])
     assert message in caught.value.message
 
 

@@ -15,7 +15,7 @@ from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.habits.lenient import LenientReader
 from agentfs.results import Edit, Image, ReadResult, ToolResult
-from agentfs.tools.spec import make_tool
+from agentfs.tools.tool import tool_of
 from agentfs.tools.toolset import Toolset
 from tests.conftest import law
 from tests.provider_rules import SCHEMA_OF
@@ -90,7 +90,7 @@ def test_arguments_by_the_schema_need_no_coercion(arguments):
     toolset = Toolset([search])
     schema = SCHEMA_OF["openai"](toolset.schemas()[0])
     reader = LenientReader()
-    reader.read_members(make_tool(search).parameters, arguments)
+    reader.read_members(tool_of(search).parameters, arguments)
     if not reader.problems and not reader.coercions:
         assert Draft202012Validator(schema).is_valid(arguments)
     else:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Literal
 
 from agentfs import Limits, ToolResult, Workspace
@@ -17,8 +16,9 @@ from agentfs.dialects.toolkit import (
     Advice,
     Dialect,
     NextCall,
+    Problem,
     RenderContext,
-    ToolSpec,
+    Tool,
     call,
     case_options,
     cut_lines,
@@ -59,7 +59,7 @@ class _Tools:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def ls(self, path: str = ".") -> ListResult:
+    def list_dir(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
 
         Args:
@@ -67,7 +67,7 @@ class _Tools:
         """
         return self._workspace.ls(path, include_ignored=True)
 
-    def read(
+    def read_file(
         self,
         path: str,
         max_lines: int = _MAX_LINES,
@@ -144,7 +144,9 @@ class _Tools:
             literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
         )
 
-    def grep(self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
+    def ripgrep_search(
+        self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None
+    ) -> GrepResult:
         """Advanced rg search, with some of ripgrep's own arguments.
 
         Args:
@@ -164,8 +166,7 @@ class _Tools:
             raise
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the seven tools."""
+def _tools(workspace: Workspace) -> Sequence[Tool]:
     tools = _Tools(workspace)
     limits = workspace.limits
     entries = f"At most {limits.list_entries:,} entries."
@@ -174,43 +175,43 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     around = f"{limits.context_lines:,} lines on either side of a match"
     rg_note = f"rg_args takes `{ALLOWED}`; `--no-ignore -.` searches ignored and hidden files."
 
-    def spec(
-        tool: Callable[..., Any],
+    def tool(
+        function: Callable[..., Any],
         bounds: str,
         document: Callable[[Any, RenderContext, Limits], Document],
         **options: Any,
-    ) -> ToolSpec:
-        return ToolSpec(
-            tool,
-            description=f"{read_docstring(tool.__doc__).description}\n{bounds}",
-            effect="read" if tool == tools.read else "search",
-            render=partial(_with_document, document=document, limits=limits),
+    ) -> Tool:
+        return Tool(
+            function=function,
+            text=f"{read_docstring(function.__doc__).description}\n{bounds}",
+            effect="read" if function == tools.read_file else "search",
+            render=_renderer(document, workspace),
             **options,
         )
 
     context = {"before": "context_before", "after": "context_after"}
     return (
-        spec(tools.ls, entries, _directory, name="list_dir"),
-        spec(tools.read, page, _file, name="read_file", map_next_call=_follow),
-        spec(tools.ripgrep_files, f"At most {limits.grep_results:,} files.", _files),
-        spec(
+        tool(tools.list_dir, entries, _directory, methods={"ls": {}}),
+        tool(tools.read_file, page, _file, methods={"read": {}}, follow=_follow),
+        tool(tools.ripgrep_files, f"At most {limits.grep_results:,} files.", _files),
+        tool(
             tools.ripgrep_snippets,
             f"At most {limits.grep_results:,} snippets, {a_line}, and {around}.",
             _snippets,
             renames=context,
         ),
-        spec(
+        tool(
             tools.ripgrep_count,
             f"At most {limits.grep_results:,} files; `total_count` is the sum of all.",
             _counts,
         ),
-        spec(tools.ripgrep_fixed, f"At most {limits.grep_results:,} matches, and {a_line}.", _snippets),
-        spec(
-            tools.grep,
+        tool(tools.ripgrep_fixed, f"At most {limits.grep_results:,} matches, and {a_line}.", _snippets),
+        tool(
+            tools.ripgrep_search,
             f"At most {limits.grep_results:,} results, {a_line}, and {around}.\n{rg_note}",
             _search,
-            name="ripgrep_search",
-            map_retry=vary,
+            methods={"grep": {}},
+            retry=vary,
         ),
     )
 
@@ -270,13 +271,18 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     return {**made, "range": f"{first}~{'' if last is None else last}"}
 
 
-def _with_document(
-    context: RenderContext, document: Callable[[Any, RenderContext, Limits], Document], limits: Limits
-) -> ToolResult:
-    """Return the result of a successful call with its document as its data."""
-    if not context.result.success:
-        return context.result
-    return replace(context.result, data=document(context.outcome, context, limits))
+def _renderer(
+    document: Callable[[Any, RenderContext, Limits], Document], workspace: Workspace
+) -> Callable[[RenderContext], ToolResult]:
+    limits = workspace.limits
+    render = document_renderer(
+        lambda context, _: document(context.outcome, context, limits), _failure, to_yaml
+    )
+    return lambda context: render(context, workspace)
+
+
+def _failure(_: RenderContext, problem: Problem) -> Document:
+    return {"status": "error", **problem._asdict()}
 
 
 def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
@@ -459,7 +465,7 @@ def _skipped(skipped: Skipped) -> Document:
 
 DIALECT = Dialect(
     "dominds",
-    specs,
+    _tools,
     # `max_lines` bounds the lines of a read.
     limits={
         "read_lines": 1_000_000,
@@ -468,9 +474,5 @@ DIALECT = Dialect(
         "output_tokens": 40_000,
         "context_lines": 100,
     },
-    render=document_renderer(
-        lambda context, _: context.result.data,
-        lambda _, problem: {"status": "error", **problem._asdict()},
-        to_yaml,
-    ),
+    render=document_renderer(lambda context, _: context.result.data, _failure, to_yaml),  # of unknown tools
 )

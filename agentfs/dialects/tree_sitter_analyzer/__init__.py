@@ -15,7 +15,7 @@ from agentfs.dialects.toolkit import (
     Dialect,
     RenderContext,
     Retry,
-    ToolSpec,
+    Tool,
     as_json,
     case_options,
     compile_globs,
@@ -72,7 +72,7 @@ def in_language(language: Language | None = None) -> Dialect:
         The dialect.
     """
 
-    def specs(workspace: Workspace) -> Sequence[ToolSpec]:
+    def tools(workspace: Workspace) -> Sequence[Tool]:
         return [
             _tool(workspace, language, _list_files, FileFilter),
             _tool(workspace, language, _search_content, SearchContent),
@@ -87,7 +87,7 @@ def in_language(language: Language | None = None) -> Dialect:
 
     return Dialect(
         NAME,
-        specs,
+        tools,
         limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
         render=render,
     )
@@ -98,23 +98,24 @@ def _tool(
     language: Language | None,
     run: Callable[[Workspace, _Parameters], ToolResult],
     parameters: type[_Parameters],
-) -> ToolSpec:
+) -> Tool:
     """Make a tool whose parameters are the fields of a dataclass."""
 
     def tool(**arguments: Any) -> ToolResult:
         return run(workspace, parameters(**arguments))
 
     tool.__name__ = name = run.__name__.removeprefix("_")
-    hints: dict[str, Any] = get_type_hints(parameters)
-    tool.__annotations__ = {**hints, "return": ToolResult}
-    vars(tool)["__signature__"] = inspect.signature(parameters)
+    tool.__annotations__ = {**get_type_hints(parameters, include_extras=True), "return": ToolResult}
+    fields = inspect.signature(parameters).parameters.values()
+    required_first = sorted(fields, key=lambda each: each.default is not each.empty)
+    vars(tool)["__signature__"] = inspect.Signature(required_first)
     texts: dict[str, str] = {}
     for each in reversed(parameters.__mro__):
         texts |= read_docstring(each.__doc__).parameters
-    return ToolSpec(
-        tool,
-        descriptions={each: texts[each] for each in hints},
-        expose=[*hints],
+    tool.__doc__ = "\n    ".join(["Args:", *(f"{name}: {text}" for name, text in texts.items())])
+    return Tool(
+        function=tool,
+        expose=tuple(each.name for each in required_first),
         effect="read",
         render=partial(_render_failure, tool=name, language=language),
         **OPTIONS[name],

@@ -5,9 +5,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry
+from agentfs.dialects.toolkit import Name, Names, NextCall, Problem, Retry
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
@@ -147,6 +147,7 @@ class FindAndGrep(ContentQuery, FileFilter):
         sort: Order of the files: by path, newest first, or largest first.
     """
 
+    limit: Annotated[int, Name("file_limit")] = DEFAULT_LIMIT
     sort: Literal["path", "mtime", "size"] = "path"
 
 
@@ -323,29 +324,27 @@ def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Ma
     return {parameter: [arguments["path"]], **others}
 
 
-# More fields of the tools' `ToolSpec`s.
+# More fields of the tools.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
-        "description": _LIST_FILES,
+        "text": _LIST_FILES,
         "methods": {"ls": {}, "glob": {}, "find": {}},
         "renames": _FIND_PARAMETERS,
-        "map_next_call": partial(_follow, method="ls", parameter="roots", depth=1),
-        "map_retry": FIND_NAMES.map_retry,
+        "follow": partial(_follow, method="ls", parameter="roots", depth=1),
+        "retry": FIND_NAMES.map_retry,
     },
     "search_content": {
-        "description": _SEARCH_CONTENT,
+        "text": _SEARCH_CONTENT,
         "methods": {"grep": {}},
         "renames": _GREP_PARAMETERS,
-        "map_next_call": partial(_follow, method="read", parameter="files", query="^"),
-        "map_retry": GREP_NAMES.map_retry,
+        "follow": partial(_follow, method="read", parameter="files", query="^"),
+        "retry": GREP_NAMES.map_retry,
     },
     "find_and_grep": {
-        "description": _FIND_AND_GREP,
+        "text": _FIND_AND_GREP,
         "methods": {},
         "renames": {**_GREP_PARAMETERS, "pattern": "pattern"},
-        "map_retry": FIND_NAMES.map_retry,
-        "parameters": {"limit": "file_limit"},
-        "order": ("roots", "query"),
+        "retry": FIND_NAMES.map_retry,
     },
 }
 
