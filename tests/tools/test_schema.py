@@ -114,7 +114,8 @@ def test_mcp_annotations_follow_from_the_effect(seven):
     assert (hints["write"]["destructiveHint"], hints["write"]["idempotentHint"]) == (True, True)
     assert (hints["multi_edit"]["destructiveHint"], hints["multi_edit"]["idempotentHint"]) == (True, False)
     assert hints["multi_edit"]["title"] == "Multi edit"
-    assert Toolset([search]).schemas("mcp")[0]["annotations"] == {"title": "Search"}
+    undeclared = {"title": "Search", "readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
+    assert Toolset([search]).schemas("mcp")[0]["annotations"] == undeclared
 
 
 def test_every_method_declares_its_effect(tmp_path):
