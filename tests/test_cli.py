@@ -153,6 +153,7 @@ def test_a_script_has_the_name_of_the_distribution():
     assert project["scripts"][project["name"]] == project["scripts"]["agentfs"]
 
 
+@pytest.mark.full
 def test_a_pipe_gets_all_entries_unless_asked(tmp_path):
     for number in range(700):
         (tmp_path / f"{number}.txt").write_text("TODO\n" * 4)
@@ -530,6 +531,7 @@ SHELLED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 @pytest.mark.parametrize("line", SHELLED)
 def test_a_full_closed_or_binary_stream_prints_no_traceback(tree, line, monkeypatch):
@@ -794,6 +796,7 @@ def test_no_option_of_scalars_is_called_json(tree):
         assert run("grep", "import", "--max-filesize", size, cwd=tree).returncode == found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "command", [["ls"], ["grep", "x"], ["read", "\xe9.txt"], ["grep", "x", "--color", "always"]]
 )
@@ -815,6 +818,7 @@ def test_names_that_are_not_ascii_in_the_c_locale(tmp_path, command):
     assert (got.returncode, got.stdout, got.stderr) == (0, expected.stdout, expected.stderr)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("missing", ["mcp", "uvicorn", "anyio"])
 def test_mcp_without_its_extra_names_it(tmp_path, missing):
     """Line 17: `agentfs mcp` without its extra was a traceback for `uvicorn`."""

@@ -175,6 +175,7 @@ for name, call in calls.items():
 """
 
 
+@pytest.mark.full
 def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
     """Like a slow network file system, with 128 seconds for the whole file."""
     tree = tmp_path / "tree"
@@ -251,20 +252,27 @@ def pdf(contents, pages):
     return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\nstartxref\n0\n%%EOF"
 
 
+def import_reader(root):
+    """Read a short PDF, because the import of the reader alone can take a second."""
+    (root / "short.pdf").write_bytes(pdf([b"BT /F1 12 Tf (some text) Tj ET"], 1))
+    with Workspace(root, limits=Limits(timeout=30)) as ws:
+        ws.read("short.pdf")
+
+
 def test_a_page_of_forms_within_forms_ends_at_the_deadline(tmp_path):
     text = b"BT /F1 12 Tf " + b"(x) Tj " * 2000 + b"ET"
     (tmp_path / "f.pdf").write_bytes(
         pdf([*(b"/X%d Do " % number * 10 for number in range(1, 6)), text], pages=1)
     )
+    import_reader(tmp_path)
     with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
         refused(ws.read, "f.pdf")
 
 
+@pytest.mark.full
 def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_path):
     (tmp_path / "f.pdf").write_bytes(pdf([b"BT /F1 12 Tf " + b"() Tj " * 5000 + b"(some text) Tj ET"], 900))
-    (tmp_path / "short.pdf").write_bytes(pdf([b"BT /F1 12 Tf (some text) Tj ET"], 1))
-    with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
-        ws.read("short.pdf")  # imports the reader, which alone can take a second
+    import_reader(tmp_path)
     with Workspace(tmp_path, limits=Limits(timeout=2)) as ws:
         began = time.monotonic()
         result = ws.read("f.pdf")

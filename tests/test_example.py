@@ -47,6 +47,7 @@ def test_the_loop_uses_every_tool_errs_once_and_recovers(tmp_path):
     assert (tmp_path / "README.md").read_bytes() == before, "the loop works on a copy"
 
 
+@pytest.mark.full
 def test_regression_the_loop_runs_on_a_repository_of_one_line(tmp_path):
     (tmp_path / "a.py").write_text("x=1\n")
     git(tmp_path, "init", "-q")

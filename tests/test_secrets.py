@@ -178,7 +178,7 @@ def sweep(top: Any, dialect: str, policy: Policy, every: int) -> None:
             unseen(ws.read(name).text)
 
 
-@part_or_all(11)
+@part_or_all(35, full=11)
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
 def test_no_tool_of_any_dialect_shows_protected_contents(top, dialect, every):
     sweep(top, dialect, POLICY, every)

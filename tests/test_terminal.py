@@ -59,6 +59,7 @@ def on_a_terminal(tree, *arguments, **environment):
 HOSTILE = "a\x1b[31m\x9b2J\u202eb\x07\r"
 
 
+@pytest.mark.full
 def test_a_terminal_gets_no_control_characters_from_diff_and_log(tree):
     """Attack: a file that an agent was led to write acts on the terminal of whoever looks at the diff."""
     (tree / "work").mkdir()
@@ -234,6 +235,7 @@ def test_colours_add_nothing_but_colours(tmp_path, capsys, monkeypatch, command)
     assert "\x1b" not in plain
 
 
+@pytest.mark.full
 def test_colour_is_for_a_terminal_only(tree):
     assert "\033[32m1\033[0m|import os" in on_a_terminal(tree, "read", "a.py")
     assert "\033[31m-import nothing" in on_a_terminal(tree, "edit", "b.txt", "nothing", "x", "--preview")

@@ -46,6 +46,7 @@ def test_the_links_of_a_text_are_found():
     assert links_of(text) == ["docs/a.md", "b.svg", "d.png", "https://e", "../f.md"]
 
 
+@pytest.mark.full
 def test_each_link_of_the_description_is_an_address_and_none_is_a_file_of_the_repository(metadata):
     """The index resolves no relative link. README has them, so another file is the description."""
     described = metadata.get_payload()

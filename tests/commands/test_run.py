@@ -97,6 +97,7 @@ def test_long_output_shows_head_and_tail_and_keeps_the_rest(ws):
     assert "50000" in ws.read(name, offset=50_000, limit=1).text
 
 
+@pytest.mark.full
 def test_endless_output_is_cut_at_the_limit_in_bounded_memory(opened):
     ws = opened("recorded", limits=Limits(file_bytes=1_000_000))
     result = ws.run("yes 0123456789 | head -c 300000000; echo; echo last")

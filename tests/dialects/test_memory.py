@@ -410,6 +410,7 @@ def remove_new_directories(ours, theirs):
         (theirs / each).rmdir()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_300_random_commands_give_the_texts_of_the_sdks_helper_but_for_a_listed_set(tmp_path, seed):
     helper = BetaLocalFilesystemMemoryTool(str(tmp_path / "theirs"))

@@ -196,6 +196,7 @@ with Workspace(sys.argv[1]) as ws:
 """
 
 
+@pytest.mark.full
 def test_two_processes_lose_no_line(tmp_path):
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], cwd=Path(__file__).parents[2])

@@ -135,7 +135,7 @@ def test_text_that_resembles_a_coding_line_is_ignored(ws, tmp_path, text):
     assert (tmp_path / "f").read_bytes() == text.replace("é", "ü").encode()
 
 
-@part_or_all(2)
+@part_or_all(5, full=2)
 def test_text_shown_by_read_is_accepted_for_any_bytes(ws, tmp_path, every):
     @settings(max_examples=100 // every)
     @given(data=st.binary(min_size=1, max_size=60), line=st.integers(0, 60))

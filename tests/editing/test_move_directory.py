@@ -429,6 +429,7 @@ while not os.path.exists(f"{top}/stop"):
 """
 
 
+@pytest.mark.full
 @AS_ROOT
 def test_another_user_reads_nothing_while_a_private_directory_is_moved(way, public):
     top = public / "root"

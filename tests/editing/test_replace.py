@@ -664,7 +664,7 @@ TEXTS = st.tuples(
 CODECS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 
 
-@part_or_all(2)
+@part_or_all(5, full=2)
 def test_the_outcome_equals_a_plain_python_replacement(every):
     @settings(max_examples=100 // every)
     @given(

@@ -115,7 +115,7 @@ def test_a_kill_before_a_call_leaves_all_old_or_all_new(change, both, monkeypatc
     check_kills(change, both, monkeypatch, every)
 
 
-@part_or_all(9)
+@part_or_all(25, full=9)
 def test_a_failure_of_a_call_leaves_all_old_or_all_new(case, change, both, monkeypatch, every):
     for number in case.failures:
         with monkeypatch.context() as patch:

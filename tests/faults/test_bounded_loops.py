@@ -295,7 +295,17 @@ LOOPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LOOPS)
+# Those that use up the time, or need much to prepare.
+SLOW = {
+    *("comments", "escapes", "ids of lines that are gone", "overlapping occurrences", "parts of a diff"),
+    *("parts of a diff that was not seen", "parts of a file with ids", "parts of a merge"),
+    *("ranges that are apart", "spans at one offset", "unknown ids"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.full] * (name in SLOW)) for name in LOOPS]
+)
 def test_each_loop_ends_at_the_deadline(tmp_path, name):
     loop = LOOPS[name]()
     with Workspace(tmp_path, limits=Limits(timeout=TIMEOUT)) as ws:

@@ -104,6 +104,7 @@ def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):
     assert said["read"] == said["ls"] == said["grep"] == "ok", took
 
 
+@pytest.mark.full
 def test_a_page_of_an_endless_file_says_so(tmp_path):
     sparse(tmp_path / "big", b"a line of text\n" * 5000, 100 << 30)
     with Workspace(tmp_path, limits=Limits(timeout=0.5)) as ws:
@@ -118,6 +119,7 @@ def test_a_page_of_an_endless_file_says_so(tmp_path):
             assert caught.value.code == "timeout"
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="needs procfs")
 @pytest.mark.parametrize("name", ["pagemap", "maps", "kcore"])
 def test_files_of_procfs_take_little_memory(name):

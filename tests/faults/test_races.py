@@ -167,6 +167,7 @@ def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, 
     assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("events", [True, False], ids=["events", "cold"])
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 # Without a pause thousands of events wait for each call.
@@ -191,7 +192,9 @@ def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mec
     assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
-@pytest.mark.parametrize("operations", [500, pytest.param(9000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "operations", [100, pytest.param(500, marks=pytest.mark.full), pytest.param(9000, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
     arena, monkeypatch, mechanism, operations
@@ -205,7 +208,8 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20
-    assert outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"] > 100
+    denied = outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"]
+    assert denied > min(100, operations // 5)
     stop_attack(arena)
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
     assert not [path for path in arena.rglob("*") if path.is_file() and SECRET in path.read_text()]

@@ -155,6 +155,7 @@ def kill_at(tmp_path, step):
         judge(root, state, had, f"{name} {at}")
 
 
+@pytest.mark.full
 @needs_tracing
 def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path):
     kill_at(tmp_path, 149)
@@ -196,6 +197,7 @@ def at_random(ws, chance):
         return
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2])
 def test_journal_and_tree_agree_after_random_kills(tmp_path, monkeypatch, seed):
     kill_at_random(tmp_path, monkeypatch, seed, kills=12)

@@ -64,6 +64,7 @@ def state_of(tree: Path, path: str) -> str:
     return {OLD: "old", NEW: "new"}.get((tree / path).read_bytes(), "TORN")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["f", "new/x"])
 def test_a_kill_at_every_fifth_call_tears_nothing(tmp_path, monkeypatch, path):
     kill_at_each(tmp_path, monkeypatch, path, step=5)

@@ -86,6 +86,7 @@ def kill_at(tmp_path, both, step):
             assert state in both, f"killed at {name} {at}: {sorted(state)} {ws.recovery_notes}"
 
 
+@pytest.mark.full
 @needs_tracing
 def test_a_kill_at_some_system_calls_leaves_all_old_or_all_new(tmp_path, both):
     kill_at(tmp_path, both, 97)

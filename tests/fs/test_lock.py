@@ -60,6 +60,7 @@ def count_in_two_processes(tree, times: int) -> int:
     return int((tree / "n").read_bytes())
 
 
+@pytest.mark.full
 def test_two_processes_on_one_file_lose_nothing(tree):
     assert count_in_two_processes(tree, 300) == 600
 

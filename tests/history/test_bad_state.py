@@ -346,7 +346,7 @@ def used(history, tmp_path, damage):
     return outcome
 
 
-@part_or_all(4)
+@part_or_all(16, full=4)
 def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_path, every):
     size = (history[1] / "history.db").stat().st_size
     outcomes = set()
@@ -357,7 +357,7 @@ def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_p
     assert "opened" not in outcomes, "nothing is passed over in silence"
 
 
-@part_or_all(2)
+@part_or_all(12, full=2)
 def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, every):
     used(history, tmp_path, lambda _: None)
     data = (tmp_path / "history.db").read_bytes()

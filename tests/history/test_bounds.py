@@ -45,6 +45,7 @@ def opened(request, tmp_path):
     current[0].close()
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_number_of_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(timeline, "MAX_STEPS", 50)
     with Workspace(tmp_path, policy=POLICY) as ws:
@@ -178,6 +179,7 @@ def test_checkpoints_are_bounded(tmp_path, monkeypatch):
             ws.rollback("turn-1")
 
 
+@pytest.mark.full
 def test_contents_that_no_step_needs_leave_the_database_while_it_is_open(tmp_path):
     """The steps are undone, and the next one takes their place; both the file and its log stay small."""
     root, state = tmp_path / "root", tmp_path / "state"

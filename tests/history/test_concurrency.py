@@ -173,6 +173,7 @@ def soak(
     return total
 
 
+@pytest.mark.full
 @needs("git")
 @pytest.mark.parametrize("state", [False, True], ids=["memory", "state"])
 def test_a_journal_that_many_threads_write_can_be_undone_to_the_beginning(tmp_path, state):

@@ -91,7 +91,7 @@ def raises(error):
     return fail
 
 
-@part_or_all(4)
+@part_or_all(16, full=4)
 @pytest.mark.parametrize("error", [FULL, FAILS], ids=["full", "fails"])
 @pytest.mark.parametrize("undoing", ["undone", "not undone"])
 def test_each_statement_of_the_database_fails(root, tmp_path, statements, error, undoing, every):
@@ -292,6 +292,7 @@ print(json.dumps([len(made), refused[0]]))
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a small disk")
 def test_a_disk_that_is_full(root, tmp_path):
     for path in root.iterdir():

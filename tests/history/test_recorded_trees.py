@@ -212,6 +212,7 @@ def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> N
     assert not list(root.rglob(".agentfs-*"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("check", [check_round, check_mixed_round, check_killed_round])
 def test_each_step_back_gives_the_tree_before_it(others, check, count, monkeypatch):

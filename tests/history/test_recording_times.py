@@ -403,7 +403,7 @@ def kinds(root):
 
 
 @pytest.mark.parametrize("kind", kinds(None))
-@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_line_10_every_kind_of_function_is_recorded(root, kind, far):
     function, call = kinds(root)[kind]
     with agentfs.connect(["env"], root) if far else Workspace(root) as ws:
@@ -706,7 +706,7 @@ def test_the_cost_of_a_watched_recording_follows_the_change(tmp_path):
 # Rules
 
 
-@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     "policy",
     [

@@ -195,6 +195,7 @@ def kept(tmp_path: Path) -> tuple[Path, Path]:
     return top, state
 
 
+@pytest.mark.full
 def test_the_terminal_keeps_takes_back_and_splits(kept: tuple[Path, Path]):
     top, state = kept
     output = answered(state, "?ysynn")
@@ -209,6 +210,7 @@ def test_the_terminal_keeps_takes_back_and_splits(kept: tuple[Path, Path]):
         assert "nine\n" in (top / "a.txt").read_text()
 
 
+@pytest.mark.full
 def test_the_terminal_takes_back_at_once(kept: tuple[Path, Path]):
     top, state = kept
     answered(state, "nq")
@@ -225,6 +227,7 @@ def test_the_terminal_edits_with_an_editor(kept: tuple[Path, Path]):
     assert (top / "a.txt").read_text().startswith("uno\n2\n")
 
 
+@pytest.mark.full
 def test_without_a_terminal_nothing_changes(kept: tuple[Path, Path]):
     top, state = kept
     before = (top / "a.txt").read_bytes()

@@ -308,6 +308,7 @@ def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reop
     assert sorted(snapshot(root)) == ["a.txt"]
 
 
+@pytest.mark.full
 def test_what_is_known_of_a_file_is_bounded_on_the_disk(root, reopened, tmp_path):
     ws = reopened()
     empty = (tmp_path / "state" / "history.db").stat().st_size

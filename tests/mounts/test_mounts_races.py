@@ -58,6 +58,7 @@ def arena(tmp_path: Path):
             attacker.communicate()
 
 
+@pytest.mark.full
 @part_or_all(200)
 def test_no_call_escapes_through_a_mount_point(arena, every):
     workspace, library, outside = arena

@@ -199,7 +199,7 @@ BRANCHES = st.recursive(
 )
 
 
-@part_or_all(5)
+@part_or_all(15, full=5)
 def test_re_finds_in_ascii_text_what_regex_finds(every):
     @settings(max_examples=600 // every)
     @given(

@@ -124,7 +124,7 @@ def naively(expression, lines):
     return [each for each in judged if each[2]]
 
 
-@part_or_all(2)
+@part_or_all(8, full=2)
 def test_the_plan_finds_the_same_matches_as_the_pattern_on_each_line(every):
     @settings(max_examples=500 // every, suppress_health_check=list(HealthCheck))
     @given(pattern=patterns, text=texts, final=st.booleans(), ignore_case=st.booleans())
@@ -177,7 +177,7 @@ two_letters = st.recursive(
 )
 
 
-@part_or_all(5)
+@part_or_all(12, full=5)
 def test_frequent_literals_lose_no_match(every):
     @settings(max_examples=400 // every, suppress_health_check=list(HealthCheck))
     @given(

@@ -301,6 +301,7 @@ def test_a_link_swapped_during_a_read_shows_nothing_denied(tree):
     assert refused, "nothing was refused at all"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", [
     Policy(deny=["write(secret/**)"]),
     Policy(allow=["write(public/**)", "write(src/**)"]),

@@ -78,7 +78,7 @@ def follow(tools: Toolset, result: ToolResult) -> None:
         assert tools.call("ls", {"path": path}).success or tools.call("read", {"path": path}).success, path
 
 
-@part_or_all(5)
+@part_or_all(20, full=5)
 def test_suggestions_for_a_wrong_path_succeed(every):
     @settings(max_examples=50 // every)
     @given(
@@ -154,7 +154,7 @@ def test_suggestions_for_wrong_arguments_succeed(every):
     law()
 
 
-@part_or_all(2)
+@part_or_all(6, full=2)
 def test_the_continuations_of_a_file_end_at_its_end(every):
     @settings(max_examples=120 // every)
     @given(bodies, st.integers(1, 9) | st.none(), st.integers(40, 400), st.sampled_from([True, False]))

@@ -79,6 +79,7 @@ def test_regression_a_glob_is_bounded_before_it_is_compiled(ws: Workspace, glob:
         assert "patterns" in str(caught.value) or "characters" in str(caught.value)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pattern", ["((?>a)|(b))+[cd]", r"(a)\1*[^a]"])
 def test_regression_a_pattern_does_not_take_memory_for_each_character_of_a_long_line(
     ws: Workspace, pattern: str
@@ -108,6 +109,7 @@ def test_a_multiline_search_says_which_text_was_too_long(ws: Workspace) -> None:
     assert (result.total_files, result.skipped.long_lines) == (1, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "pattern",
     ["a", "a|b", *(pytest.param(each, marks=pytest.mark.long) for each in ("[ab]", "(?i)A", "(?<=a)a"))],

@@ -64,6 +64,7 @@ def test_without_watching_no_thread_runs(tree):
         assert not keepers()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", ["close", "fork"])
 def test_the_thread_ends(tree, monkeypatch, end):
     working = threading.Event()

@@ -359,6 +359,7 @@ def overflow(drained):
     return {}, bool(changes)
 
 
+@pytest.mark.full
 @linux
 @needs_root
 def test_a_short_queue_that_overflows_loses_nothing(root):
@@ -427,6 +428,7 @@ def test_a_status_from_the_cache_of_a_network_file_system_hides_no_change(root, 
         assert lines(ws, "needle") == 1
 
 
+@pytest.mark.full
 @linux
 @needs_root
 def test_mounts_in_the_tree_are_noticed(root):
@@ -647,6 +649,7 @@ def test_files_that_may_no_longer_be_read_are_not_shown(root, public):
     assert done.stderr == ""
 
 
+@pytest.mark.full
 def test_memory_is_bounded_and_given_back(root):
     for number in range(200):
         (root / f"c/{number}.txt").write_text(f"needle {number}\n" + "hay\n" * 2500)
@@ -754,6 +757,7 @@ def test_the_listing_takes_at_most_300_bytes_a_name(tmp_path):
         assert 5100 * 100 < taken <= 5100 * 300
 
 
+@pytest.mark.full
 def test_the_listing_is_bounded_and_the_rest_is_searched_cold(root):
     for number in range(200):
         (root / f"c/{number}.txt").write_text("needle\n")

@@ -52,7 +52,7 @@ PATTERNS = [
 SPANNING = ["a\nb", "b\n+a", r"^ab$\n", "(?<=\n)a", r"\Aa", r"b\Z", "a[^a]b", r"\n\n", "^", "$"]
 
 
-@part_or_all(3)
+@part_or_all(10, full=3)
 def test_a_file_in_windows_gives_what_its_full_text_gives(tmp_path, every):
     @settings(max_examples=200 // every)
     @given(st.data())
@@ -93,7 +93,7 @@ LONG = st.text("abé NX", min_size=40, max_size=500).map(
 )
 
 
-@part_or_all(3)
+@part_or_all(10, full=3)
 def test_a_line_longer_than_a_window_counts_once_and_is_shown_around_its_first_match(tmp_path, every):
     @settings(max_examples=200 // every)
     @given(st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6), st.data())
@@ -206,7 +206,7 @@ def test_the_first_mib_decides_about_encoding_and_line_ends(tmp_path, head, rest
     assert result.skipped.binary == 1 - lines
 
 
-@part_or_all(3)
+@part_or_all(10, full=3)
 def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(tmp_path, every):
     @settings(max_examples=200 // every)
     @given(st.data())

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs.text import compare, unified_diff
-from tests.conftest import needs
+from tests.conftest import law, needs
 
 pytestmark = needs("git")
 
@@ -30,12 +30,7 @@ def applied(directory, before, diff, path="f"):
     return target.read_bytes().decode() if target.exists() else None
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(whole, whole, st.sampled_from([0, 1, 3]))
+@law(20, 60, whole, whole, st.sampled_from([0, 1, 3]))
 def test_git_makes_the_new_file_from_the_diff(tmp_path, before, after, context):
     diff = unified_diff(before, after, "f", context=context)
     if before == after:
@@ -114,6 +109,7 @@ def test_a_change_of_only_the_line_ends_has_a_diff(tmp_path):
         assert applied(tmp_path, before, unified_diff(before, after, "f")) == after
 
 
+@pytest.mark.full
 def test_a_large_file_changed_everywhere_is_diffed_in_time(tmp_path):
     before = "".join(f"line {number}\n" for number in range(100_000))
     everywhere = "".join(f"line {number}{'!' * (number % 2)}\n" for number in range(100_000))

@@ -102,6 +102,7 @@ def test_random_triples_are_merged_as_git_does(tmp_path, shape, count):
     assert [each for each in triples if merge_texts(*each).text != git_merged(tmp_path, *each)] == []
 
 
+@pytest.mark.full
 def test_the_work_is_bounded():
     base = "".join(f"{number % 7}\n" for number in range(100_000))
     ours, theirs = base.replace("3\n", "x\n"), base.replace("5\n", "y\n")

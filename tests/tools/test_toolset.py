@@ -6,7 +6,7 @@ import typing
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import create_model
@@ -84,7 +84,7 @@ def test_the_call_in_next_is_accepted():
     assert accepts(toolset, following["name"], following["arguments"])
 
 
-@given(st.dictionaries(st.sampled_from(["pattern", "path", "glob", "output_mode", "limit", "x"]),
+@law(30, 100, st.dictionaries(st.sampled_from(["pattern", "path", "glob", "output_mode", "limit", "x"]),
                        JSON | st.sampled_from(["content", "10", 5, True, None, ["a"]])))  # fmt: skip
 def test_arguments_by_the_schema_need_no_coercion(arguments):
     toolset = Toolset([search])

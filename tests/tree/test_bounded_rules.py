@@ -180,6 +180,7 @@ def test_regression_deciding_about_names_keeps_the_deadline(tmp_path: Path) -> N
         assert result.total < 3000
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_regression_large_globs_are_not_kept_for_the_life_of_the_process(tmp_path: Path) -> None:
     def resident() -> int:
