@@ -218,7 +218,9 @@ def slow_scandir(seconds, of_status=0.0):
     return scandir
 
 
-@pytest.mark.parametrize(("seconds", "of_status"), [(0.001, 0.0), (0.0, 0.02)])
+@pytest.mark.parametrize(
+    ("seconds", "of_status"), [pytest.param(0.001, 0.0, marks=pytest.mark.full), (0.0, 0.02)]
+)
 def test_a_listing_of_a_slow_directory_ends_at_the_deadline(tmp_path, monkeypatch, seconds, of_status):
     """Like a network file system: 5 seconds for all names, or for the status of half a page."""
     for number in range(5000 if seconds else 250):
