@@ -261,6 +261,7 @@ def import_reader(root):
         ws.read("short.pdf")
 
 
+@pytest.mark.full
 def test_a_page_of_forms_within_forms_ends_at_the_deadline(tmp_path):
     text = b"BT /F1 12 Tf " + b"(x) Tj " * 2000 + b"ET"
     (tmp_path / "f.pdf").write_bytes(
@@ -284,9 +285,11 @@ def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_pat
         assert "there was no time for more" in result.text
 
 
+@pytest.mark.full
 def test_the_parsing_of_one_page_ends_at_the_deadline(tmp_path):
     (tmp_path / "long.pdf").write_bytes(pdf([b"BT " + b"(text) Tj " * 300_000 + b"ET"], pages=1))
-    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+    import_reader(tmp_path)
+    with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
         assert "There is no time to read page" in refused(ws.read, "long.pdf").message
 
 
