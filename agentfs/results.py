@@ -1037,6 +1037,7 @@ class PullResult(Result):
         conflicts: Paths that stay as they are here, because both have changed the same lines. The text of the
             store is at the same path below `.agentfs/conflicts/`.
         left_out: Paths of the store that were not pulled, by reason.
+        truncated: True if the time was up; the next pull continues.
     """
 
     pulled: tuple[str, ...]
@@ -1044,6 +1045,7 @@ class PullResult(Result):
     merged: tuple[str, ...]
     conflicts: tuple[str, ...]
     left_out: dict[str, tuple[str, ...]]
+    truncated: bool
 
 
 @frozen
@@ -1057,6 +1059,7 @@ class PushResult(Result):
         conflicts: Paths that were not pushed, because others have changed the same lines. The text of the
             store is at the same path below `.agentfs/conflicts/`.
         left_out: Paths that were not pushed for another reason, by reason.
+        truncated: True if the time was up; the next push continues.
     """
 
     pushed: tuple[str, ...]
@@ -1064,6 +1067,7 @@ class PushResult(Result):
     merged: tuple[str, ...]
     conflicts: tuple[str, ...]
     left_out: dict[str, tuple[str, ...]]
+    truncated: bool
 
 
 @frozen
@@ -1072,15 +1076,15 @@ class StoreStatus(Result):
 
     Attributes:
         to_pull: Paths that have changed in the store since the last pull or push.
-        to_push: Paths that have changed here.
-        conflicts: Paths whose last pull or push was a conflict.
+        to_push: Paths that have changed here. A path that is in both has changed on both sides.
         left_out: Paths that are neither pulled nor pushed, by reason.
+        truncated: True if there are more paths than are named.
     """
 
     to_pull: tuple[str, ...]
     to_push: tuple[str, ...]
-    conflicts: tuple[str, ...]
     left_out: dict[str, tuple[str, ...]]
+    truncated: bool
 
 
 @frozen

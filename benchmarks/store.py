@@ -2,7 +2,7 @@
 
 The server is moto's, in a process of its own. The three ways take turns, each with its own bucket and
 directory, and 32 requests at once. The plain loop and `aws s3 sync` have no
-conditions, modes, links or merges.
+conditions and merges.
 
 Usage: python benchmarks/store.py TREE [--rounds N] [--aws COMMAND]
 """
@@ -72,7 +72,7 @@ class Agentfs:
         self.options = {"endpoint": endpoint, "client_options": {"allow_http": True}, **KEYS}
 
     def _tree(self, directory: Path) -> StoredTree:
-        return StoredTree(self.url, directory, options=self.options, max_concurrency=WIDTH, policy=ALL_FILES)
+        return StoredTree(self.url, directory, options=self.options, policy=ALL_FILES)
 
     def push(self, directory: Path) -> None:
         """Push a directory."""

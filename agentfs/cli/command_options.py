@@ -40,9 +40,6 @@ class CommandOptions:
         mode: How it runs (default: staged).
         preview: Show what it would change, and apply nothing.
         timeout: Seconds until it is stopped (default: 3600).
-        action: What to do with the tree.
-        url: The store, such as s3://bucket/prefix.
-        directory: The cache: the directory with the files.
         read_only: Change nothing.
         tools: The tools to offer, separated by commas.
         prefix: A prefix for each tool's name.
@@ -87,9 +84,6 @@ class CommandOptions:
     mode: Literal["staged", "recorded"] = "staged"
     preview: bool = False
     timeout: float = 3600.0
-    action: Literal["pull", "push", "status"] = "status"
-    url: str = ""
-    directory: str = ""
     read_only: bool = False
     tools: str = ""
     prefix: str = ""

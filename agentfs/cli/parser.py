@@ -28,7 +28,6 @@ from agentfs.cli.output import FAILED, print_error, print_text
 from agentfs.cli.review_command import show_review
 from agentfs.cli.run_command import run_command
 from agentfs.cli.servers import serve_mcp, serve_stdio
-from agentfs.cli.store_command import run_store
 from agentfs.cli.tool_commands import (
     PATH_COMMANDS,
     is_positional,
@@ -67,11 +66,6 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
         run_command,
         "run a command, staged on an overlay: agentfs run -- make test",
         "WORDS mode preview timeout root mount state",
-    ),
-    "store": (
-        run_store,
-        "pull or push a tree in an object store, with its files in a directory: agentfs store pull URL DIR",
-        "ACTION URL DIRECTORY json",
     ),
     "log": (show_log, "list the steps, the latest first", "limit json state root"),
     "review": (

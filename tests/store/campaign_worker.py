@@ -19,7 +19,7 @@ def main() -> None:
     name, endpoint, bucket, cache, log, stop = sys.argv[1:7]
     run = int.from_bytes(os.urandom(6))  # the id of a process may be given again
     chance = random.Random(f"{name} {run}")
-    tree = StoredTree(f"s3://{bucket}", cache, options=impatient(endpoint), max_concurrency=4)
+    tree = StoredTree(f"s3://{bucket}", cache, options=impatient(endpoint))
     number = 0
     with open(log, "a", buffering=1) as acknowledged:
         while not os.path.exists(stop):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agentfs.fs import is_temporary_name
 from agentfs.store import StoredTree
 from tests.store.conftest import files, put
 from tests.store.proxy import FAULTS, FaultyProxy
@@ -89,7 +90,8 @@ def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):
         assert data.decode().count(f"base {number} ") == 5
     lost = {id_: each for id_, each in acknowledged.items() if found.get(id_, (0, "")) < each}
     assert lost == {}
-    for number in range(_WORKERS):
-        assert files(tmp_path / f"w{number}").keys() == files(last).keys()
+    for number in range(_WORKERS):  # a killed worker may leave a temporary, which is never pushed
+        here = {path for path in files(tmp_path / f"w{number}") if not is_temporary_name(path)}
+        assert here == files(last).keys()
     print(f"{len(acknowledged)} lines acknowledged, {len(found)} found, {kills} kills, {dict(proxy.seen)}")  # noqa: T201 - of a long run
     assert len(acknowledged) > _LINES

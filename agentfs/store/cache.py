@@ -1,0 +1,268 @@
+"""`Cache`: the local files of a stored tree, and a database of what the store had when they were equal."""
+
+import os
+import re
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any, NamedTuple, Self
+
+from agentfs.base import call_context
+from agentfs.base.lazy import sqlite3
+from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError
+from agentfs.fs import (
+    MAX_NAME_BYTES,
+    MAX_PARTS,
+    MAX_PATH_BYTES,
+    DirEntry,
+    FileNode,
+    Root,
+    display_name,
+    is_temporary_name,
+    quote,
+)
+from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
+from agentfs.history.storage.state_directory import FILE, StateDirectory
+from agentfs.store.objects import LARGEST, Listed
+
+META = ".agentfs"  # the directory of the state; keys below it are not files of the tree
+MERGED_BYTES = 10 * 1024 * 1024  # larger contents are never merged, so their base is not kept
+_UNSETTLED = 2_000_000_000  # ns; a file changed so recently may change again with the same times
+_TABLES = """
+CREATE TABLE IF NOT EXISTS known (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, status TEXT)
+    WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, left_out TEXT) WITHOUT ROWID;
+CREATE TEMP TABLE here (path TEXT PRIMARY KEY, size INTEGER, digest TEXT, status TEXT) WITHOUT ROWID;
+"""
+# The names of tables and columns are constants; values are parameters.
+# ruff: noqa: S608
+_KNOWN = "COALESCE(known.tag, ''), COALESCE(known.size, 0), COALESCE(known.digest, '')"
+_GONE = f"""SELECT path, 0, {_KNOWN} FROM known WHERE path NOT IN (SELECT path FROM listed) ORDER BY path"""
+_CHANGED = f"""SELECT listed.path, listed.size, {_KNOWN} FROM listed LEFT JOIN known USING (path)
+    WHERE left_out = '' AND (known.tag IS NOT listed.tag OR known.size <> listed.size) ORDER BY listed.path"""
+_EDITED = f"""SELECT here.path, here.size, {_KNOWN} FROM here LEFT JOIN known USING (path)
+    WHERE known.digest IS NOT here.digest ORDER BY here.path"""
+_REMOVED = f"""SELECT path, 0, {_KNOWN} FROM known
+    WHERE digest <> '' AND path NOT IN (SELECT path FROM here) ORDER BY path"""
+_STATUSES = """UPDATE known SET status = here.status FROM here
+    WHERE here.path = known.path AND here.digest = known.digest AND here.status <> known.status"""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Known(NamedTuple):
+    """A path as it was in the store when it was last equal to the file here, or merged with it."""
+
+    path: str
+    tag: str = ""  # the version of the object; "" if there was none
+    size: int = 0
+    digest: str = ""  # of the content; "" if the object was being deleted
+
+
+class Task(NamedTuple):
+    """A path to pull or to push."""
+
+    known: Known
+    size: int  # of the object to fetch, or of the file to send
+
+
+class Cache:
+    """The state of a cache, locked until it is closed. Lookups are thread-safe.
+
+    The listing of the store and that of the files are temporary tables on the disk, compared by SQL, so that
+    the memory does not grow with the tree.
+    """
+
+    def __init__(self, path: str, identity: str, seconds: float) -> None:
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+        self.state_path = os.path.join(path, META)
+        self._directory = StateDirectory(self.state_path)
+        try:
+            self._database = sqlite3.connect(
+                os.path.join(self.state_path, FILE), isolation_level=None, check_same_thread=False
+            )
+            self._lock = Lock()
+            # If the system fails, the last notes are lost: their paths are then compared again.
+            for setting in ("journal_mode = WAL", "synchronous = NORMAL", "temp_store = FILE"):
+                self._database.execute(f"PRAGMA {setting}")
+            self._database.executescript(_TABLES)
+            if not os.path.exists(os.path.join(self.state_path, ".gitignore")):
+                OwnDirectory(self.state_path).write(".gitignore", "*\n")  # for recordings and searches
+            if (owner := self.fact("identity") or identity) != identity:
+                raise InvalidArgumentError(  # noqa: TRY301 - closed as after any error
+                    f"The cache {quote(path)} belongs to another store, {owner}.",
+                    hint="Give each store a cache of its own.",
+                    details={"parameter": "cache", "path": path},
+                )
+            self.set_fact("identity", identity)
+        except BaseException:
+            self._directory.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._database.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM known)")
+            self._database.close()
+        finally:
+            self._directory.close()
+
+    def fact(self, name: str) -> str:
+        """Return a fact about the tree, or ""."""
+        found = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else ""
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Keep a fact about the tree."""
+        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def note(self, known: Known, data: bytes | None) -> None:
+        """Keep what the store has at a path, and the content if it is a text that may be merged later."""
+        with self._lock:
+            if known.tag:
+                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, '')", known)
+            else:
+                self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
+            if data is not None and is_text(data):
+                text = known.digest, zlib.compress(data, 1)
+                self._database.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", text)
+
+    def text(self, digest: str) -> bytes | None:
+        """Return a content that the store had, if it is kept."""
+        with self._lock:
+            found = self._database.execute("SELECT data FROM texts WHERE digest = ?", (digest,)).fetchone()
+        return zlib.decompress(found[0]) if found else None
+
+    @property
+    def is_late(self) -> bool:
+        """True if the time of the call has passed."""
+        return time.monotonic() > self._end
+
+    def list_store(self, objects: Iterable[Listed]) -> None:
+        """Keep a listing of the store."""
+        self._fill("listed", objects)
+
+    def is_store_lost(self) -> bool:
+        """Return True if the store had objects, and the listing has none."""
+        queries = "SELECT 1 FROM known LIMIT 1", "SELECT 1 FROM listed LIMIT 1"
+        known, listed = (self._database.execute(query).fetchone() for query in queries)
+        return bool(known and not listed)
+
+    def gone(self) -> Iterator[Task]:
+        """Yield the paths that were deleted in the store."""
+        return self._tasks(_GONE)
+
+    def changed(self) -> Iterator[Task]:
+        """Yield the paths that are new in the store, or were changed there."""
+        return self._tasks(_CHANGED)
+
+    def removed(self) -> Iterator[Task]:
+        """Yield the paths that were deleted here."""
+        return self._tasks(_REMOVED)
+
+    def edited(self) -> Iterator[Task]:
+        """Yield the paths that are new here, or were changed here."""
+        return self._tasks(_EDITED)
+
+    def _tasks(self, query: str) -> Iterator[Task]:
+        """Yield the rows of a query as they are now: those after the first may be noted meanwhile."""
+        self._database.execute("DROP TABLE IF EXISTS temp.tasks")
+        self._database.execute(f"CREATE TEMP TABLE tasks AS {query}")
+        for path, size, *known in self._database.execute("SELECT * FROM tasks"):
+            yield Task(Known(path, *known), size)
+
+    def scan(self, root: Root) -> dict[str, str]:
+        """List the files here; return the reason for each path that is left out.
+
+        A file whose status is that of a known content is not read again.
+        """
+        left_out: dict[str, str] = {}
+        self._fill("here", self._files(root, left_out))
+        for top in left_out:  # a path whose state is not known was not deleted
+            below = "SELECT path, size, digest, '' FROM known WHERE path = ? OR substr(path, 1, ?) = ?"
+            given = top, len(top) + 1, f"{top}/"
+            self._database.execute(f"INSERT OR IGNORE INTO here {below}", given)
+        self._database.execute(_STATUSES)
+        return left_out
+
+    def _files(self, root: Root, left_out: dict[str, str]) -> Iterator[tuple[str, int, str, str]]:
+        stack = [""]
+        while stack:
+            top = stack.pop()
+            try:
+                with root.open_directory(display_name(top) or ".") as directory:
+                    for entry in directory.scan():
+                        path = os.path.join(top, entry.name)
+                        if path == META:
+                            continue
+                        if reason := objection(path, root):
+                            left_out[display_name(path)] = reason
+                        elif entry.is_dir(follow_symlinks=False):
+                            stack.append(path)
+                        elif not entry.is_file(follow_symlinks=False):
+                            left_out[path] = "link" if entry.is_symlink() else "special file"
+                        elif row := self._file(root, path, entry):
+                            yield row
+                        else:
+                            left_out[path] = "too large"
+            except (AgentFSError, OSError):
+                if not top:
+                    raise
+                left_out[top] = "unreadable"
+
+    def _file(self, root: Root, path: str, entry: DirEntry) -> tuple[str, int, str, str] | None:
+        """Return the row of a file, or None if it is too large."""
+        found = entry.stat(follow_symlinks=False)
+        status = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        query = "SELECT digest FROM known WHERE path = ? AND status = ?"
+        if known := self._database.execute(query, (path, status)).fetchone():
+            return path, found.st_size, known[0], status
+        node = root.node(path, max_bytes=LARGEST) if found.st_size <= LARGEST else None
+        if not isinstance(node, FileNode):
+            return None
+        settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _UNSETTLED
+        return path, node.size, node.digest, status if settled else ""
+
+    def _fill(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Replace the rows of a temporary table."""
+        self._database.execute("BEGIN")
+        try:
+            self._database.execute(f"DELETE FROM {table}")
+            for row in rows:
+                call_context.check()
+                if self.is_late:
+                    raise DeadlineExceededError(
+                        f"Listing the store and the cache took more than {self._seconds:g} seconds.",
+                        hint="Nothing was changed. Raise `timeout`, or use a URL with fewer objects.",
+                        details={"seconds": self._seconds},
+                    )
+                self._database.execute(
+                    f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row
+                )
+        finally:
+            self._database.execute("COMMIT")
+
+
+def is_text(data: bytes) -> bool:
+    """Return True for a content that may be merged by lines."""
+    return len(data) <= MERGED_BYTES and b"\0" not in data
+
+
+def objection(path: str, root: Root) -> str:
+    """Return the reason why a path stays where it is, or ""."""
+    parts = path.split("/")
+    try:
+        sizes = [len(part.encode()) for part in parts]
+    except UnicodeEncodeError:
+        return "not UTF-8"
+    if not {"", ".", ".."}.isdisjoint(parts) or _CONTROL.search(path):
+        return "not a path in a store"
+    if max(sizes) > MAX_NAME_BYTES or len(path.encode()) > MAX_PATH_BYTES or len(parts) > MAX_PARTS:
+        return "too long"
+    if parts[0].casefold() == META or STATE_MARK in map(str.casefold, parts) or is_temporary_name(path):
+        return "reserved"
+    return "protected" if root.is_protected(path) else ""
