@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 
 from agentfs import AgentFSError, Policy, Protect, Workspace
 from agentfs.store import StoredTree, session
-from tests.conftest import needs
+from tests.conftest import law, needs
 from tests.history.judges import snapshot
 from tests.store.conftest import files, put
 
