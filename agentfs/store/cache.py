@@ -24,7 +24,7 @@ from agentfs.fs import (
 )
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
 from agentfs.history.storage.state_directory import FILE, StateDirectory
-from agentfs.store.objects import LARGEST, Listed
+from agentfs.store.objects import LARGEST_OBJECT, Listed
 
 META = ".agentfs"  # the directory of the state; keys below it are not files of the tree
 MERGED_BYTES = 10 * 1024 * 1024  # larger contents are never merged, so their base is not kept
@@ -127,7 +127,7 @@ class Cache:
                 self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, '')", known)
             else:
                 self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
-            if data is not None and is_text(data):
+            if data is not None and is_mergeable(data):
                 text = known.digest, zlib.compress(data, 1)
                 self._database.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", text)
 
@@ -221,7 +221,7 @@ class Cache:
         query = "SELECT digest FROM known WHERE path = ? AND status = ?"
         if known := self._database.execute(query, (path, status)).fetchone():
             return path, found.st_size, known[0], status
-        node = root.node(path, max_bytes=LARGEST) if found.st_size <= LARGEST else None
+        node = root.node(path, max_bytes=LARGEST_OBJECT) if found.st_size <= LARGEST_OBJECT else None
         if not isinstance(node, FileNode):
             return None
         settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _UNSETTLED
@@ -247,7 +247,7 @@ class Cache:
             self._database.execute("COMMIT")
 
 
-def is_text(data: bytes) -> bool:
+def is_mergeable(data: bytes) -> bool:
     """Return True for a content that may be merged by lines."""
     return len(data) <= MERGED_BYTES and b"\0" not in data
 

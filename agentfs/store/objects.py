@@ -13,7 +13,7 @@ from agentfs.base import call_context
 from agentfs.fs import quote
 from agentfs.fs.lock import file_locks
 
-LARGEST = 64 * 1024 * 1024  # bytes of an object; one request sends or fetches it
+LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fetches it
 # Replaces an object that is about to be deleted, since a delete has no condition and this has one.
 _DELETED = b"\0This object of agentfs is being deleted.\n"
 _REFUSED = re.compile("Expired|Token|AccessKey|Signature|Skewed|AccessDenied|Forbidden|Unauthorized")
@@ -78,8 +78,8 @@ class Objects:
         """Return an object, or None."""
         with suppress(errors.NotFoundError), _typed_errors(path):
             found = self._api.get(self._store, path)
-            if found.meta["size"] > LARGEST:
-                raise errors.TooLargeError(f"The object {quote(path)} has more than {LARGEST} bytes.")
+            if found.meta["size"] > LARGEST_OBJECT:
+                raise errors.TooLargeError(f"The object {quote(path)} has more than {LARGEST_OBJECT} bytes.")
             data = bytes(found.bytes())
             return Object(_tag(found.meta), None if data == _DELETED else data)
         return None

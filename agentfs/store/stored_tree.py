@@ -16,7 +16,7 @@ from agentfs.policy import Policy
 from agentfs.results import PullResult, PushResult, Result, StoreStatus
 from agentfs.store.cache import META, Cache
 from agentfs.store.objects import Objects
-from agentfs.store.session import CONFLICTS, MOST_NAMES, Session
+from agentfs.store.sync import CONFLICTS, MOST_NAMES, Sync
 from agentfs.text import with_text
 
 _R = TypeVar("_R", bound=Result)
@@ -79,10 +79,10 @@ class StoredTree:
                 store; `conflict` if the store has another tree now; `invalid_path` for a key that obstore
                 does not list; `timeout` if the comparison takes too long. What was done stays.
         """
-        with self._session() as session:
-            session.pull()
+        with self._open() as sync:
+            sync.pull()
             more = "The time is up. Pull again: it continues."
-            return _result(session, PullResult, more, "pulled", "deleted", "merged", "conflicts")
+            return _result(sync, PullResult, more, "pulled", "deleted", "merged", "conflicts")
 
     def push(self) -> PushResult:
         """Send what has changed in the cache since it was last pulled or pushed.
@@ -98,10 +98,10 @@ class StoredTree:
         """
         if self.policy.read_only:
             raise oserrors.read_only()
-        with self._session() as session:
-            session.push()
+        with self._open() as sync:
+            sync.push()
             more = "The time is up. Push again: it continues."
-            return _result(session, PushResult, more, "pushed", "deleted", "merged", "conflicts")
+            return _result(sync, PushResult, more, "pushed", "deleted", "merged", "conflicts")
 
     def status(self) -> StoreStatus:
         """Compare the cache with the store, without downloads and changes.
@@ -112,13 +112,13 @@ class StoredTree:
         Raises:
             AgentFSError: As `pull`.
         """
-        with self._session() as session:
-            session.compare()
+        with self._open() as sync:
+            sync.compare()
             more = f"Only the first {MOST_NAMES} names of each kind are given."
-            return _result(session, StoreStatus, more, "to_pull", "to_push")
+            return _result(sync, StoreStatus, more, "to_pull", "to_push")
 
     @contextmanager
-    def _session(self) -> Generator[Session]:
+    def _open(self) -> Generator[Sync]:
         """Lock the cache, and open its state and root, for the block."""
         with self._lock:
             policy = replace(self.policy, read_only=False)
@@ -127,7 +127,7 @@ class StoredTree:
                     Cache(self.cache, self._objects.identity, self.timeout) as cache,
                     Root(self.cache, policy) as root,
                 ):
-                    yield Session(self._objects, cache, root)
+                    yield Sync(self._objects, cache, root)
             except AgentFSError:
                 raise
             except (OSError, sqlite3.Error) as error:
@@ -137,16 +137,16 @@ class StoredTree:
                 ) from None
 
 
-def _result(session: Session, kind: type[_R], more: str, *fields: str) -> _R:
-    """Return a result with the paths of a session; its text says `more` if it is truncated."""
+def _result(sync: Sync, kind: type[_R], more: str, *fields: str) -> _R:
+    """Return a result with the paths of a `Sync`; its text says `more` if it is truncated."""
 
     def shown(paths: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(paths))
 
-    paths = {field: shown(session.paths[field]) for field in fields}
-    reasons = sorted({*session.left_out.values()})
+    paths = {field: shown(sync.paths[field]) for field in fields}
+    reasons = sorted({*sync.left_out.values()})
     left_out = {
-        reason: shown(path for path, why in session.left_out.items() if why == reason) for reason in reasons
+        reason: shown(path for path, why in sync.left_out.items() if why == reason) for reason in reasons
     }
     rows = {**paths, **{f"left out ({reason})": found for reason, found in left_out.items()}}
     lines = [
@@ -158,7 +158,7 @@ def _result(session: Session, kind: type[_R], more: str, *fields: str) -> _R:
         lines.append(
             f"The texts of the store are below {META}/{CONFLICTS}; a conflict ends when both are equal."
         )
-    if session.truncated:
+    if sync.truncated:
         lines.append(more)
-    facts: dict[str, Any] = {**paths, "left_out": left_out, "truncated": session.truncated}
+    facts: dict[str, Any] = {**paths, "left_out": left_out, "truncated": sync.truncated}
     return with_text(kind(**facts), lines[0], below=lines[1:])

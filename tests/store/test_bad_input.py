@@ -20,7 +20,7 @@ from obstore.store import MemoryStore, S3Store
 
 from agentfs import AgentFSError, Policy
 from agentfs.fs import Root
-from agentfs.store import StoredTree, cache, objects, session
+from agentfs.store import StoredTree, cache, objects, sync
 from tests.conftest import part_or_all
 from tests.history.judges import can_mount
 from tests.store.conftest import files, impatient, options, put
@@ -456,7 +456,7 @@ def test_a_file_that_changes_after_the_scan_of_a_push_is_sent_as_it_is(tmp_path,
         return real(store, path, *given, **more)
 
     monkeypatch.setattr(obstore, "put", late)
-    monkeypatch.setattr(session, "_AT_ONCE", 1)
+    monkeypatch.setattr(sync, "_AT_ONCE", 1)
     put(one, "a", "a\n")
     assert set(one.push().pushed) >= {"f", "g"}
     monkeypatch.undo()
@@ -630,8 +630,8 @@ def test_a_file_or_object_that_becomes_too_large_is_no_deletion(tmp_path, monkey
     other.pull()
     put(other, "g", "large" * 10)
     other.push()
-    for module in (cache, session, objects):
-        monkeypatch.setattr(module, "LARGEST", 20)
+    for module in (cache, sync, objects):
+        monkeypatch.setattr(module, "LARGEST_OBJECT", 20)
     put(one, "f", "large" * 10)
     assert one.push().left_out == {"too large": ("f",)}
     assert one.pull().left_out == {"too large": ("g",)}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from agentfs import AgentFSError, Policy, Protect, Workspace
-from agentfs.store import StoredTree, session
+from agentfs.store import StoredTree, sync
 from tests.conftest import law, needs
 from tests.history.judges import snapshot
 from tests.store.conftest import files, put
@@ -236,7 +236,7 @@ def test_a_workspace_of_the_cache_runs_commands_and_shows_a_review(tmp_path):
 
 
 def test_requests_are_parallel_up_to_a_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "_AT_ONCE", 4)
+    monkeypatch.setattr(sync, "_AT_ONCE", 4)
     store, present, peak, lock = MemoryStore(), [], [], Lock()
     one = StoredTree(store, tmp_path / "one")
     for number in range(12):
@@ -259,7 +259,7 @@ def test_requests_are_parallel_up_to_a_number(tmp_path, monkeypatch):
 
 
 def test_a_pull_whose_time_is_up_says_so_and_continues(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "_PART_PATHS", 2)
+    monkeypatch.setattr(sync, "_PART_PATHS", 2)
     store = MemoryStore()
     one, other = (StoredTree(store, tmp_path / name, timeout=0.5) for name in ("one", "other"))
     for number in range(9):

@@ -1,4 +1,4 @@
-"""`Session`: one pull, push or comparison of a cache and a store. Each path is merged on its own."""
+"""`Sync`: one pull, push or comparison of a cache and a store. Each path is merged on its own."""
 
 import os
 import random
@@ -15,14 +15,14 @@ from agentfs.errors import AgentFSError, ConflictError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, directories_above, display_name, revision_of
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.own_directories import OwnDirectory
-from agentfs.store.cache import META, Cache, Known, Task, is_text, objection
-from agentfs.store.objects import LARGEST, ConditionFailed, Listed, Objects
+from agentfs.store.cache import META, Cache, Known, Task, is_mergeable, objection
+from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Listed, Objects
 from agentfs.text.merge import merge_texts
 
 MARK = f"{META}/tree"  # an object that tells this tree from another one at the same address
 CONFLICTS = "conflicts"  # texts of the store, in the directory of the state
 _AT_ONCE = 32  # requests
-_PART_PATHS, _PART_BYTES = 1000, LARGEST  # in memory at the same time
+_PART_PATHS, _PART_BYTES = 1000, LARGEST_OBJECT  # in memory at the same time
 _ATTEMPTS = 20  # to merge a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 MOST_NAMES = 100_000  # in each field of a comparison
@@ -38,7 +38,7 @@ class _LeftOut(Exception):  # noqa: N818 - as above
     """A path that stays as it is on both sides; the text is the reason."""
 
 
-class Outcome(NamedTuple):
+class Synced(NamedTuple):
     """The result for one path."""
 
     path: str
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     data: bytes | None = None  # the content that the store has
 
 
-class Session:
+class Sync:
     """A call on an open cache."""
 
     def __init__(self, objects: Objects, cache: Cache, root: Root) -> None:
@@ -96,7 +96,7 @@ class Session:
                     mark = listed.tag
                 if not listed.path.startswith(f"{META}/"):
                     reason = objection(listed.path, self._root)
-                    reason = reason or ("too large" if listed.size > LARGEST else "")
+                    reason = reason or ("too large" if listed.size > LARGEST_OBJECT else "")
                     if reason:
                         self.left_out[listed.path] = reason
                     yield listed._replace(left_out=reason)
@@ -105,7 +105,7 @@ class Session:
         _check_mark(self._cache.fact("mark") or ("any" if self._cache.is_store_lost() else mark), mark)
         self._cache.set_fact("mark", mark)
 
-    def _each(self, work: Callable[[Known], Outcome], tasks: Iterable[Task]) -> None:
+    def _each(self, work: Callable[[Known], Synced], tasks: Iterable[Task]) -> None:
         """Do the work for each task, in threads, until the time is up; note the outcomes."""
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
             for part in _parts(tasks):
@@ -121,7 +121,7 @@ class Session:
                     if outcome.known is not None:
                         self._cache.note(outcome.known, outcome.data)
 
-    def _send(self, known: Known) -> Outcome:
+    def _send(self, known: Known) -> Synced:
         """Send a file, or its deletion. What others have changed meanwhile is merged with it before."""
         path, merged = known.path, False
         try:
@@ -136,25 +136,25 @@ class Session:
                     known, merged = outcome.known, True
                     time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
         except _LeftOut as reason:
-            return Outcome(path, left_out=str(reason))
-        return Outcome(path, left_out=_CHANGING)
+            return Synced(path, left_out=str(reason))
+        return Synced(path, left_out=_CHANGING)
 
-    def _sent(self, known: Known, *, merged: bool) -> Outcome:
+    def _sent(self, known: Known, *, merged: bool) -> Synced:
         path, node = known.path, self._file(known.path)
         if node is None:
             if known.tag:
                 self._objects.delete(path, known.tag)
-            return Outcome(path, ("deleted",), known=Known(path))
+            return Synced(path, ("deleted",), known=Known(path))
         data = node.load()
         tag = self._objects.put(path, data, known.tag)
         kinds = ("pushed", "merged") if merged else ("pushed",)
-        return Outcome(path, kinds, "", Known(path, tag, len(data), node.digest), data)
+        return Synced(path, kinds, "", Known(path, tag, len(data), node.digest), data)
 
-    def _take(self, known: Known) -> Outcome:
+    def _take(self, known: Known) -> Synced:
         """Fetch what the store has at a path, and merge it with the file here."""
         path, found = known.path, self._objects.get(known.path)
         if found is None and not known.tag:
-            return Outcome(path, left_out="no object of this name")
+            return Synced(path, left_out="no object of this name")
         theirs = found.data if found else None
         size, digest = (0, "") if theirs is None else (len(theirs), revision_of(theirs))
         new = Known(path, found.tag if found else "", size, digest)
@@ -162,23 +162,23 @@ class Session:
             for _ in range(_ATTEMPTS):
                 ours = self._file(path)
                 if ours is not None and not known.tag and not self._is_listed(path):
-                    return Outcome(path, left_out="another name with the same letters is here")
+                    return Synced(path, left_out="another name with the same letters is here")
                 merged = self._merged(known, ours, theirs)
                 with suppress(ConcurrentChange):
                     self._write(path, ours, merged)
                     self._keep_conflict(path, None)
-                    return Outcome(path, _kinds(ours, digest, merged), "", new, theirs)
+                    return Synced(path, _kinds(ours, digest, merged), "", new, theirs)
         except _Conflict:
             self._keep_conflict(path, theirs)
-            return Outcome(path, ("conflicts",))
+            return Synced(path, ("conflicts",))
         except _LeftOut as reason:
-            return Outcome(path, left_out=str(reason))
-        return Outcome(path, left_out=_CHANGING)
+            return Synced(path, left_out=str(reason))
+        return Synced(path, left_out=_CHANGING)
 
     def _file(self, path: str) -> FileNode | None:
         """Return the file here; None if there is none."""
         with _here():
-            node = self._root.node(path, max_bytes=LARGEST)
+            node = self._root.node(path, max_bytes=LARGEST_OBJECT)
         if node is not None and not isinstance(node, FileNode | DirectoryNode):
             raise _LeftOut("link")
         return node if isinstance(node, FileNode) else None
@@ -201,7 +201,7 @@ class Session:
         if base is None or ours is None or theirs is None:
             raise _Conflict
         texts = base, ours.load(), theirs
-        if not all(map(is_text, texts)):
+        if not all(map(is_mergeable, texts)):
             raise _Conflict
         merged = merge_texts(*(text.decode("latin-1") for text in texts)).text
         if merged is None:
@@ -229,7 +229,7 @@ class Session:
                 self._apply(Change(top, DirectoryNode(), None))
 
     def _apply(self, change: Change) -> None:
-        self._root.apply([change], max_bytes=LARGEST, conflict=begin_again)
+        self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=begin_again)
 
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:
         """Keep the text of the store beside the state, or remove an earlier one."""
