@@ -1,7 +1,8 @@
 """The same calls on this checkout and on another one, interleaved: the ratio of times and the peak of memory.
 
-    python benchmarks/versions.py OTHER_CHECKOUT TREE [--rounds 15] [--only NAME,NAME] [--repeat 1] [--cpu]
+    PYTHONPATH=. python benchmarks/versions.py OTHER TREE [--rounds 15] [--only NAMES] [--repeat 1] [--cpu]
 
+OTHER is a commit, or the directory of a checkout.
 TREE is copied, so that edits change nothing of it. Each checkout answers from a process of its own that is
 already running; answers are compared before any time counts. `import` and `open` are measured in fresh
 interpreters. On a busy machine, `--cpu` counts processor time, and `--repeat` calls that many times in a row.
@@ -20,6 +21,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from scripts.other_version import unpack
 
 HERE = Path(__file__).resolve().parent.parent
 LITERAL, REGEX = "ImproperlyConfigured", r"def get_\w+\(self"
@@ -117,7 +120,7 @@ class Version:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("other", type=Path)
+    parser.add_argument("other")
     parser.add_argument("tree", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="")
@@ -127,7 +130,11 @@ def main() -> None:
     wanted = [part for part in options.only.split(",") if part]
     with tempfile.TemporaryDirectory() as scratch:
         versions = []
-        for checkout in (options.other.resolve(), HERE):
+        other = Path(options.other)
+        if not other.is_dir():
+            (other := Path(scratch) / "other").mkdir()
+            unpack(options.other, other)
+        for checkout in (other.resolve(), HERE):
             top = Path(scratch) / f"tree{len(versions)}"
             shutil.copytree(options.tree, top, symlinks=True)
             versions.append(Version(checkout, top, options.cpu, options.repeat))

@@ -1,0 +1,113 @@
+"""The size of each part of the package: its code lines may become fewer, and not more.
+
+A code line holds at least one token that is not part of a comment or a docstring.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "agentfs"
+
+# The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
+# it must grow, remove something else, or say in the commit what the lines are for.
+MOST = {
+    ("cli",): 1_259,
+    ("mcp",): 752,
+    ("frameworks",): 989,
+    ("dialects",): 3_043,
+    ("remote",): 1_973,
+    ("store",): 959,
+    ("commands",): 2_000,
+    ("tools", "arguments", "habits"): 3_048,
+    ("permission", "enforcement"): 680,
+    ("providers",): 418,
+    ("editing",): 3_173,
+    ("history",): 4_102,
+    ("reading", "shown"): 1_980,
+    ("search", "patterns"): 4_540,
+    ("watch",): 1_150,
+    ("tree",): 1_361,
+    ("text",): 1_041,
+    ("fs",): 5_158,
+    ("base", "concurrency"): 915,
+    ("",): 2_124,  # the modules at the top
+}
+MOST_IN_ALL = 40_032
+
+
+def code_lines(source: str) -> int:
+    """Return the number of lines that hold code."""
+    tree = ast.parse(source)
+    docstrings = {line for node in docstrings_of(tree) for line in lines_of(node)}
+    # Within a string, a line that looks empty or like a comment is code.
+    strings = {line for node in ast.walk(tree) if is_string(node) for line in lines_of(node)} - docstrings
+    lines = enumerate(source.split("\n"), 1)
+    written = {number for number, line in lines if line.strip() and not line.lstrip().startswith("#")}
+    return len((written | strings) - docstrings)
+
+
+def docstrings_of(tree: ast.Module) -> Iterator[ast.Expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and is_string(first.value):
+                yield first
+
+
+def is_string(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def lines_of(node: ast.AST) -> range:
+    return range(node.lineno, node.end_lineno + 1)
+
+
+def part_of(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(PACKAGE).parts
+    name = parts[0] if len(parts) > 1 else ""
+    return next((part for part in MOST if name in part), (name,))
+
+
+@pytest.fixture(scope="module")
+def sizes() -> Counter[tuple[str, ...]]:
+    found = Counter[tuple[str, ...]]()
+    for path in PACKAGE.rglob("*.py"):
+        found[part_of(path)] += code_lines(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_no_part_has_grown(sizes):
+    grown = {
+        " ".join(part) or "top": f"{size} code lines, at most {MOST.get(part, 0)}"
+        for part, size in sizes.items()
+        if size > MOST.get(part, 0)
+    }
+    assert grown == {}, "remove something, or raise the figure and say why"
+
+
+def test_the_package_has_not_grown(sizes):
+    assert sizes.total() <= MOST_IN_ALL, "remove something, or raise the figure and say why"
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("", 0),
+        ("# a comment\n\n   # another\n", 0),
+        ('"""A docstring\n\nof three lines."""\n', 0),
+        ("x = 1  # a comment\n", 1),
+        ("x = [\n    1,\n    # a comment\n\n]\n", 3),
+        ('def f():\n    """Say what."""\n    return """\n\n# not a comment\n"""\n', 5),
+        ('class A:\n    """Say what."""\n\n    async def f(self):\n        "Say what."\n        pass\n', 3),
+        ('x = f"""\n\n{1}\n"""\n', 4),
+        ('x = 1\n"""not a docstring\n"""\n', 3),
+        ("if x:\n    pass\nelse:\n    y = 1 + \\\n        2\n", 5),
+        ("x = 'a' \\\n\n", 1),
+    ],
+)
+def test_code_lines_are_counted(source, count):
+    assert code_lines(source) == count
