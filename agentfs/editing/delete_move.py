@@ -63,7 +63,7 @@ def delete_path(context: Context, options: DeleteOptions) -> DeleteResult:
     conflict = partial(_conflict, root=root)
     with _about_directory(entry, "deleted"):
         if options.recursive:
-            nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED, None, True)
+            nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
         else:
             nodes = [("", _node(root, limits, entry, real_path))]
         _check_size(limits, entry, nodes)
@@ -240,21 +240,15 @@ def _about_directory(entry: Entry, done: str) -> Generator[None]:
 
 
 def _subtree(
-    root: Root,
-    limits: Limits,
-    entry: Entry,
-    real_path: str,
-    most: int,
-    changed: str | None = None,
-    any_kind: bool = False,
+    root: Root, limits: Limits, entry: Entry, real_path: str, most: int, changed: str | None = None
 ) -> list[tuple[str, Node]]:
     """Return the nodes at and below a path, each with its relative path, from the top down.
 
     `changed` is the path whose entries will change; by default they are the nodes themselves.
     """
     changed = real_path if changed is None else changed
-    node = _node(root, limits, entry, real_path, any_kind=any_kind)
-    read = partial(root.node, max_bytes=limits.file_bytes, any_kind=any_kind)
+    node = _node(root, limits, entry, real_path)
+    read = partial(root.node, max_bytes=limits.file_bytes)
     found = [("", node)]
     if entry.type == "directory":
         contents = Contents()  # the contents need not fit in memory
@@ -277,9 +271,9 @@ def _subtree(
     return found
 
 
-def _node(root: Root, limits: Limits, entry: Entry, real_path: str, *, any_kind: bool = False) -> Node:
+def _node(root: Root, limits: Limits, entry: Entry, real_path: str) -> Node:
     """Return the node of an entry; raise the conflict if another program has replaced it since."""
-    node = root.node(real_path, max_bytes=limits.file_bytes, any_kind=any_kind)
+    node = root.node(real_path, max_bytes=limits.file_bytes)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)
     return node

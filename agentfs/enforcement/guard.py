@@ -143,7 +143,7 @@ def host_of(workspace: _G) -> _G:
 def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
     """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
     if not _is_guarded(workspace):
-        return workspace._root.may_show_recorded
+        return workspace._root.may_show
     return enforcement.permission_check.may_show_unasked(workspace)
 
 

@@ -194,13 +194,11 @@ class GuardedCall:
         policy, staged = self.workspace.policy, self.workspace.policy.run == "staged"
         subject = Subject(command=self.arguments["command"])
         for rule in self._about_command(policy.deny_rules):
-            if rule_catches(rule, subject, lambda _: True):
+            if rule_catches(rule, subject, True):
                 raise self._refusal(f"The rule `{rule.text}` denies this call.")
         if policy.mode == "plan" and self.arguments.get("preview") is not True:
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
-        asks = any(
-            rule_catches(rule, subject, lambda _: True) for rule in self._about_command(policy.ask_rules)
-        )
+        asks = any(rule_catches(rule, subject, True) for rule in self._about_command(policy.ask_rules))
         allowed = policy.mode == "bypass" or rules_allow(self._about_command(policy.allow_rules), subject)
         unanswered = not allowed and bool(policy.allow or (policy.askers and not policy.ask))
         if not policy.askers and (asks or unanswered):
@@ -490,7 +488,7 @@ def may_show_unasked(workspace: Guarded) -> Callable[[str], bool]:
     for rule in (*call.deny_rules, *call.ask_rules):
         if rule.glob is None and (rule.names("changes", "read") or rule.names("read", "read")):
             return lambda _: False
-    return workspace._root.for_call(Access(call, _Grant(unasked=call.ask_rules))).may_show_recorded
+    return workspace._root.for_call(Access(call, _Grant(unasked=call.ask_rules))).may_show
 
 
 def request_about(
@@ -499,7 +497,7 @@ def request_about(
     """Return the question about some changes; contents that may not be shown are left out."""
     context = call_context.current.get()
     tool = one_line(context.tool) if context and context.tool else None
-    diff, shown = history.report.proposed_changes(changes, root.may_show_recorded, root.display_path)
+    diff, shown = history.report.proposed_changes(changes, root.may_show, root.display_path)
     paths = tuple(dict.fromkeys(one_line(change.path) for change in changes))
     return PermissionRequest(name, effect, arguments, paths, visible(diff), tool, changes=shown)
 

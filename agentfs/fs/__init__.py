@@ -12,7 +12,6 @@ from agentfs.fs.node import (
     LinesBy,
     LinkNode,
     Node,
-    SpecialNode,
     entry_type,
     node_from_json,
     node_to_json,

@@ -135,8 +135,6 @@ def _checked(
             resolved.check_may_change()
             if after is None:
                 context.trees.check_removable(path, path)
-            if isinstance(present, FileNode) and isinstance(after, FileNode):
-                resolved.check_hard_links()
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             before = replace(before, metadata=present.metadata)
         wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))

@@ -21,15 +21,7 @@ from agentfs.base.advice import Joined
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import (
-    apply_metadata,
-    create_temporary,
-    node_at,
-    node_in,
-    remove_stale_temporaries,
-    sync_directory,
-    unicode_duplicate_notes,
-)
+from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, remove_stale_temporaries
 from agentfs.fs.node import (
     Change,
     Conflict,
@@ -42,7 +34,6 @@ from agentfs.fs.node import (
     Metadata,
     Node,
     Recorder,
-    SpecialNode,
 )
 from agentfs.fs.path import is_temporary_name, quote
 from agentfs.fs.plan import PlannedChange, directories_with_changes, new_temporary, steps_of
@@ -156,14 +147,11 @@ class UndoableBatch:
     def _create(
         self, at: ResolvedPath, node: EntryNode, replaced: os.stat_result | None, metadata: Metadata | None
     ) -> list[str]:
-        """Create a link, a FIFO, a socket or a file. Without `metadata`, a file gets that of its node."""
+        """Create a link or a file. Without `metadata`, a file gets that of its node."""
         if isinstance(node, LinkNode):
             os.symlink(node.target, at.name, dir_fd=at.parent)
             return []
-        if isinstance(node, SpecialNode):
-            syscalls.make_special(at.parent, at.name, node.mode)
-            return []
-        return create_temporary(self._context, at.parent, at.name, node, replaced, metadata or node.metadata)
+        return create_temporary(at.parent, at.name, node, replaced, metadata or node.metadata)
 
     def _open_to_owner(self, path: str) -> None:
         with self._changing(path) as target:
@@ -391,16 +379,15 @@ class Batch(UndoableBatch):
             if typed is error:
                 raise
             raise typed from None
-        unsynced = self._sync() if self._context.durability == "full" else []
         if self._log is not None:
             self._log.note_left(())
         if self.staged:
             self._remove_staged()
         self.keep_log_if_needed()
         if self._held is not None:
-            return Applied(tuple(self._kept_directories), (*notes, *unsynced))
+            return Applied(tuple(self._kept_directories), tuple(notes))
         about = [f"{note}: {self._names(paths)}" for note, paths in notes.items()]
-        return Applied(tuple(self._kept_directories), (*about, *unsynced))
+        return Applied(tuple(self._kept_directories), tuple(about))
 
     def _undo_begun(self) -> None:
         with call_context.uncounted():
@@ -511,7 +498,7 @@ class Batch(UndoableBatch):
                     syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
             except FileExistsError:
                 raise self._terms.conflict(change, node_in(self._context, target, self._max_bytes)) from None
-            return [] if plan.source else unicode_duplicate_notes(target.parent, target.name)
+            return []
 
     def _remove(self, plan: PlannedChange) -> list[str]:
         with self._changing(plan.change.path) as target:
@@ -576,16 +563,6 @@ class Batch(UndoableBatch):
                     raise self._terms.conflict(plan.change, plan.change.before) from None
                 self._kept_directories.append(plan.change.path)
         return []
-
-    def _sync(self) -> list[str]:
-        """Sync the directories of the changes; return a note if that fails."""
-        notes: list[str] = []
-        paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
-        # Sync each directory once, through one of its entries. Removed directories are skipped.
-        for path in {os.path.dirname(path): path for path in paths}.values():
-            with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
-                notes += sync_directory(target.parent)
-        return notes[:1]
 
     _METHODS: ClassVar[dict[str, Callable[["Batch", PlannedChange], list[str]]]] = {
         "open": _open_directory,

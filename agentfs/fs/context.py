@@ -5,13 +5,11 @@ import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
-from agentfs.fs import oserrors, syscalls
+from agentfs.fs import oserrors
 from agentfs.fs.node import Change, StagedNodes
-from agentfs.fs.own_directories import OwnDirectories
 from agentfs.fs.path import display_name, is_in, path_from
 from agentfs.fs.protect import NameMatcher
 from agentfs.fs.trees import Trees
@@ -19,7 +17,6 @@ from agentfs.fs.trees import Trees
 TIME_RESOLUTION = 3_000_000_000  # nanoseconds: two changes this far apart get different file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of the clock below
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
-_Identities = dict[tuple[int, int], str]  # names by device and inode
 
 
 def file_clock() -> int:
@@ -60,18 +57,13 @@ class RootContext:
     unreadable: NameMatcher
     unwritable: NameMatcher
     follow: bool  # True if links are followed
-    hardlinks: Literal["break", "refuse"]
-    durability: Literal["fast", "data", "full"]
-    own: OwnDirectories  # the directories of agentfs itself, which no call may change
+    own: tuple[str, ...]  # the directories of agentfs itself, which no call may change
     workdir: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
     staged: StagedNodes | None = None  # the changes of the current transaction
     # Directories already searched for stale temporaries.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    _identities: dict[NameMatcher, tuple[tuple[int, ...], _Identities]] = field(
-        default_factory=dict[NameMatcher, tuple[tuple[int, ...], _Identities]]
-    )
 
     def display_path(self, real_path: str) -> str:
         """Return a path to display, relative to `workdir`."""
@@ -92,51 +84,9 @@ class RootContext:
         denied = self.access is not None and self.access.denies_reading(real_path)
         return not denied and not self.unreadable.covers(real_path)
 
-    def check_readable(self, status: os.stat_result, path: str, real_path: str) -> None:
-        """Raise an error unless an open file is a regular file that is not protected under any name."""
+    def check_readable(self, status: os.stat_result, path: str, names: Sequence[str]) -> None:
+        """Raise an error unless an open file is a regular file, and none of its real paths is protected."""
         if not stat.S_ISREG(status.st_mode):
             raise oserrors.not_regular(path, status.st_mode)
-        if self.unreadable.covers(real_path) or self.is_hard_link_to(status, self.unreadable):
-            raise oserrors.protected(path, self.display_path(real_path))
-
-    def is_hard_link_to(self, status: os.stat_result, matcher: NameMatcher) -> bool:
-        """Return True if a regular file is a hard link to a protected file in the root."""
-        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
-            return False
-        return (status.st_dev, status.st_ino) in self.protected_identities(matcher)
-
-    def has_hard_link_to(self, matcher: NameMatcher) -> bool:
-        """Return True if a protected file in the root has a hard link."""
-        for (device, inode), name in self.protected_identities(matcher).items():
-            for handle in self.trees.handles:
-                with suppress(OSError):
-                    status = syscalls.lstat(handle.fd, name)
-                    is_it = (status.st_dev, status.st_ino) == (device, inode)
-                    if is_it and status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-                        return True
-        return False
-
-    def protected_identities(self, matcher: NameMatcher) -> dict[tuple[int, int], str]:
-        """Return the protected names that exist in the root, by device and inode.
-
-        They are cached until the times of the root change. Times are coarse, so the names of a root that
-        changed in the last seconds are not cached.
-        """
-        handles = self.trees.handles  # the references keep them open
-        try:
-            tops = [syscalls.lstat(handle.fd, ".") for handle in handles]
-        except OSError:
-            return {}
-        times = tuple(each for top in tops for each in (top.st_mtime_ns, top.st_ctime_ns))
-        cached = self._identities.get(matcher)
-        if cached is not None and cached[0] == times:
-            return cached[1]
-        found: _Identities = {}
-        for handle in handles:
-            for name in matcher.literals:
-                with suppress(OSError):
-                    status = os.stat(name, dir_fd=handle.fd, follow_symlinks=False)
-                    found[status.st_dev, status.st_ino] = name
-        if time.time_ns() - max(times) > TIME_RESOLUTION:
-            self._identities[matcher] = times, found
-        return found
+        if any(map(self.unreadable.covers, names)):
+            raise oserrors.protected(path, self.display_path(names[0]))

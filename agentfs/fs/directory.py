@@ -57,8 +57,6 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
         protected = protected or context.unreadable.covers(leads_to)
-    else:
-        protected = protected or context.is_hard_link_to(status, context.unreadable)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
     return Entry(
@@ -119,6 +117,14 @@ def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
             if first != name:
                 duplicates[first] = None
     return list(duplicates)
+
+
+def regular_status(fd: int, name: str) -> os.stat_result:
+    """Return the status of an open file. Raises OSError for a special file."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", name)
+    return status
 
 
 class Directory:
@@ -234,7 +240,7 @@ class Directory:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
     def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[Any], _Outcome | None], *, linked: bool = True
+        self, entries: Sequence[DirEntry], read: Callable[[Any], _Outcome | None]
     ) -> Iterator[tuple[DirEntry, _Outcome | OSError | AccessError]]:
         """Read files one after the other; yield each outcome that is not None, or the error of the file.
 
@@ -243,8 +249,6 @@ class Directory:
         Args:
             entries: The files to read.
             read: Gets a descriptor, or a text in memory, and returns the outcome.
-            linked: Check each file before it is read, because it may be a hard link to a protected file; see
-                `Root.has_linked_secrets`.
         """
         open_file, close = self._opener(), os.close
         protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
@@ -261,11 +265,9 @@ class Directory:
                     raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - as above
                 fd = open_file(name)
                 try:
-                    if linked:
-                        self._check_readable(fd, name)
                     outcome = read(fd)
-                    if outcome is not None:
-                        self._check_readable(fd, name)
+                    if outcome is not None and not stat.S_ISREG(os.fstat(fd).st_mode):
+                        raise OSError(errno.EINVAL, "not a regular file", name)
                 finally:
                     close(fd)
             except (OSError, AccessError) as error:
@@ -279,15 +281,6 @@ class Directory:
     def _inside(self, function: Callable[[int, str], _Outcome]) -> Callable[[str], _Outcome]:
         """Return a function that calls another with this directory and a name in it."""
         return self._context.trees.inside(function, self.handle, self.real_path)
-
-    def _check_readable(self, fd: int, name: str) -> os.stat_result:
-        """Return the status. Raise an error for a special file or a hard link to a protected file."""
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", name)
-        if status.st_nlink > 1 and self._context.is_hard_link_to(status, self._context.unreadable):
-            raise self._protected(name)
-        return status
 
     def _protected(self, name: str) -> AccessError:
         return oserrors.protected(self._child(name), self._context.display_path(self._real_child(name)))

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import time
-import unicodedata
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -14,18 +14,14 @@ from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.lock import STALE
-from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node, SpecialNode
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 _MAX_ATTEMPTS = 20  # at opening a path that other programs keep replacing
 _CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
-# Attributes that sign the old content or grant it rights. They are dropped, as the setuid bit is.
-_DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
 _MAX_CLEANED = 10_000
-_ACLS = {"system.posix_acl_access", "system.posix_acl_default"}
-_FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 class OpenFile:
@@ -107,12 +103,21 @@ class OpenFile:
 
 
 def open_regular(
-    context: RootContext, fd: int, path: str, real_path: str, *, check_access: bool = True
+    context: RootContext,
+    fd: int,
+    path: str,
+    real_path: str,
+    *,
+    links: Sequence[str] = (),
+    check_access: bool = True,
 ) -> OpenFile:
-    """Make an `OpenFile` that owns a descriptor; close the descriptor if the file may not be read."""
+    """Make an `OpenFile` that owns a descriptor; close the descriptor if the file may not be read.
+
+    `links` are the paths of the links that led to the file. A protected name counts for them too.
+    """
     try:
         status = os.fstat(fd)
-        context.check_readable(status, path, real_path)
+        context.check_readable(status, path, (real_path, *links))
         if check_access and context.access is not None:
             context.access.check_read(real_path)
     except BaseException as error:
@@ -123,34 +128,30 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def node_at(context: RootContext, real_path: str, max_bytes: int, *, any_kind: bool = True) -> Node | None:
+def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
     """Return the node at a real path, or None if it does not exist. A link at the end is not followed."""
     try:
         with resolve_real(context, real_path, create_parents=True) as resolved:  # no error if missing
-            return node_in(context, resolved, max_bytes, any_kind=any_kind)
+            return node_in(context, resolved, max_bytes)
     except (NotFoundError, NotDirectoryError):
         return None
 
 
-def node_in(
-    context: RootContext, resolved: ResolvedPath, max_bytes: int, *, any_kind: bool = True
-) -> Node | None:
-    """Return the node at a resolved path. Raises TooLargeError if a file has more than `max_bytes`.
+def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+    """Return the node at a resolved path.
 
-    With `any_kind`, it may be a FIFO, a socket, or a file whose mode keeps even its owner from reading it.
+    Raises `too_large` for a file of more than `max_bytes`, and `not_regular` for a FIFO, socket or device.
     """
     staged, real_path = context.staged, resolved.real_path
     if staged is not None and real_path in staged.nodes:
         return staged.nodes[real_path]
-    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes, any_kind)
+    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes)
     if found is None and staged is not None and staged.is_directory(real_path):
         return DirectoryNode()
     return found
 
 
-def _node_on_disk(
-    context: RootContext, resolved: ResolvedPath, max_bytes: int, any_kind: bool
-) -> Node | None:
+def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
     for _ in range(_MAX_ATTEMPTS):
         try:
@@ -158,60 +159,22 @@ def _node_on_disk(
             if stat.S_ISLNK(status.st_mode):
                 return LinkNode(syscalls.readlink(parent, name))
             if stat.S_ISDIR(status.st_mode):
-                return _directory_node(parent, name)
-            if any_kind and (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
-                return SpecialNode(status.st_mode)
+                mode = stat.S_IMODE(status.st_mode)
+                return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
             if not stat.S_ISREG(status.st_mode):
                 raise oserrors.not_regular(resolved.display_path, status.st_mode)
-            try:
-                fd = syscalls.open_file(parent, name)
-            except PermissionError:
-                if not any_kind or status.st_uid != os.geteuid():
-                    raise
-                fd = syscalls.open_as_owner(parent, name)
+            fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # replaced between lstat and open
             raise resolved.error(error) from None
-        file = open_regular(context, fd, resolved.display_path, real_path)
-        try:
-            data = file.read_whole(max_bytes)
-            return FileNode.of(file.stat.st_mode, data, metadata_of(fd, file.stat))
-        finally:
-            file.close()
+        with open_regular(context, fd, resolved.display_path, real_path) as file:
+            data, found = file.read_whole(max_bytes), file.stat
+        mode = found.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
+        return FileNode.of(mode, data, Metadata(mode, (found.st_uid, found.st_gid)))
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
-
-
-def _directory_node(parent: int, name: str) -> DirectoryNode:
-    fd = syscalls.enter(parent, name)
-    try:
-        status = os.fstat(fd)
-        mode = stat.S_IMODE(status.st_mode)
-        try:
-            readable = syscalls.open_directory(fd, ".")
-        except PermissionError:
-            return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
-        try:
-            return DirectoryNode(mode, metadata_of(readable, status)._replace(mode=mode))
-        finally:
-            syscalls.close(readable)
-    finally:
-        syscalls.close(fd)
-
-
-def metadata_of(fd: int, status: os.stat_result) -> Metadata:
-    """Return the metadata to copy to the replacement of an open file, without the setuid and setgid bits."""
-    attributes: dict[str, bytes] = {}
-    if hasattr(os, "listxattr"):
-        try:
-            for name in os.listxattr(fd):
-                if name not in _DROPPED_ATTRIBUTES:
-                    attributes[name] = os.getxattr(fd, name)
-        except OSError:
-            attributes = {}
-    return Metadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
 
 
 def write_all(fd: int, content: bytes) -> None:
@@ -222,12 +185,7 @@ def write_all(fd: int, content: bytes) -> None:
 
 
 def create_temporary(
-    context: RootContext,
-    handle: int,
-    name: str,
-    node: FileNode,
-    replaced: os.stat_result | None,
-    metadata: Metadata | None,
+    handle: int, name: str, node: FileNode, replaced: os.stat_result | None, metadata: Metadata | None
 ) -> list[str]:
     """Create a temporary for a node; return notes on lost metadata of the file that it will replace.
 
@@ -238,8 +196,7 @@ def create_temporary(
         write_all(fd, node.load())
         notes = [] if replaced is None else _notes_on(replaced)
         notes += [] if metadata is None else apply_metadata(fd, metadata._replace(mode=node.mode))
-        if context.durability != "fast":
-            syscalls.sync(fd, to_medium=context.durability == "full")
+        os.fsync(fd)
     except BaseException:
         syscalls.close(fd)
         raise
@@ -254,31 +211,6 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
     if replaced.st_mode & (stat.S_ISUID | stat.S_ISGID):
         notes.append("the setuid and setgid bits were dropped")
     return notes
-
-
-def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
-    """Return a note if a new name differs from another name in the directory only in its Unicode form."""
-    if name.isascii():
-        return []
-    normal = unicodedata.normalize("NFC", name)
-    with suppress(OSError):
-        for other in syscalls.names_in_time(directory):
-            if other != name and unicodedata.normalize("NFC", other) == normal:
-                return ["another name in its directory looks the same in another Unicode form"]
-    return []
-
-
-def sync_directory(handle: int) -> list[str]:
-    """Sync a directory to the disk. A failure is only noted, because the change is already made."""
-    try:
-        opened = syscalls.open_directory(handle, ".")
-        try:
-            os.fsync(opened)
-        finally:
-            syscalls.close(opened)
-    except OSError as error:
-        return [f"durability_unconfirmed: the directory could not be synced to the disk ({error.strerror})"]
-    return []
 
 
 def remove_stale_temporaries(context: RootContext, handle: int) -> None:
@@ -299,32 +231,14 @@ def remove_stale_temporaries(context: RootContext, handle: int) -> None:
 
 
 def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
-    """Set owner, mode and attributes of a file or directory; return notes on those that could not be kept."""
+    """Set owner and mode of a file or directory; return notes if the owner could not be kept."""
     notes: list[str] = []
-    mode, owner, attributes = metadata
+    mode, owner = metadata
     if owner is not None:
         now = os.fstat(fd)
         if (now.st_uid, now.st_gid) != owner:
             notes, mode = _change_owner(fd, owner, mode)
     os.fchmod(fd, mode)
-    if attributes is None or not hasattr(os, "setxattr"):
-        return notes
-    with suppress(OSError):
-        for name in _ACLS.intersection(os.listxattr(fd)) - attributes.keys():
-            os.removexattr(fd, name)  # inherited from the directory
-    lost: list[str] = []
-    for name, value in attributes.items():
-        if name in _ACLS and mode != metadata.mode:  # the ACL would grant the rights to another group
-            lost.append(name)
-            continue
-        try:
-            os.setxattr(fd, name, value)
-        except OSError as error:
-            if error.errno in _FATAL:
-                raise
-            lost.append(name)
-    if lost:
-        notes.append(f"extended attributes could not be kept: {', '.join(lost)}")
     return notes
 
 

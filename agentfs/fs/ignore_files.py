@@ -6,23 +6,20 @@ the tree could name any file as a rule file.
 """
 
 import os
-import re
 import stat
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from agentfs.fs.settings_file import resolve_outside
+from agentfs.base.lazy import shutil, subprocess
+from agentfs.fs.path import is_in
 from agentfs.fs.trees import OpenTree
 
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
 MAX_RULE_BYTES = 1024 * 1024
-_MAX_CONFIG_BYTES = 1024 * 1024
-_SECTION = re.compile(r'\s*\[\s*([^\]\s"]+)\s*(?:"[^"]*")?\s*\](.*)')
-_EXCLUDES_FILE = re.compile(r"\s*excludesfile\s*=(.*)", re.IGNORECASE)
-_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^"#;]+)')
+_MOST_SECONDS = 2.0  # how long git may take to read its configuration
 
 
 @dataclass(slots=True)
@@ -58,24 +55,11 @@ class OuterRules:
 def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     """Read the rule files outside some trees that apply to their files; return those of each by its path."""
     shared, trees = OuterRules(), [*trees]
-    try:
-        excludes = _global_excludes(_tops(trees))
-    except OSError:
-        shared.unreadable += 1
-    else:
-        shared.excludes = None if excludes is None else shared.read(excludes)
+    sources = tuple(tree.source for tree in trees)
+    excludes = _global_excludes(sources)
+    shared.excludes = None if excludes is None else shared.read(excludes)
     is_top = cache(_is_top)  # most trees lie side by side
     return {tree.path: _with_those_above(tree, replace(shared, directories=[]), is_top) for tree in trees}
-
-
-def _tops(trees: Iterable[OpenTree]) -> set[tuple[int, int]]:
-    """Return the device and inode of the top of each tree; a mounted file may be gone. Raises OSError."""
-    found: set[tuple[int, int]] = set()
-    for tree in trees:
-        with suppress(FileNotFoundError):
-            status = tree.status()
-            found.add((status.st_dev, status.st_ino))
-    return found
 
 
 def _with_those_above(tree: OpenTree, rules: OuterRules, is_top: Callable[[str], bool]) -> OuterRules:
@@ -90,9 +74,7 @@ def _with_those_above(tree: OpenTree, rules: OuterRules, is_top: Callable[[str],
         above.ignore = rules.read(os.path.join(directory, ".ignore"))
         rules.directories.insert(0, above)
     if top is not None:
-        git: str | None = None
-        with suppress(OSError):
-            git = resolve_outside(os.path.join(top, ".git"), _tops([tree]))
+        git = _outside(os.path.join(top, ".git"), (root,))
         if git is not None and os.path.isdir(git):
             rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
     return rules
@@ -113,13 +95,6 @@ def _read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
     if len(content) > limit:
         raise ValueError("too large")
     return content
-
-
-def _config(path: str, *, follow: bool = True) -> bytes | None:
-    try:
-        return _read_bounded(path, _MAX_CONFIG_BYTES, follow=follow)
-    except (OSError, ValueError):
-        return None
 
 
 def _repository_above(root: str, is_top: Callable[[str], bool]) -> str | None:
@@ -143,49 +118,54 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
         return False
     if stat.S_ISDIR(mode):
         return all(os.path.lexists(os.path.join(git, name)) for name in REPOSITORY)
-    return is_git_file(_config(git, follow=follow) or b"")
+    with suppress(OSError, ValueError):
+        return is_git_file(_read_bounded(git, MAX_RULE_BYTES, follow=follow))
+    return False
 
 
-def _global_excludes(tops: Container[tuple[int, int]]) -> str | None:
-    """Return the path of the user's global excludes: `core.excludesFile` or git's default."""
+def _global_excludes(trees: tuple[str, ...]) -> str | None:
+    """Return the canonical path of the user's global excludes: `core.excludesFile` or git's default."""
     environment = os.environ
     home = environment.get("HOME") or os.path.expanduser("~")
     base = os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
     named = environment.get("GIT_CONFIG_GLOBAL")
     configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
-    path: str | None = os.path.join(base, "ignore")
-    for config in filter(None, (_if_outside(config, tops) for config in configs)):
-        for value in _excludes_values(os.fsdecode(_config(config, follow=False) or b"")):
-            path = os.path.join(home, value[2:]) if value.startswith("~/") else value
-            path = path if os.path.isabs(path) else None
-    return path and resolve_outside(path, tops)
-
-
-def _if_outside(path: str, tops: Container[tuple[int, int]]) -> str | None:
-    try:
-        return resolve_outside(path, tops)
-    except OSError:
+    git, origin, path = shutil.which("git"), "", os.path.join(base, "ignore")
+    if git is not None and _outside(git, trees) is not None:
+        settings = tuple((name, value) for name, value in environment.items() if name.startswith("GIT_"))
+        origin, path = _configured(git, (home, base, *settings), tuple(map(_times, configs))) or ("", path)
+    if not os.path.isabs(path) or (origin and _outside(origin, trees) is None):
         return None
+    return _outside(path, trees)
 
 
-def _excludes_values(config: str) -> list[str]:
-    """Return the values of `core.excludesFile`; includes are not followed."""
-    values: list[str] = []
-    section = ""
-    for line in config.split("\n"):
-        rest = line
-        if opening := _SECTION.match(line):
-            section, rest = opening[1].lower(), opening[2]
-        if section == "core" and (assigned := _EXCLUDES_FILE.match(rest)):
-            values.append(_value(assigned[1]))
-    return values
+@cache
+def _configured(git: str, _settings: object, _times: object) -> tuple[str, str] | None:
+    """Ask git for `core.excludesFile` outside any repository; return the file that sets it, and the value.
+
+    The answer is kept until the environment or the times of the user's configuration change.
+    """
+    command = [git, "config", "--show-origin", "--null", "--type=path", "--get", "core.excludesFile"]
+    environment = {**os.environ, "GIT_DIR": os.devnull}
+    try:
+        answer = subprocess.run(
+            command, cwd="/", env=environment, capture_output=True, check=True, timeout=_MOST_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    origin, value, _ = os.fsdecode(answer.stdout).split("\0")
+    return origin.removeprefix("file:") if origin.startswith("file:") else "", value
 
 
-def _value(text: str) -> str:
-    pieces: list[str] = []
-    at = 0
-    text = text.strip()
-    while found := _VALUE.match(text, at):
-        pieces.append(re.sub(r"\\(.)", r"\1", found[1]) if found[1] is not None else found[2])
-        at = found.end()
-    return "".join(pieces).rstrip()
+def _times(path: str) -> tuple[int, int]:
+    with suppress(OSError):
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_size
+    return 0, 0
+
+
+def _outside(path: str, trees: Iterable[str]) -> str | None:
+    """Return the canonical path of a file; None if the file, or a link to it, lies in one of the trees."""
+    places = [os.path.abspath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))]
+    places += [os.path.abspath(path), os.path.realpath(path)]
+    return None if any(is_in(place, tree.rstrip("/")) for place in places for tree in trees) else places[-1]

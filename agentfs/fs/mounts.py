@@ -25,7 +25,6 @@ class _MatcherOfTrees(NameMatcher):
     def __init__(self, own: NameMatcher, of_trees: Mapping[str, NameMatcher]) -> None:
         self.__dict__.update(vars(own))
         self._own, self._of_trees = own, of_trees
-        self.literals = tuple({name: None for each in (own, *of_trees.values()) for name in each.literals})
 
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""
@@ -69,7 +68,7 @@ def with_mounts(
         roots={**context.roots, **_absolute_places(trees)},
         unreadable=_matcher(trees, context.unreadable, "read"),
         unwritable=_matcher(trees, context.unwritable, "write"),
-        own=own_directories.OwnDirectories(*(tree.source for tree in trees)),
+        own=own_directories.own_paths([(tree.path, tree.source) for tree in trees]),
     )
 
 

@@ -21,11 +21,10 @@ _DIRECTORY = 0o755
 
 
 class Metadata(NamedTuple):
-    """Mode, owner and attributes of a file or directory. For None the system decides."""
+    """Mode and owner of a file or directory. Without an owner the system decides."""
 
     mode: int  # the permissions; for directories also the setgid and sticky bits
     owner: tuple[int, int] | None = None  # the user and group ids
-    attributes: dict[str, bytes] | None = None  # extended attributes, including access control lists
 
 
 @frozen
@@ -56,13 +55,6 @@ class LinkNode:
 
 
 @frozen
-class SpecialNode:
-    """A FIFO or a socket, with its type and permissions. It has no content; a new socket has no listener."""
-
-    mode: int
-
-
-@frozen
 class DirectoryNode:
     """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
@@ -70,7 +62,7 @@ class DirectoryNode:
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
 
-EntryNode = FileNode | LinkNode | SpecialNode  # one name, without entries below it
+EntryNode = FileNode | LinkNode  # one name, without entries below it
 Node = EntryNode | DirectoryNode
 
 
@@ -253,8 +245,6 @@ class StagedNodes:
                 return _status(stat.S_IFREG | mode, size, self.began)
             case LinkNode(target=target):
                 return _status(stat.S_IFLNK | _PERMISSIONS, len(os.fsencode(target)), self.began)
-            case SpecialNode(mode=mode):
-                return _status(mode, 0, self.began)
             case _:
                 return _status(stat.S_IFDIR | _DIRECTORY, 0, self.began) if self.is_directory(path) else None
 
@@ -291,8 +281,6 @@ def entry_type(node: Node | None) -> EntryType:
             return "symlink"
         case DirectoryNode():
             return "directory"
-        case SpecialNode():
-            return "other"
         case _:
             return "file"
 
@@ -306,8 +294,6 @@ def node_to_json(node: Node | None) -> list[Any] | None:
             return ["file", node.mode, node.digest, node.size, *_metadata_to_json(node.metadata)]
         case LinkNode():
             return ["link", node.target]
-        case SpecialNode():
-            return ["special", node.mode]
         case DirectoryNode():
             return ["directory", node.mode, *_metadata_to_json(node.metadata)]
 
@@ -319,8 +305,6 @@ def node_from_json(plain: list[Any] | None) -> Node | None:
             return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
         case ["link", target]:
             return LinkNode(target)
-        case ["special", mode]:
-            return SpecialNode(mode)
         case ["directory", mode, *metadata]:
             return DirectoryNode(mode, _metadata_from_json(mode, metadata))
         case _:
@@ -330,16 +314,14 @@ def node_from_json(plain: list[Any] | None) -> Node | None:
 def _metadata_to_json(metadata: Metadata | None) -> list[Any]:
     if metadata is None:
         return []
-    attributes = metadata.attributes
-    return [metadata.owner, attributes and {name: value.hex() for name, value in attributes.items()}]
+    return [metadata.owner]
 
 
 def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
     try:
-        owner, attributes = plain
-        kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}
-        return Metadata(mode, owner and (int(owner[0]), int(owner[1])), kept)
-    except (ValueError, TypeError, AttributeError):  # absent, or written by another version
+        (owner,) = plain
+        return Metadata(mode, owner and (int(owner[0]), int(owner[1])))
+    except (ValueError, TypeError):  # absent, or written by another version
         return None
 
 

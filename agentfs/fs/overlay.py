@@ -149,7 +149,7 @@ class OverlayRoot(Root):
         self.path = root.path
         self.policy = root.policy
         self._asks = root._asks  # noqa: SLF001 - a root itself
-        self.recovery_notes = root.recovery_notes
+        self.recovery_notes, self.ignores_case = root.recovery_notes, root.ignores_case
         self.recorder: Recorder | None = None
 
     def close(self) -> None:
@@ -164,7 +164,8 @@ class OverlayRoot(Root):
             if resolved.name == "." and not resolved.missing:
                 raise oserrors.not_a_file(path)
             if not self._staged.contains(real_path):
-                return open_regular(context, resolved.open(syscalls.open_file), displayed, real_path)
+                fd = resolved.open(syscalls.open_file)
+                return open_regular(context, fd, displayed, real_path, links=resolved.through_links)
         if context.access is not None:
             context.access.check_read(real_path)
         return open_staged(self._staged, displayed, real_path)
@@ -206,7 +207,7 @@ class OverlayRoot(Root):
                 if terms.held is None:
                     with resolve_real(self._context, change.path, create_parents=True) as resolved:
                         resolved.check_may_change()
-                present = self.node(change.path, max_bytes=terms.max_bytes, any_kind=True)
+                present = self.node(change.path, max_bytes=terms.max_bytes)
                 if change.of_directory and present == change.after:
                     continue  # made or removed already
                 if present != change.before:

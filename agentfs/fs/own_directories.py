@@ -1,45 +1,21 @@
-"""The directories of agentfs itself, for locks, states and packages. No workspace may change them.
+"""The directories of agentfs itself, for locks and states. No workspace may change them.
 
-They are recognised by device and inode, or by the file that marks a state directory, so that every path to
-them is refused. A model that writes in them could plant a recovery log, or code that `connect` runs.
+A model that writes in them could take a lock, or forge a history.
 """
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import chain
 
 from agentfs.base.lazy import shutil
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
+from agentfs.fs.path import is_in
 
 STATE_MARK = "agentfs.lock"  # a file in every state directory
-_PACKAGES = "agentfs-packages"  # the same name as in `remote.bootstrap_far`
 _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
-
-
-class OwnDirectories:
-    """Finds the directories of agentfs that belong to this user, for the checks of one root."""
-
-    def __init__(self, *tops: str) -> None:
-        """Take the directories that calls may change."""
-        self._paths = list(_paths())
-        inside = tuple(top.rstrip("/") + "/" for top in tops)
-        self._made_if_missing = {path for path in self._paths if os.path.realpath(path).startswith(inside)}
-
-    def identities(self) -> set[tuple[int, int]]:
-        """Return the device and inode of each directory. Those inside the root are created if missing."""
-        found: set[tuple[int, int]] = set()
-        for path in self._paths:
-            try:  # `suppress` would take longer than the calls
-                if path in self._made_if_missing and not os.path.exists(path):
-                    os.makedirs(path, mode=0o700)
-                status = os.stat(path)
-            except OSError:
-                continue
-            found.add((status.st_dev, status.st_ino))
-        return found
 
 
 class OwnDirectory:
@@ -112,76 +88,27 @@ def boot_id() -> str:
 
 
 def is_below(path: str, top: str) -> bool:
-    """Return True if a path lies in a directory, even through a link or, on Linux, a mount."""
-    over = path
-    while True:
-        with suppress(OSError):
-            if os.path.samestat(os.stat(over), os.stat(top)):
-                return True
-        if over == os.path.dirname(over):
-            return _is_mounted_below(path, top)
-        over = os.path.dirname(over)
+    """Return True if a path lies in a directory, even through a link."""
+    return is_in(os.path.realpath(path), os.path.realpath(top).rstrip("/"))
 
 
-def _is_mounted_below(path: str, top: str) -> bool:
-    try:
-        mounts = syscalls.mount_table()
-    except OSError:
-        return False
-
-    def locate(path: str) -> tuple[str, str] | None:
-        """Return the device of a path and the path on that device."""
-        over = [mount for mount in mounts if _starts_with(path, mount.point)]
-        if not over:
-            return None
-        found = max(reversed(over), key=lambda mount: len(mount.point))  # a later mount hides an earlier one
-        return found.device, found.part.rstrip("/") + path[len(found.point.rstrip("/")) :] or "/"
-
-    target = locate(path)
-    trees = [locate(top), *((each.device, each.part) for each in mounts if _starts_with(each.point, top))]
-    return target is not None and any(
-        tree is not None and target[0] == tree[0] and _starts_with(target[1], tree[1]) for tree in trees
+def own_paths(trees: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the real paths of the directories for locks, given the path and the source of each tree."""
+    places = [*map(os.path.realpath, lock_directories(os.geteuid()))]
+    return tuple(
+        os.path.join(path, os.path.relpath(place, source))
+        for path, source in trees
+        for place in places
+        if is_in(place, source.rstrip("/"))
     )
-
-
-def _starts_with(path: str, top: str) -> bool:
-    return path == top or path.startswith(top.rstrip("/") + "/")
-
-
-def is_own(status: os.stat_result, own: set[tuple[int, int]], handle: int) -> bool:
-    """Return True if an open directory is one of `own`, or a state directory."""
-    if (status.st_dev, status.st_ino) in own:
-        return True
-    try:
-        syscalls.lstat(handle, STATE_MARK)
-    except OSError:
-        return False
-    return True
 
 
 def contains(path: str) -> bool:
     """Return True if a real path is a directory of agentfs or lies in one."""
-    own = OwnDirectories(path).identities()
-    while True:
-        with suppress(OSError):
-            handle = syscalls.open_root(path)
-            try:
-                if is_own(os.fstat(handle), own, handle):
-                    return True
-            finally:
-                syscalls.close(handle)
-        parent = os.path.dirname(path)
-        if parent == path:
+    if any(is_below(path, place) for place in lock_directories(os.geteuid())):
+        return True
+    while not os.path.lexists(os.path.join(path, STATE_MARK)):
+        if path == "/":
             return False
-        path = parent
-
-
-def _paths() -> Iterator[str]:
-    user = os.geteuid()
-    yield from lock_directories(user)
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    if os.path.isabs(cache):
-        yield os.path.join(cache, _PACKAGES)
-    for shared in ("/tmp", "/dev/shm"):  # noqa: S108 - the names are only compared
-        if os.path.isdir(shared):
-            yield os.path.join(shared, f"{_PACKAGES}-{user}")
+        path = os.path.dirname(path)
+    return True

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
 _TEMPORARY_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
+_SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
@@ -26,9 +28,18 @@ class ParsedPath(NamedTuple):
     escaped: bool = False  # True if it may contain an escape such as `\xe9` or `⟦U+202E⟧`
 
 
-def is_plain(text: str) -> bool:
-    """Return True if only case, final dots and spaces can make another name lead to the same file."""
-    return text.isascii() and "~" not in text
+def has_one_spelling(name: str) -> bool:
+    """Return True if no other name is alike, as `is_alike` compares them."""
+    return name.isascii() and " " not in name
+
+
+def is_alike(name: str, other: str) -> bool:
+    """Return True if two names differ at most in their Unicode form and the kind of their spaces."""
+    if name.isascii() and other.isascii():
+        return name == other
+    return unicodedata.normalize("NFC", _SPACES.sub(" ", name)) == unicodedata.normalize(
+        "NFC", _SPACES.sub(" ", other)
+    )
 
 
 def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> ParsedPath:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import NamedTuple
 
 from agentfs.base.visible import IGNORABLE, JOINERS
@@ -14,7 +14,7 @@ _SHORT_GIT = re.compile(r"git~[0-9]+")
 # Names that Emacs, Vim, nano, git, patch and merge tools give to backups.
 _BACKUP_ENDS = (".bak", ".backup", ".lock", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
 _BACKUP = rf"(?s)#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})"
-_MAX_CACHED = 65_536  # entries in each cache of ordinary names and directories
+_MAX_CACHED = 65_536  # ordinary names
 
 
 class _Rule(NamedTuple):
@@ -55,63 +55,41 @@ class NameMatcher:
         self._patterns = patterns
         self._backups = backups
         self._rules = tuple(map(_rule, patterns))
+        # A path can match a pattern only if one of its names can match the outermost name of the pattern that
+        # is not all wildcards. Nearly no name of a tree can.
         names = [rule.names for rule in self._rules if not rule.exception]
-        ends = _BACKUP_ENDS if backups else ()
-        # A pattern with several real names is tested at the directories, by `_is_ordinary_above`.
-        alone = [each[0] for each in names if not any(name.strip("*") for name in each[1:])]
-        self._is_ordinary = _ordinary_test(alone, ends)
-        # A directory is tested against the outermost name of a pattern that is not all wildcards.
-        self._is_ordinary_above = _ordinary_test(
-            [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names], ends
-        )
-        self._ordinary_names = set[str]()
-        self._ordinary_directories: dict[str, bool] = {"": True}
-
-    @cached_property
-    def literals(self) -> tuple[str, ...]:
-        """The names without `*` that are protected in every directory."""
-        names = (pattern.rstrip("/") for pattern in self._patterns if not pattern.startswith("!"))
-        return tuple(name for name in names if "/" not in name and "*" not in name and self.covers(name))
+        first = [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names]
+        self._is_ordinary = _ordinary_test(first, _BACKUP_ENDS if backups else ())
+        self._ordinary = set[str]()  # names for which the test is true
 
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""
-        directory, _, name = real_path.rpartition("/")
-        if name in self._ordinary_names and self._ordinary_directories.get(directory):
-            return False
-        if self._is_ordinary_name(name) and self._in_ordinary_directory(directory):
+        if self._are_ordinary(real_path.split("/")):
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
     def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
         """Return which names in a directory are protected. The directory is a real path."""
-        prefix = f"{directory}/" if directory else ""
-        if not self._in_ordinary_directory(directory):
-            return [name for name in names if self.covers(prefix + name)]
-        if self._ordinary_names.issuperset(names):
+        ordinary = self._are_ordinary(directory.split("/"))
+        if ordinary and self._ordinary.issuperset(names):
             return ()
-        return [name for name in names if not self._is_ordinary_name(name) and self.covers(prefix + name)]
+        prefix = f"{directory}/" if directory else ""
+        return [
+            name
+            for name in names
+            if not (ordinary and self._are_ordinary((name,))) and self.covers(prefix + name)
+        ]
 
-    def _is_ordinary_name(self, name: str) -> bool:
-        known = self._ordinary_names
-        if name in known:
+    def _are_ordinary(self, names: Sequence[str]) -> bool:
+        known = self._ordinary
+        if known.issuperset(names):
             return True
-        ordinary = self._is_ordinary(name)
-        if ordinary:
-            if len(known) > _MAX_CACHED:
-                known.clear()
-            known.add(name)
-        return ordinary
-
-    def _in_ordinary_directory(self, directory: str) -> bool:
-        """Return True if no pattern can begin to match at a name in the path of a directory."""
-        ordinary = self._ordinary_directories.get(directory)
-        if ordinary is None:
-            parent, _, name = directory.rpartition("/")
-            ordinary = self._is_ordinary_above(name) and self._in_ordinary_directory(parent)
-            if len(self._ordinary_directories) > _MAX_CACHED:
-                self._ordinary_directories = {"": True}
-            self._ordinary_directories[directory] = ordinary
-        return ordinary
+        if not all(map(self._is_ordinary, names)):
+            return False
+        if len(known) > _MAX_CACHED:
+            known.clear()
+        known.update(names)
+        return True
 
     def _matches_rules(self, parts: Sequence[str]) -> bool:
         for rule in reversed(self._rules):
@@ -126,8 +104,6 @@ class ExemptingMatcher(NameMatcher):
     def __init__(self, matcher: NameMatcher, exempt: Collection[str]) -> None:
         self.__dict__.update(vars(matcher))
         self._matcher, self._exempt = matcher, exempt
-        tops = {path.partition("/")[0] for path in exempt}
-        self.literals = tuple(name for name in matcher.literals if name not in tops)
 
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""

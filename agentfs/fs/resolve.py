@@ -17,7 +17,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Self
 
-from agentfs.base import call_context
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import RootContext
@@ -26,7 +25,9 @@ from agentfs.fs.path import (
     MAX_PARTS,
     ParsedPath,
     display_name,
-    is_plain,
+    has_one_spelling,
+    is_alike,
+    is_in,
     is_temporary_name,
     parse_display_name,
     quote,
@@ -39,7 +40,6 @@ from agentfs.text.nearest import closest
 MAX_LINKS = 40
 _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
-_IGNORED = "\u00ad"  # a character that some file systems ignore in names
 # Errors that O_NOFOLLOW gives for a link on Linux, macOS, FreeBSD and NetBSD; with O_DIRECTORY, ENOTDIR.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
@@ -201,94 +201,41 @@ class ResolvedPath:
             The status of the name, or None if it does not exist.
         """
         context, real_path = self._context, self.real_path
-        if context.unreadable.covers(real_path):
+        names = (real_path, *self.through_links)
+        if any(map(context.unreadable.covers, names)):
             raise oserrors.protected(self._path, context.display_path(real_path))
         self._trees.check_may_change(self._path, real_path)
-        status = self.stat()
-        if self._is_write_protected(status):
+        if any(map(context.unwritable.covers, names)) or self._is_own():
             raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
         if context.access is not None:
             context.access.check_change(real_path)
-        return status
+        return self.stat()
 
-    def _is_write_protected(self, status: os.stat_result | None) -> bool:
-        """Return True if the file, one of its hard links or a directory above it may not be changed."""
-        context = self._context
-        if context.unwritable.covers(self.real_path):
+    def _is_own(self) -> bool:
+        """Return True for a directory of agentfs itself, for what lies in it, and for the mark of a state."""
+        if any(is_in(self.real_path, own) for own in self._context.own):
             return True
         if own_directories.STATE_MARK in map(fold, [*self.missing, self.name]):
             return True
-        if status is not None and context.is_hard_link_to(status, context.unwritable):
-            return True
         try:
-            return self._leads_to_own_or_protected(status)
-        except OSError as error:
-            raise self.error(error) from None
-
-    def check_hard_links(self) -> None:
-        """Raise RefusedError if the file has hard links and the policy refuses to change such files."""
-        if self._context.hardlinks != "refuse":
-            return
-        status = self.stat()
-        if status is not None and status.st_nlink > 1:
-            raise RefusedError(
-                f"{quote(self._path)} has {status.st_nlink} hard links; the policy refuses to change them.",
-                hint="Ask the user whether to change the other names too.",
-                details={"path": display_name(self._path), "links": status.st_nlink},
-            )
+            syscalls.lstat(self.parent, own_directories.STATE_MARK)
+        except OSError:
+            return False
+        return True
 
     def check_replaceable(self, status: os.stat_result | None) -> None:
-        """Raise the error that replacing or creating the file would raise; `status` is that of the name."""
+        """Raise the error for a file that its mode protects from changes; `status` is that of the name.
+
+        A rename needs no permission on the file itself, so the system would not refuse it.
+        """
         staged = self._context.staged
         if staged is not None and staged.contains(self.real_path):
             node = staged.nodes.get(self.real_path)
             if isinstance(node, FileNode) and not node.mode & 0o222:
                 raise oserrors.write_protected(self._path, node.mode)
             return
-        if status is not None:
-            self._check_writable(status)
-            self.check_hard_links()
-        self._check_directory(status)
-
-    def check_removable(self, status: os.stat_result | None) -> None:
-        """Raise the error that removing the name would raise; `status` is that of the name."""
-        self._trees.check_removable(self._path, self.real_path)
-        staged = self._context.staged
-        if staged is None or not staged.contains(self.real_path):
-            self._check_directory(status)
-
-    def _check_directory(self, status: os.stat_result | None) -> None:
-        """Raise the error that changing a name in the directory would raise; `status` is that of the name."""
-        number = syscalls.access_errno(self.parent, ".", os.W_OK | os.X_OK)
-        if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
-            here = syscalls.lstat(self.parent, ".")
-            if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
-                number = errno.EPERM
-        if number:
-            raise self.error_of(number)
-
-    def _check_writable(self, status: os.stat_result) -> None:
-        # A rename needs no permission on the file itself. A read-only file is refused anyway, even for
-        # the superuser.
-        if not status.st_mode & 0o222:
+        if status is not None and not syscalls.may_write(self.parent, self.name, status.st_mode):
             raise oserrors.write_protected(self._path, status.st_mode)
-        number = syscalls.access_errno(self.parent, self.name, os.W_OK)
-        if number == errno.EACCES:
-            raise oserrors.write_protected(self._path, status.st_mode)
-        if number:
-            raise self.error_of(number)
-
-    def _leads_to_own_or_protected(self, status: os.stat_result | None) -> bool:
-        own = self._context.own.identities()
-        if status is not None and (status.st_dev, status.st_ino) in own:
-            return True
-        if own_directories.is_own(os.fstat(self._root.fd), own, self._root.fd):
-            return True
-        handles = [*self._directories, *([] if self._around is None else [self.parent])]
-        if not handles:
-            return False
-        protected = own | self._context.protected_identities(self._context.unwritable).keys()
-        return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in handles)
 
     def error_of(self, number: int, name: str | None = None) -> AgentFSError:
         """Return the typed error for an errno. It is about a name in the parent, by default the last name."""
@@ -316,7 +263,7 @@ class ResolvedPath:
             if name == "..":
                 self._go_up()
                 continue
-            if self._parsed.escaped or not is_plain(name):
+            if self._parsed.escaped or not has_one_spelling(name):
                 name = self._spelling(name)
             last = not pending and not self._directory_meant
             if self._context.only is not None:
@@ -545,21 +492,25 @@ class ResolvedPath:
             return False
 
     def _spelling(self, written: str) -> str:
-        """Return the exact spelling of the name in the parent that a written name stands for."""
-        name = written
-        if not self.missing:
-            unescaped = parse_display_name(written) if self._parsed.escaped else written
-            for spelling in dict.fromkeys((written, unescaped)):
-                try:
-                    status = syscalls.lstat(self.parent, spelling)
-                except OSError:
-                    continue
-                name = _listed_name(self.parent, spelling, status)
-                break
-        if name != written:
-            parts = tuple(name if part == written else part for part in self._parsed.parts)
-            self._parsed = self._parsed._replace(parts=parts)
-        return name
+        """Return the name in the parent that a written name stands for; the name itself if there is none.
+
+        A missing name stands for the only entry that differs just in its Unicode form or the kind of its
+        spaces.
+        """
+        if self.missing:
+            return written
+        unescaped = parse_display_name(written) if self._parsed.escaped else written
+        for spelling in dict.fromkeys((written, unescaped)):
+            with suppress(OSError):
+                syscalls.lstat(self.parent, spelling)
+                if spelling != written:
+                    parts = tuple(spelling if part == written else part for part in self._parsed.parts)
+                    self._parsed = self._parsed._replace(parts=parts)
+                return spelling
+        found: list[str] = []
+        with suppress(OSError):
+            found = [name for name in syscalls.names_in_time(self.parent) if is_alike(name, unescaped)]
+        return found[0] if len(found) == 1 else written
 
     def _similar(self, name: str) -> tuple[str, ...]:
         """Return the paths in the parent whose names are similar to a missing name."""
@@ -582,40 +533,6 @@ class ResolvedPath:
             for path in paths
             if self._context.is_usable(path) and staged.get(path, path) is not None
         )
-
-
-def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
-    """Return the name that a listing shows for a file.
-
-    Some file systems find a file by other spellings of its name, for example in another case. The directory
-    is listed only if its file system does.
-    """
-    if is_plain(name) or not _has_other_spelling(handle, name, status):
-        return name
-    same_file, same_name, folded = "", "", fold(name)
-    with suppress(OSError):
-        for listed, inode in syscalls.list_names(handle):
-            call_context.check()
-            if listed == name:
-                return name
-            alike = fold(listed) == folded
-            # Among hard links, prefer a name that is similar.
-            if inode == status.st_ino and (alike or not same_file):
-                same_file = listed
-            elif alike:  # a listing shows another inode for a mount point
-                same_name = listed
-    return same_file or same_name or name
-
-
-def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:
-    if name == name.swapcase() and "~" in name:  # a Windows short name without letters
-        return True
-    forms = (unicodedata.normalize(form, name) for form in ("NFC", "NFD"))
-    for spelling in {name.swapcase(), *forms, f"{name}{_IGNORED}"} - {name}:
-        with suppress(OSError):
-            if os.path.samestat(syscalls.lstat(handle, spelling), status):
-                return True
-    return False
 
 
 def resolve_real(

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
 from agentfs.errors import (
-    AgentFSError,
     InvalidArgumentError,
     InvalidPathError,
     NotDirectoryError,
@@ -43,10 +42,9 @@ from agentfs.fs.node import (
     LogStep,
     Node,
     Recorder,
-    SpecialNode,
     begin_again,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_alike, quote, split_path
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -162,10 +160,9 @@ class Root:
             unreadable=name_matcher(tuple(policy.protect.read), backups=True),
             unwritable=name_matcher(tuple(policy.protect.write)),
             follow=policy.symlinks == "inside",
-            hardlinks=policy.hardlinks,
-            durability=policy.durability,
-            own=own_directories.OwnDirectories(self.path),
+            own=own_directories.own_paths([("", self.path)]),
         )
+        self.ignores_case = _ignores_case(handle)  # True if the file system of the root ignores case
         # Notes on unfinished changes of dead processes that were undone.
         self.recovery_notes: tuple[str, ...] = ()
         try:
@@ -274,7 +271,7 @@ class Root:
         """Return a view in which the names of some paths are not protected."""
         matchers = self._context.unreadable, self._context.unwritable
         unreadable, unwritable = (ExemptingMatcher(each, real_paths) for each in matchers)
-        return self._with(unreadable=unreadable, unwritable=unwritable, _identities={})
+        return self._with(unreadable=unreadable, unwritable=unwritable)
 
     def _with(self, **settings: Any) -> Self:
         other = copy(self)
@@ -328,9 +325,13 @@ class Root:
         return self._context.is_usable(real_path)
 
     def link_notes(self, path: str, real_path: str) -> list[str]:
-        """Return a note that names the real file if the displayed path leads through a link."""
+        """Return a note that names the real file, unless the displayed path is its path."""
         named = self._context.display_path(real_path)
-        return [] if path == named else [f"through a link to {quote(named)}"]
+        if path == named:
+            return []
+        if is_alike(path, named):
+            return [f"the name is {quote(named)}, in another Unicode form or with other spaces"]
+        return [f"through a link to {quote(named)}"]
 
     def display_path_if_usable(self, real_path: str) -> str | None:
         """Return a path to display in this view, or None if it may not be named."""
@@ -345,17 +346,6 @@ class Root:
     def may_show(self, real_path: str) -> bool:
         """Return True if a file may be used, and protected names and permission rules allow showing it."""
         return self.is_usable(real_path) and self._context.may_read(real_path)
-
-    def may_show_recorded(self, real_path: str) -> bool:
-        """Return True if recorded content of a file may be shown now. The file may no longer exist."""
-        if not self.may_show(real_path):
-            return False
-        try:
-            with resolve_real(self._context, real_path) as resolved:
-                status = resolved.stat()
-        except (AgentFSError, OSError):
-            return True
-        return status is None or not self._context.is_hard_link_to(status, self._context.unreadable)
 
     def close(self) -> None:
         """Close the root. Running calls finish; later calls fail. It may be closed twice."""
@@ -407,7 +397,9 @@ class Root:
             if resolved.name == ".":
                 syscalls.close(fd)
                 raise oserrors.not_a_file(path)
-            return open_regular(context, fd, resolved.display_path, resolved.real_path)
+            return open_regular(
+                context, fd, resolved.display_path, resolved.real_path, links=resolved.through_links
+            )
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
@@ -441,8 +433,7 @@ class Root:
     def _direct_path(self, parsed: ParsedPath) -> str | None:
         """Return the real path if the parts are its exact names and it may be used; otherwise None."""
         path = "/".join(parsed.parts)
-        is_exact = not (parsed.climbs or parsed.escaped) and is_plain(path)
-        return path if is_exact and self._context.is_usable(path) else None
+        return path if not parsed.climbs and self._context.is_usable(path) else None
 
     @property
     def derived(self) -> dict[Any, Any] | None:
@@ -465,10 +456,6 @@ class Root:
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
             return entry_of(self._context, path, real_path, name, status)
-
-    def has_linked_secrets(self) -> bool:
-        """Return True if a protected file of the root has a hard link; see `Directory.read_files`."""
-        return self._context.has_hard_link_to(self._context.unreadable)
 
     def exists(self, path: str) -> bool:
         """Return True if a path exists. A link exists even if its target is missing."""
@@ -526,11 +513,11 @@ class Root:
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         status = resolved.check_may_change()
-        before = node_in(self._context, resolved, max_bytes, any_kind=False)
+        before = node_in(self._context, resolved, max_bytes)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
-        if isinstance(before, DirectoryNode | SpecialNode):  # a special file was refused above
+        if isinstance(before, DirectoryNode):
             raise oserrors.not_a_file(shown)
         data, revision = (None, None) if before is None else (before.load(), before.digest)
         after, found = compute(Current(shown, real_path, data, revision))
@@ -642,35 +629,13 @@ class Root:
         ) as resolved:
             return [resolved.display_path, *resolved.through_links, resolved.real_path]
 
-    def ignores_case(self, real_path: str) -> bool:
-        """Return True if the file system ignores case at a path."""
-        parts = real_path.split("/")
-        for count in range(len(parts), 0, -1):
-            name, other = parts[count - 1], parts[count - 1].swapcase()
-            if name == other:
-                continue
-            try:
-                with resolve_real(self._context, "/".join(parts[:count])) as resolved:
-                    found = syscalls.lstat(resolved.parent, name)
-                    with suppress(OSError):
-                        return os.path.samestat(found, syscalls.lstat(resolved.parent, other))
-                    return False
-            except (AgentFSError, OSError):
-                continue  # it does not exist: try the directory above
-        with suppress(OSError):
-            return os.path.samefile(self.path, self.path.swapcase())
-        return False
-
     def real_path(self, path: str, *, creating: bool = False) -> str:
         """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
-    def node(self, real_path: str, *, max_bytes: int, any_kind: bool = False) -> Node | None:
-        """Return the node at a real path, or None. A link at the end is not followed.
-
-        Only with `any_kind` it may be a FIFO, a socket, or a file that its owner may not read.
-        """
-        return node_at(self._context, real_path, max_bytes, any_kind=any_kind)
+    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
+        """Return the node at a real path, or None. A link at the end is not followed."""
+        return node_at(self._context, real_path, max_bytes)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
@@ -678,11 +643,12 @@ class Root:
             resolved.check_may_change()
 
     def check_removable(self, real_path: str, path: str) -> None:
-        """Raise the error that removing a name would raise. It names `path`."""
+        """Raise the error for a name that may not be removed. It names `path`."""
         if self.policy.read_only:
             raise oserrors.read_only()
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
-            resolved.check_removable(resolved.check_may_change())
+            resolved.check_may_change()
+            self.trees.check_removable(path, real_path)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""
@@ -704,3 +670,11 @@ class Root:
         if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
+
+
+def _ignores_case(root: int) -> bool:
+    """Return True if the first name with letters in the root is found in another case."""
+    with suppress(OSError):
+        name = next((name for name, _ in syscalls.list_names(root) if name != name.swapcase()), "")
+        return os.path.samestat(syscalls.lstat(root, name), syscalls.lstat(root, name.swapcase()))
+    return False

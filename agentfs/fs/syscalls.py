@@ -91,25 +91,6 @@ def _set_mode(handle: int, name: str, mode: int) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name) from None
 
 
-def open_as_owner(handle: int, name: str) -> int:
-    """Open a file for reading that its mode closes to its owner. The mode is another one for a moment."""
-    mode = stat.S_IMODE(lstat(handle, name).st_mode)
-    _set_mode(handle, name, mode | stat.S_IRUSR)
-    try:
-        return open_file(handle, name)
-    finally:
-        _set_mode(handle, name, mode)
-
-
-def make_special(handle: int, name: str, mode: int) -> None:
-    """Make a FIFO or a socket; the mode has its type and permissions."""
-    if stat.S_ISFIFO(mode):
-        os.mkfifo(name, dir_fd=handle)
-    else:
-        os.mknod(name, mode, dir_fd=handle)
-    _set_mode(handle, name, stat.S_IMODE(mode))  # without the umask
-
-
 def open_file(handle: int, name: str) -> int:
     """Open a file of any type for reading."""
     return os.open(name, _FILE, dir_fd=handle)
@@ -182,19 +163,15 @@ def names_in_time(handle: int) -> Iterator[str]:
             return
 
 
-def access_errno(handle: int, name: str, mode: int) -> int:
-    """Return the errno that refuses access to a name, or 0 if access is granted.
+def may_write(handle: int, name: str, mode: int) -> bool:
+    """Return True if a file may be written. One that nobody may write is protected from the superuser too.
 
     Nothing is opened: closing a file that was open for writing is an event for programs that watch it.
     """
     effective, no_follow = os.access in os.supports_effective_ids, os.access in os.supports_follow_symlinks
-    if os.access(name, mode, dir_fd=handle, effective_ids=effective, follow_symlinks=not no_follow):
-        return 0
-    try:
-        lstat(handle, name)
-    except FileNotFoundError:
-        return errno.ENOENT
-    return errno.EROFS if os.fstatvfs(handle).f_flag & os.ST_RDONLY else errno.EACCES
+    return mode & 0o222 != 0 and os.access(
+        name, os.W_OK, dir_fd=handle, effective_ids=effective, follow_symlinks=not no_follow
+    )
 
 
 def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:
@@ -282,15 +259,6 @@ def new_directory_mode(handle: int, name: str) -> int:
         return lstat(handle, name).st_mode & 0o777
     finally:
         os.rmdir(name, dir_fd=handle)
-
-
-def sync(fd: int, *, to_medium: bool) -> None:
-    """Sync a file to the disk. Do not retry a failure: the system then believes that it wrote the data."""
-    full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-    if to_medium and full_sync is not None:  # on macOS, fsync does not empty the cache of the drive
-        fcntl.fcntl(fd, full_sync)
-    else:
-        os.fsync(fd)
 
 
 def try_lock(fd: int) -> bool:

@@ -97,10 +97,10 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))
         gone = "step 1 is no longer kept" if dropped == 1 else f"steps 1 to {dropped} are no longer kept"
         notes.append(f"changes since {began}: {gone}")
-    hidden = moved_to_hidden(steps, lambda path: not root.may_show_recorded(path))
+    hidden = moved_to_hidden(steps, lambda path: not root.may_show(path))
     shown = [each for each in now if not each.changes_nothing]
 
     def may_show(path: str) -> bool:
-        return path not in hidden and root.may_show_recorded(path)
+        return path not in hidden and root.may_show(path)
 
     return changes_result(shown, since, may_show, marks, notes, root.display_path)

@@ -346,7 +346,7 @@ def rest_of_call(
 
 
 def _shown_difference(path: str, expected: Node | None, found: Node | None, root: Root) -> dict[str, Any]:
-    diff = _patch_of(Change(path, expected, found)) if root.may_show_recorded(path) else b""
+    diff = _patch_of(Change(path, expected, found)) if root.may_show(path) else b""
     return {
         "path": root.display_path(path),
         "diff": diff.decode("utf-8", "backslashreplace"),
@@ -356,7 +356,7 @@ def _shown_difference(path: str, expected: Node | None, found: Node | None, root
 
 def _look_hint(path: str, found: Node | None, root: Root) -> str:
     action = "change what should be different."
-    if isinstance(found, FileNode) and root.may_show_recorded(path):
+    if isinstance(found, FileNode) and root.may_show(path):
         return Advice("Call ", call("read", path=root.display_path(path)), f" to see it, and {action}")
     return f"Look at what is there now, and {action}"
 

@@ -139,7 +139,7 @@ def changed_files(
         accepted = journal.accepted_since(None if is_all else steps[0]) if steps or is_all else ()
         undone = {each.path: each for step in journal.timeline.undone_steps for each in step.changes}
     history = ChangeHistory(steps, accepted)
-    may_show = cache(root.may_show_recorded)
+    may_show = cache(root.may_show)
     hidden = moved_to_hidden(steps, lambda path: not may_show(path))
     changes: list[Change] = []
     unknown: list[str] = []

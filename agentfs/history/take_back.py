@@ -55,10 +55,10 @@ def take_steps(steps: Iterable[Sequence[Change]], read: NodeReader, keep: Callab
     return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(tree.clashes.values()))
 
 
-def read_node(root: Root, path: str, max_bytes: int, *, any_kind: bool = False) -> Node | None:
+def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
     """Return the node at a real path; None also if a directory above it was replaced by a link."""
     try:
-        return root.node(path, max_bytes=max_bytes, any_kind=any_kind)
+        return root.node(path, max_bytes=max_bytes)
     except AgentFSError:
         for above in directories_above(path):
             with suppress(AgentFSError):

@@ -58,9 +58,7 @@ class Transaction:
         """Make the changes, merged by lines with what others have changed since the transaction began."""
         root, max_bytes = self._outer_root, self._limits.file_bytes
         for attempt in range(1, ATTEMPTS + 1):
-            read = cache(
-                partial(read_node, root, max_bytes=max_bytes, any_kind=True)
-            )  # one state of each file
+            read = cache(partial(read_node, root, max_bytes=max_bytes))  # one state of each file
             outcome = take_steps([changes], read, lambda node: node)
             clashes = outcome.clashes or tuple(
                 filter(None, (alike_clash(each, read(each.path)) for each in changes))

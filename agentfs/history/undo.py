@@ -86,7 +86,7 @@ def _rewind(
             plan = UndoPlan(journal.timeline, numbers, scope, undoing=undoing)
         _check_usable(root, plan.paths)
         max_bytes = max(context.limits.file_bytes, _largest(plan.changes))
-        read = partial(read_node, root, max_bytes=max_bytes, any_kind=True)
+        read = partial(read_node, root, max_bytes=max_bytes)
         outcome = take_steps(plan.changes, read, journal.contents.keep_node)
         try:
             if outcome.clashes:

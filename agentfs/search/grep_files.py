@@ -41,9 +41,7 @@ class Reader(Protocol):
         """Return the path of a file as it is displayed."""
         ...
 
-    def read_files(
-        self, entries: Sequence[Any], read: Callable[[Any], Any], *, linked: bool = ...
-    ) -> Iterator[tuple[Any, Any]]:
+    def read_files(self, entries: Sequence[Any], read: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
         """Read one file after the other; see `Directory.read_files`."""
         ...
 
@@ -69,7 +67,6 @@ class FileSource:
         self.stops_when_full = (
             self._options.output_mode == "files_with_matches" and self._options.limit is not None
         )
-        self.linked = True  # a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
         self._first: FirstPaths[tuple[str, str]] | None = None  # if several paths may lead to a file
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
@@ -183,11 +180,8 @@ class FileSource:
         """Return the path of a file as it is displayed."""
         return display_name(listed.name)
 
-    def read_files(
-        self, entries: Sequence[Named], read: Callable[[Any], Any], *, linked: bool = True
-    ) -> Iterator[tuple[Named, Any]]:
+    def read_files(self, entries: Sequence[Named], read: Callable[[Any], Any]) -> Iterator[tuple[Named, Any]]:
         """Read files by their paths, and kept texts by their names."""
-        del linked  # hard links are checked when each file is opened
         for file in entries:
             if file.name in self._texts:
                 yield file, Output(self._texts[file.name])
@@ -225,7 +219,7 @@ class FileSource:
 
     def _walked(self, walk: SearchWalk, filter_: NameFilter, start: str = "") -> Iterator[list[Found]]:
         """Find the files of a walk; `start` is the prefix of its paths for globs."""
-        self._walk, self.linked = walk, self._root.has_linked_secrets()
+        self._walk = walk
         if self._first is None and (kept := walk.replayable()) is not None:
 
             def files_of(visits: Iterable[Visit]) -> list[Found]:

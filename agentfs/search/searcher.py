@@ -150,18 +150,18 @@ class _Searcher:
 
     def _outcomes(self, files: Sequence[Found]) -> Iterator[tuple[Found, Attempt]]:
         """Read files. One with a named encoding counts as too large, because its path is needed."""
-        linked, encodings = self.source.linked, self.encodings
+        encodings = self.encodings
         for reader, group in groupby(files, _READER):
             entries = list(map(_ENTRY, group))
             if not encodings:
-                for entry, outcome in reader.read_files(entries, self._read, linked=linked):
+                for entry, outcome in reader.read_files(entries, self._read):
                     yield (reader, entry), outcome
                 continue
             for entry in entries:
                 if reader.path_of(entry) in encodings:
                     yield (reader, entry), "too_large"
                     continue
-                for _, outcome in reader.read_files([entry], self._read, linked=linked):
+                for _, outcome in reader.read_files([entry], self._read):
                     yield (reader, entry), outcome
 
     def _may_match(self, files: Sequence[Found], texts: Any) -> Sequence[Found]:

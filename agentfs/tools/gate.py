@@ -93,7 +93,7 @@ class Judgement:
         return [rule for rule in rules if rule.name in names or self._effect in GROUPS.get(rule.name, ())]
 
     def _caught_by(self, rules: Iterable[Rule]) -> Iterator[Rule]:
-        return (rule for rule in self._about(rules) if rule_catches(rule, self._subject, lambda _: True))
+        return (rule for rule in self._about(rules) if rule_catches(rule, self._subject, True))
 
     def _refusal_of_change(self, policy: Policy) -> AgentFSError:
         name = self._tool.name

@@ -30,7 +30,7 @@ class Subject(NamedTuple):
     text: str | None = None
 
 
-def rule_catches(rule: Rule, subject: Subject, ignores_case: Callable[[str], bool]) -> bool:
+def rule_catches(rule: Rule, subject: Subject, ignores_case: bool) -> bool:
     """Return True if a deny or ask rule about a tool covers a call: one path or command is enough."""
     if rule.subject is None:
         return True
@@ -55,9 +55,7 @@ def rules_allow(rules: Sequence[Rule], subject: Subject) -> bool:
     )
 
 
-def first_covering(
-    rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]
-) -> Rule | None:
+def first_covering(rules: Sequence[Rule], paths: Sequence[str], ignores_case: bool) -> Rule | None:
     """Return the first rule that covers one of the paths, in any spelling that the file system accepts."""
     for rule in rules:
         glob = rule.glob or ""
@@ -65,7 +63,7 @@ def first_covering(
             if (
                 matches_path(glob, path)
                 or matches_path(unicodedata.normalize("NFC", glob), unicodedata.normalize("NFC", path))
-                or (matches_path(fold_letters(glob), fold_letters(path)) and ignores_case(path))
+                or (matches_path(fold_letters(glob), fold_letters(path)) and ignores_case)
             ):
                 return rule
     return None

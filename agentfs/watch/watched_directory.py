@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 from agentfs.errors import AccessError
 from agentfs.fs import Directory, DirEntry, display_name, syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.directory import regular_status
 from agentfs.watch.kept_entries import KeptDirectory, KeptFile
 from agentfs.watch.kept_texts import KeptTexts
 
@@ -69,7 +70,7 @@ class WatchedDirectory(Directory):
         return self.open_directory(listed.name)
 
     def read_files(
-        self, entries: Sequence[Any], read: Callable[[Any], _O | None], *, linked: bool = True
+        self, entries: Sequence[Any], read: Callable[[Any], _O | None]
     ) -> Iterator[tuple[Any, _O | OSError | AccessError]]:
         """Read one regular file after the other; `read` gets a kept text or a descriptor."""
         for kept, files in groupby(entries, self._texts.is_kept_or_wanted):
@@ -77,7 +78,7 @@ class WatchedDirectory(Directory):
                 others = list(files)
                 for file in others:
                     self._texts.discard(file)  # its text may be dropped, but not its watch
-                yield from super().read_files(others, read, linked=linked)
+                yield from super().read_files(others, read)
                 continue
             # No protected file is kept, and other files are identified when they are read.
             for file in files:
@@ -111,10 +112,10 @@ class WatchedDirectory(Directory):
             access.check_read(file.real_path)
         fd = self._opener()(file.name)
         try:
-            status = self._check_readable(fd, file.name)
+            status = regular_status(fd, file.name)
             outcome = read(file if texts.load(file, fd, status) else fd)
             if outcome is not None:
-                self._check_readable(fd, file.name)
+                regular_status(fd, file.name)
         finally:
             syscalls.close(fd)
         return outcome

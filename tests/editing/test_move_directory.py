@@ -94,7 +94,7 @@ def test_equal_files_stay_two_files(top):
 
 def test_a_file_keeps_its_other_names(top):
     os.link(top / "d/a", top / "outside")
-    with Workspace(top, policy=Policy(hardlinks="refuse")) as ws:
+    with Workspace(top) as ws:
         ws.move("d", "new")
     assert os.path.samefile(top / "new/a", top / "outside")
 
@@ -351,18 +351,6 @@ ACL = b"\x02\0\0\0" + b"".join(
 )
 
 
-def metadata(top: Path) -> dict[str, tuple[object, ...]]:
-    found: dict[str, tuple[object, ...]] = {}
-    for path in [top, *top.rglob("*")]:
-        status = path.lstat()
-        attributes = {
-            name: os.getxattr(path, name, follow_symlinks=False)
-            for name in os.listxattr(path, follow_symlinks=False)
-        }
-        found[os.path.relpath(path, top)] = (status.st_mode, status.st_uid, status.st_gid, attributes)
-    return found
-
-
 @pytest.fixture(params=["renamed", "made anew"])
 def way(request, monkeypatch):
     """Run with whole renames of directories, and without, as on an overlay file system."""
@@ -374,42 +362,6 @@ def way(request, monkeypatch):
     if request.param == "made anew":
         monkeypatch.setattr(syscalls, "rename_directory", refused)
     return request.param
-
-
-def special(top: Path) -> None:
-    for path in (top / "d", top / "d/e"):
-        os.chown(path, SOMEBODY, SOMEBODY)
-        path.chmod(0o2710)
-        os.setxattr(path, "user.origin", b"x")
-        os.setxattr(path, "system.posix_acl_access", ACL)
-        os.setxattr(path, "system.posix_acl_default", ACL)
-
-
-@AS_ROOT
-@pytest.mark.parametrize("act", ["move", "transaction"])
-def test_directories_keep_owner_attributes_and_access_control_lists(top, way, act):
-    try:
-        special(top)
-    except OSError:
-        pytest.skip("no access control lists here")
-    before, inode = metadata(top / "d"), os.stat(top / "d").st_ino
-    with Workspace(top) as ws:
-        if act == "move":
-            assert ws.move("d", "x/new").notes == ()
-        else:
-            with ws.transaction() as tx:
-                tx.move("d", "x/new")
-                tx.write("other", "x")
-            assert tx.commit_notes == ()
-        assert metadata(top / "x/new") == before
-        assert (os.stat(top / "x/new").st_ino == inode) is (way == "renamed")
-        ws.undo()
-        assert metadata(top / "d") == before
-        ws.redo()
-        assert metadata(top / "x/new") == before
-        ws.edit("x/new/e/b", "same", "changed")
-        ws.undo(2)  # the directory and a file in it have changed: one by one
-        assert metadata(top / "d") == before
 
 
 READER = """

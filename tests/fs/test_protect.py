@@ -1,6 +1,5 @@
 import os
 import re
-import time
 import unicodedata
 from pathlib import Path
 
@@ -372,7 +371,7 @@ def test_a_policy_refuses_a_plain_list_of_patterns():
 
 @pytest.fixture
 def secrets(tmp_path):
-    """A tree with a secret under its own name, a link's, and a hard link's."""
+    """A tree with a secret under its own name, and a link's."""
     (tmp_path / ".env").write_text(f"PASSWORD={SECRET}\n")
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text(f"{SECRET}\n")
@@ -384,12 +383,11 @@ def secrets(tmp_path):
     (tmp_path / "cfg.json").symlink_to(".git/config")
     (tmp_path / "head").symlink_to(".git/HEAD")
     (tmp_path / "hooks").symlink_to(".git/hooks")
-    os.link(tmp_path / ".env", tmp_path / "twin.txt")
     (tmp_path / "plain.txt").write_text("plain\n")
     return tmp_path
 
 
-PROTECTED = [".env", "notes.md", "twin.txt", ".ssh/config", "keys/config", "./.ssh/../.env"]
+PROTECTED = [".env", "notes.md", ".ssh/config", "keys/config", "./.ssh/../.env"]
 PROTECTED += [".git/config", "cfg.json"]
 
 
@@ -414,14 +412,14 @@ def test_searches_count_protected_files_and_lists_mark_them(secrets):
     with Workspace(secrets) as ws:
         found = ws.grep("hunter|plain", include_ignored=True)
         assert [match.path for match in found.matches] == ["plain.txt"]
-        assert found.skipped.protected == 3  # .env, .ssh/config, twin.txt
+        assert found.skipped.protected == 2  # .env, .ssh/config
         assert SECRET not in ws.grep("PASSWORD", include_ignored=True).text
         listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}
         marked = {path for path, protected in listed.items() if protected}
-        assert marked == {".env", ".ssh", ".ssh/config", "notes.md", "keys", "twin.txt", "cfg.json"}
+        assert marked == {".env", ".ssh", ".ssh/config", "notes.md", "keys", "cfg.json"}
         globbed = ws.glob("**", include_ignored=True).files
         marked = {entry.path for entry in globbed if entry.protected}
-        assert marked == {".env", ".ssh/config", "notes.md", "twin.txt", "cfg.json"}
+        assert marked == {".env", ".ssh/config", "notes.md", "cfg.json"}
         assert "(protected)" in ws.ls(include_ignored=True).text
 
 
@@ -469,94 +467,6 @@ def test_the_procfs_link_to_the_root_is_not_followed(secrets):
             assert code_of(ws.read, f"way{secrets}/.env") == "outside_workspace"
             assert code_of(ws.read, f"{way}{secrets}/plain.txt") == "outside_workspace"
             (secrets / "way").unlink()
-
-
-def test_a_hard_link_to_a_protected_file_is_protected_at_once(tmp_path, monkeypatch):
-    """The names in the root are cached until its times change, as a new name or file changes them."""
-    from agentfs.fs import context
-
-    monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)  # as if the last change were long ago
-    for name in ("one", "two"):
-        (tmp_path / name).write_text(SECRET)
-        (tmp_path / "sub").mkdir(exist_ok=True)
-        os.link(tmp_path / name, tmp_path / "sub" / name)
-    with Workspace(tmp_path) as ws:
-        assert code_of(ws.read, "sub/one") == "ok"
-        time.sleep(0.05)
-        (tmp_path / "one").rename(tmp_path / ".env")
-        assert (code_of(ws.read, "sub/one"), code_of(ws.read, "sub/two")) == ("protected", "ok")
-        time.sleep(0.05)
-        os.replace(tmp_path / "two", tmp_path / ".env")
-        os.utime(tmp_path, (1, 1))
-        assert code_of(ws.read, "sub/two") == "protected"
-
-
-def test_hard_links_are_protected_within_the_documented_limit(tmp_path):
-    """As documented: hard links are recognised to files in the root itself that match a name without `*`."""
-    for name in (".env", "app/.env", "server.pem"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(SECRET)
-    os.link(tmp_path / ".env", tmp_path / "app" / "of-the-root")
-    os.link(tmp_path / "app/.env", tmp_path / "of-a-directory")
-    os.link(tmp_path / "server.pem", tmp_path / "of-a-star")
-    with Workspace(tmp_path) as ws:
-        assert code_of(ws.read, "app/of-the-root") == "protected"
-        assert ws.read("of-a-directory").content == ws.read("of-a-star").content == SECRET
-
-
-@pytest.mark.parametrize("policy", ["break", "refuse"])
-def test_a_hard_link_to_an_unwritable_file_is_not_changed(tmp_path, policy):
-    (tmp_path / ".bashrc").write_text("alias a=b\n")
-    os.link(tmp_path / ".bashrc", tmp_path / "notes.txt")
-    with Workspace(tmp_path, policy=Policy(overwrite="always", hardlinks=policy)) as ws:
-        for change in (
-            lambda on: on.write("notes.txt", "x"),
-            lambda on: on.edit("notes.txt", "b", "c"),
-            lambda on: on.delete("notes.txt"),
-            lambda on: on.move("notes.txt", "moved.txt"),
-        ):
-            assert code_of(change, ws) == "protected"
-            with ws.transaction() as tx:
-                assert code_of(change, tx) == "protected"
-        assert ws.read("notes.txt").content == "alias a=b\n"
-    assert os.path.samefile(tmp_path / ".bashrc", tmp_path / "notes.txt")
-
-
-def test_protected_names_are_cached_during_a_search_of_hard_links(tmp_path, monkeypatch):
-    (tmp_path / "sub").mkdir()
-    for number in range(50):
-        (tmp_path / f"f{number}").write_text("text\n")
-        os.link(tmp_path / f"f{number}", tmp_path / "sub" / f"f{number}")
-    from agentfs.fs import context, syscalls
-
-    monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)
-    asked = []
-    real = syscalls.lstat
-    monkeypatch.setattr(syscalls, "lstat", lambda handle, name: asked.append(name) or real(handle, name))
-    with Workspace(tmp_path) as ws:
-        assert ws.grep("text").total_files == 100
-    assert asked.count(".env") <= 1
-    assert asked.count(".") >= 100
-
-
-def test_a_bind_mount_of_git_is_protected_by_its_inode(secrets, monkeypatch):
-    # A bind mount needs privileges; a directory that answers with the identity of `.git` stands in for one.
-    from agentfs.fs import syscalls
-
-    (secrets / "mount").mkdir()
-    real = os.stat(secrets / ".git")
-
-    real_lstat = syscalls.lstat
-
-    def lstat(handle, name):
-        found = real_lstat(handle, name)
-        mount = os.stat(secrets / "mount")
-        return real if name == "." and found.st_ino == mount.st_ino else found
-
-    monkeypatch.setattr(syscalls, "lstat", lstat)
-    with Workspace(secrets) as ws:
-        assert code_of(ws.write, "mount/config", "x") == "protected"
-        assert code_of(ws.write, "other/config", "x") == "ok"
 
 
 def test_the_page_lists_every_protected_name():

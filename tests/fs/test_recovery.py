@@ -202,28 +202,23 @@ def test_a_log_with_foreign_second_names_is_ignored(home):
         assert (project / "precious").exists()
 
 
-OWN = (".cache/agentfs/locks", ".cache/agentfs-packages", "kept/state")
+OWN = (".cache/agentfs/locks", "kept/state")
 
 
 @pytest.mark.parametrize("own", OWN)
-@pytest.mark.parametrize("existing", [True, False])
-def test_no_workspace_changes_the_directories_of_agentfs(home, own, existing):
+def test_no_workspace_changes_the_directories_of_agentfs(home, own):
     state = home / "kept" / "state"
-    if existing or own == "kept/state":
-        with Workspace(home / "project", state=state) as ws:
-            ws.write("a", "x\n")
-        (home / OWN[1] / "0" / "agentfs").mkdir(parents=True)
-        (home / OWN[1] / "0" / "agentfs" / "a.py").touch()
-        (home / OWN[0] / "sessions").mkdir()
+    with Workspace(home / "project", state=state) as ws:
+        ws.write("a", "x\n")
+    (home / OWN[0] / "sessions").mkdir()
     above = Path(own).parts[0]
     (home / "alias").symlink_to(own)
     with Workspace(home, policy=Policy(overwrite="always")) as ws:
         before = snapshot(home / own)
         ws.write("made/agentfs/locks/repair-1", "{}")
-        ws.write("made/agentfs-packages/x", "{}")
         attacks = {
             "write": lambda: ws.write(f"{own}/x", "x"),
-            "deeper": lambda: ws.write(f"{own}/sessions/named/x", "x"),
+            "deeper": lambda: ws.write(f"{OWN[0]}/sessions/named/x", "x"),
             "link": lambda: ws.write("alias/x", "x"),
             "move": lambda: ws.move(own, "moved"),
             "move what is above": lambda: ws.move(above, "moved"),

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import strategies as st
 
-from agentfs.errors import AgentFSError, ProtectedError
+from agentfs.errors import AgentFSError
 from agentfs.fs import ReadBuffer, Root, syscalls
 from agentfs.policy import Policy
 from tests.conftest import law
@@ -418,21 +418,6 @@ def test_an_endless_device_that_replaces_a_file_is_refused():
     with Root("/dev", Policy()) as devices:
         for name in ("zero", "null", "tty"):
             assert isinstance(sifted(devices, "", name), OSError)
-
-
-@pytest.mark.parametrize("linked", [True, False])
-def test_a_hard_link_to_a_protected_file_is_not_searched(root, linked):
-    secret = Path(root.path, ".env")
-    secret.write_bytes(b"TOKEN=1\n")
-    assert not root.has_linked_secrets()
-    os.link(secret, f"{root.path}/a/notes.txt")
-    assert root.has_linked_secrets()
-    # The outcome must not depend on the content, or the counts of a search would reveal it.
-    fill = ReadBuffer(99).fill
-    with root.open_directory("a") as directory:
-        for read in (lambda _: None, fill) if linked else (fill,):
-            [(name, outcome)] = read_files(directory, ["notes.txt"], read, linked=linked)
-            assert (name, type(outcome)) == ("notes.txt", ProtectedError)
 
 
 def test_the_entry_of_a_link_describes_its_target(root, tmp_path):

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.errors import InvalidArgumentError
 from agentfs.fs import Root, file, lock, syscalls
 from agentfs.fs.node import Metadata
 from tests.fs.mechanisms import change, force
@@ -19,43 +18,6 @@ AS_ROOT = pytest.mark.skipif(
 
 def put(root: Root, path: str, content: bytes):
     return change(root, path, lambda _: content, max_bytes=1 << 20)
-
-
-def xattrs_work(path: Path) -> bool:
-    try:
-        os.setxattr(path, "user.test", b"1")
-    except (OSError, AttributeError):
-        return False
-    return True
-
-
-def test_extended_attributes_are_kept(default_root, tree):
-    if not xattrs_work(tree / "f"):
-        pytest.skip("no extended attributes here")
-    os.setxattr(tree / "f", "user.origin", b"https://example.com\0x")
-    assert put(default_root, "f", b"new").notes == ()
-    assert os.getxattr(tree / "f", "user.origin") == b"https://example.com\0x"
-    assert os.getxattr(tree / "f", "user.test") == b"1"
-
-
-def test_an_access_control_list_is_kept_and_none_is_inherited(default_root, tree):
-    # version 2; owner rw-, user 4242 r--, group r--, mask r--, others ---
-    entries = [(1, 6, -1), (2, 4, 4242), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
-    acl = b"\x02\0\0\0" + b"".join(
-        tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + (who & 0xFFFFFFFF).to_bytes(4, "little")
-        for tag, rights, who in entries
-    )
-    try:
-        os.setxattr(tree / "f", "system.posix_acl_access", acl)
-        os.setxattr(tree / "a", "system.posix_acl_default", acl)
-    except (OSError, AttributeError):
-        pytest.skip("no access control lists here")
-    put(default_root, "f", b"new")
-    assert os.getxattr(tree / "f", "system.posix_acl_access") == acl
-    os.chmod(tree / "a" / "t", 0o644)
-    put(default_root, "a/t", b"new")
-    assert "system.posix_acl_access" not in os.listxattr(tree / "a" / "t")
-    assert stat.S_IMODE(os.stat(tree / "a" / "t").st_mode) == 0o644
 
 
 @AS_ROOT
@@ -71,44 +33,18 @@ def test_an_owner_that_cannot_be_kept_is_noted_and_grants_no_group_rights(tree, 
     os.chmod(tree / "f", 0o664)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     fd = os.open(tree / "f", os.O_RDWR)
-    notes = file.apply_metadata(fd, Metadata(0o664, (4242, 4243), {}))
+    notes = file.apply_metadata(fd, Metadata(0o664, (4242, 4243)))
     os.close(fd)
     assert [note.split(" could")[0] for note in notes] == ["the owner", "the group"]
     assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604
 
 
-def test_the_policy_refuses_or_breaks_hard_links(tree):
-    os.link(tree / "f", tree / "twin")
-    with Root(tree, Policy(hardlinks="refuse")) as root, pytest.raises(AgentFSError) as caught:
-        put(root, "f", b"new")
-    assert caught.value.code == "refused"
-    with Root(tree, Policy()) as root:
-        put(root, "f", b"broken")
-    assert (tree / "twin").read_bytes() == b"f\n"
-
-
-@pytest.mark.parametrize(("durability", "synced"), [("fast", 0), ("data", 1), ("full", 3)])
-def test_the_durability_decides_what_is_synced(tree, monkeypatch, durability, synced):
+def test_the_data_of_a_file_is_synced_and_names_are_not(tree, monkeypatch):
     real, seen = os.fsync, []
     monkeypatch.setattr(os, "fsync", lambda fd: seen.append(stat.S_ISDIR(os.fstat(fd).st_mode)) or real(fd))
-    with Root(tree, Policy(durability=durability)) as root:
+    with Root(tree, Policy()) as root:
         put(root, "new/x", b"x")
-    assert len(seen) == synced
-    assert seen == [False, True, True][:synced]
-
-
-def test_a_directory_that_cannot_be_synced_is_noted_and_not_an_error(tree, monkeypatch):
-    real = os.fsync
-
-    def fsync(fd):
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise OSError(errno.EIO, "broken")
-        real(fd)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with Root(tree, Policy(durability="full")) as root:
-        assert put(root, "f", b"new").notes[0].startswith("durability_unconfirmed")
-    assert (tree / "f").read_bytes() == b"new"
+    assert seen == [False]
 
 
 def test_only_stale_temporaries_are_removed(tree):
@@ -175,12 +111,6 @@ def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monk
     assert (tree / "fresh").read_bytes() == b"x"
 
 
-@pytest.mark.parametrize("field", ["hardlinks", "durability"])
-def test_a_policy_refuses_unknown_values(field):
-    with pytest.raises(InvalidArgumentError):
-        Policy(**{field: "maybe"})
-
-
 def test_containment_names_the_mechanisms_in_use(tree, monkeypatch):
     with Workspace(tree) as ws:
         assert ws.containment["open"] in {"openat2", "fd-walk"}
@@ -196,14 +126,11 @@ def test_containment_names_the_mechanisms_in_use(tree, monkeypatch):
 
 def looks_of(path: Path) -> tuple[object, ...]:
     found = os.stat(path)
-    kept = {name: os.getxattr(path, name) for name in os.listxattr(path)} if hasattr(os, "listxattr") else {}
-    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), kept
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
 
 
 @pytest.mark.parametrize("edited", [False, True])
-def test_undo_restores_a_deleted_file_with_owner_mode_and_attributes(tree, edited):
-    if xattrs_work(tree / "f"):
-        os.setxattr(tree / "f", "user.origin", b"here\0")
+def test_undo_restores_a_deleted_file_with_owner_and_mode(tree, edited):
     if os.geteuid() == 0:
         os.chown(tree / "f", 4242, 4243)
     os.chmod(tree / "f", 0o640)
@@ -221,9 +148,7 @@ def test_undo_restores_a_deleted_file_with_owner_mode_and_attributes(tree, edite
         assert looks_of(tree / "f") == before
 
 
-def test_another_workspace_with_the_same_state_restores_owner_mode_and_attributes(tree, tmp_path):
-    if xattrs_work(tree / "f"):
-        os.setxattr(tree / "f", "user.origin", b"\xff\0")
+def test_another_workspace_with_the_same_state_restores_owner_and_mode(tree, tmp_path):
     if os.geteuid() == 0:
         os.chown(tree / "f", 4242, 4243)
     before = looks_of(tree / "f")
@@ -246,42 +171,6 @@ def test_a_move_without_hard_links_keeps_the_owner(tree, monkeypatch):
     with Workspace(tree) as ws:
         ws.move("f", "new/g")
     assert looks_of(tree / "new" / "g")[:2] == (4242, 4243)
-
-
-@pytest.mark.parametrize(("durability", "synced"), [("fast", []), ("data", []), ("full", ["", "a", "new"])])
-def test_a_transaction_syncs_its_directories(tree, monkeypatch, durability, synced):
-    seen = []
-    real = os.fsync
-
-    def fsync(fd):
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            seen.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tree).replace(".", ""))
-        real(fd)
-
-    with Workspace(tree, policy=Policy(durability=durability)) as ws:
-        ws.read("a/t")
-        monkeypatch.setattr(os, "fsync", fsync)
-        with ws.transaction() as tx:
-            tx.edit("f", "f", "changed")
-            tx.write("new/x", "x")
-            tx.delete("a/t")
-    assert sorted(seen) == synced
-
-
-def test_directories_that_cannot_be_synced_are_noted_and_not_an_error(tree, monkeypatch):
-    real = os.fsync
-
-    def fsync(fd):
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise OSError(errno.EIO, "broken")
-        real(fd)
-
-    with Workspace(tree, policy=Policy(durability="full")) as ws:
-        ws.read("f")
-        monkeypatch.setattr(os, "fsync", fsync)
-        notes = ws.delete("f").notes
-    assert not (tree / "f").exists()
-    assert "durability_unconfirmed" in notes[0]
 
 
 def test_a_temporary_that_vanishes_does_not_stop_the_cleanup(tree, monkeypatch):

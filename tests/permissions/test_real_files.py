@@ -379,16 +379,6 @@ def test_changes_asks_for_permission(tree, tmp_path):
     assert asked == [("changes", "read")]
 
 
-def test_changes_does_not_show_a_protected_file_under_a_hard_link(tree, tmp_path):
-    os.rename(tree / "secret" / "k.txt", tree / "twin.txt")
-    with Workspace(tree, state=tmp_path / "state") as ws:
-        ws.edit("twin.txt", SECRET, f"more of {SECRET}")
-    os.link(tree / "twin.txt", tree / "k.txt")
-    later = Policy(protect=Protect(read=["k.txt"]))
-    with Workspace(tree, policy=later, state=tmp_path / "state") as ws:
-        assert SECRET not in ws.changes().text + ws.changes().patch.decode()
-
-
 def test_the_commands_show_no_protected_content_that_was_changed_before(tree, tmp_path, capfdbinary):
     (tree / ".env").write_text(f"KEY={SECRET}\n")
     with Workspace(tree, policy=Policy(protect=Protect(read=[])), state=tmp_path / "state") as ws:

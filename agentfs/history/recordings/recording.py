@@ -12,7 +12,7 @@ from typing import Any
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
-from agentfs.fs import Change, DirectoryNode, Root, SpecialNode, quote
+from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.renames import with_moves
@@ -190,8 +190,6 @@ class Recordings:
             if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
                 with suppress(AgentFSError):
                     node = self._open[-1].root.node(path, max_bytes=0)
-            if isinstance(node, SpecialNode):  # a recording counts those that it finds
-                node = None
             statements += self._snapshot.put(path, node and self._contents.keep_node(node))
             parent = os.path.dirname(path)
             is_kept = not parent or self._snapshot.paths.get(parent) is not None

@@ -88,12 +88,7 @@ class Contents:
         match plain:
             case None:
                 return None
-            case (
-                ["link", str(), *_]
-                | ["special", int()]
-                | ["directory", int() | None, *_]
-                | ["file", int(), str(), int(), *_]
-            ):
+            case ["link", str(), *_] | ["directory", int() | None, *_] | ["file", int(), str(), int(), *_]:
                 node = node_from_json(list(plain))
             case _:
                 raise ValueError(plain)
