@@ -148,18 +148,6 @@ def parse_rule(text: Any) -> Rule:
     return Rule(found[0], found["name"], subject, None if subject is None else _plain(subject))
 
 
-def rule_below(text: str, top: str) -> str:
-    """Return a rule about paths in a directory as a rule with paths from the root."""
-    rule = parse_rule(text)
-    check_path_rule(rule)
-    base = "./" + re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", top)
-    if rule.glob is None:
-        return f"{rule.name}({base})"
-    plain = rule.glob.removeprefix(".").removeprefix("/")
-    at_any_depth = plain == rule.glob and "/" not in plain.rstrip("/")
-    return f"{rule.name}({base}/{'**/' * at_any_depth}{plain})"
-
-
 def check_path_rule(rule: Rule) -> None:
     """Raise `invalid_argument` if the glob of a rule matches other files than its author meant."""
     if rule.subject is not None and (mistake := mistake_in(rule.subject)):

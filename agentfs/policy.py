@@ -259,25 +259,16 @@ class Policy:
 
 @frozen
 class Mount:
-    """A directory or file outside the root that appears at a path below it.
+    """A directory outside the root that appears under a name directly below it.
 
     Attributes:
-        source: The directory or file. A relative path starts in the working directory of the process.
+        source: The directory. A relative path starts in the working directory of the process.
         read_only: Refuse all changes in it.
-        allow: Rules that allow calls in it, with paths relative to the mount. A mount with rules in `allow`
-            or `ask` has them in place of those of the policy.
-        ask: Rules that ask before calls in it.
-        deny: Rules that refuse calls in it. Those of the policy hold in it too.
-        protect: The names whose contents are not shown or changed; None for those of the policy.
     """
 
     source: str | os.PathLike[str]
     _: KW_ONLY
     read_only: bool = False
-    allow: Sequence[str] = ()
-    ask: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    protect: Protect | None = None
 
     @property
     def place(self) -> str:
@@ -286,15 +277,9 @@ class Mount:
 
     def __post_init__(self) -> None:
         given: dict[str, Any] = vars(self)
-        named = isinstance(given["source"], (str, os.PathLike))
-        protects = given["protect"] is None or isinstance(given["protect"], Protect)
-        for name, fits in {"source": named, "protect": protects}.items():
-            if not fits:
-                raise InvalidArgumentError(f"Mount.{name} cannot be {given[name]!r}.")
-        # The policy checks the other values.
-        rules = Policy(read_only=self.read_only, allow=self.allow, ask=self.ask, deny=self.deny)
-        for name in ("allow", "ask", "deny"):
-            object.__setattr__(self, name, getattr(rules, name))
+        if not isinstance(given["source"], (str, os.PathLike)):
+            raise InvalidArgumentError(f"Mount.source cannot be {given['source']!r}.")
+        Policy(read_only=self.read_only)  # checks the value
 
 
 def _after_change(table: object) -> AfterChange:

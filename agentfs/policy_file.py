@@ -195,14 +195,12 @@ def _mounts(table: _Table) -> dict[str, Mount]:
         source = one.text("source")
         if source is None:
             raise one.error("source", "is missing.", "Name the directory or file to mount.")
-        settings = one.settings([key for key in _MOUNT if key not in ("source", "protect")], _checked_mount)
-        protect = _protect(one) if "protect" in one.values else None
-        found[path] = Mount(os.path.join(above, source), protect=protect, **settings)
+        found[path] = Mount(os.path.join(above, source), **one.settings(["read_only"], _checked_mount))
     return found
 
 
 def _checked_mount(**settings: Any) -> None:
-    check_rules(Workspace, Mount("", **settings))
+    Mount("", **settings)
 
 
 def _root(table: _Table) -> str | None:

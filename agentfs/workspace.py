@@ -139,7 +139,7 @@ class Workspace:
 
     def __init__(
         self,
-        root: str | os.PathLike[str] | None,
+        root: str | os.PathLike[str],
         *,
         mounts: Mapping[str, Mount] | None = None,
         policy: Policy | None = None,
@@ -151,8 +151,8 @@ class Workspace:
         """Open a directory tree.
 
         Args:
-            root: The directory; it must exist. With None, the workspace has only its mounts.
-            mounts: Other directories and files, by the path below the root where each appears.
+            root: The directory; it must exist.
+            mounts: Other directories, by the name directly below the root under which each appears.
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
@@ -164,14 +164,14 @@ class Workspace:
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root or a mount; `invalid_argument` for a
-                mount that hides a file or lies in another; `unsupported` on Windows. For the
+                mount that is not one free name, or overlaps the root; `unsupported` on Windows. For the
                 state directory: `invalid_argument` if it is not outside the tree, or belongs to another
                 tree or program; `busy`; `io` if it is damaged.
         """
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
-        check_rules(type(self), self.policy, *(mounts or {}).values())
+        check_rules(type(self), self.policy)
         self._root = Root(root, self.policy, mounts)
         try:
             if watch:
@@ -201,13 +201,8 @@ class Workspace:
 
     @property
     def mounts(self) -> Mapping[str, Mount]:
-        """The mounts, by the path where each appears."""
+        """The mounts, by name."""
         return {tree.path: tree.mount for tree in self._root.trees if tree.mount is not None}
-
-    @property
-    def has_only_mounts(self) -> bool:
-        """True for a workspace without a root, where only files in mounts can be changed."""
-        return self._root.trees.only_others
 
     @property
     def workdir(self) -> str:

@@ -253,5 +253,5 @@ def test_the_server_refuses_a_policy_file_in_its_workspace(file, root):
 
 
 def test_a_second_root_of_the_same_name_is_an_error(root, capsys):
-    assert main(["mcp", "--root", str(root), "--root", str(root)]) == 2
-    assert "two roots have the name" in capsys.readouterr().err
+    assert main(["mcp", "--root", str(root), "--root", "a/x", "--root", "b/x"]) == 2
+    assert "two directories have the name" in capsys.readouterr().err

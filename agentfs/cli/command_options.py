@@ -102,9 +102,9 @@ class CommandOptions:
     any_policy: bool = False
 
     @property
-    def place(self) -> str | None:
-        """The root; None for a workspace that has only mounts."""
-        return None if self.root == "" else self.root or "."
+    def place(self) -> str:
+        """The root."""
+        return self.root or "."
 
     @property
     def mounts(self) -> dict[str, Mount]:

@@ -155,16 +155,14 @@ def parse_command_line(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
 
 
 def _roots(command: "_Parser", roots: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the only root, or "" and a mount for each of several, under its name."""
-    if len(roots) == 1:
-        return roots[0], []
+    """Return the first directory as the root, and a mount for each of the others, under its name."""
     mounts: dict[str, str] = {}
-    for root in roots:
+    for root in roots[1:]:
         name = os.path.basename(os.path.abspath(root))
         if name in mounts:
-            command.error(f"two roots have the name {name!r}; use --mount NAME=PATH")
+            command.error(f"two directories have the name {name!r}; use --mount NAME=PATH")
         mounts[name] = root
-    return "", [f"{name}={root}" for name, root in mounts.items()]
+    return roots[0], [f"{name}={root}" for name, root in mounts.items()]
 
 
 def _unknown(command: "_Parser", unknown: Sequence[str]) -> str:

@@ -177,15 +177,12 @@ def _hidden_outside(around: Surroundings) -> list[str]:
 
 
 def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
-    """Return the arguments that show the other trees at their paths, and the overlays of what may change.
-
-    A single file is shown read-only, because no overlay holds one.
-    """
+    """Return the arguments that show the other trees at their paths, and the overlays of what may change."""
     found: list[str] = []
     overlays = {"": stage.overlay}
     for tree in root.trees.others.values():
         shown = os.path.join(root.path, tree.path)
-        if tree.is_read_only or tree.file:
+        if tree.is_read_only:
             found += ["--ro-bind", tree.source, shown]
         else:
             overlay = overlays[tree.path] = stage.add_overlay(tree.source)

@@ -22,7 +22,7 @@ from agentfs.fs import Change, Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.permissions import CHANGING, GROUPS, Effect, parse_rule
-from agentfs.policy import Mount, Policy
+from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
 from agentfs.tools.tool import declaration_of, declarations, declare
@@ -88,9 +88,9 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
         method.__annotations__ = resolve_hints(overridden)[0]
 
 
-def check_rules(cls: type[Any], *settings: Policy | Mount) -> None:
+def check_rules(cls: type[Any], policy: Policy) -> None:
     """Raise `invalid_argument` for a wrong rule about methods; a toolset checks the rules about tools."""
-    for rule in (parse_rule(text) for each in settings for text in (*each.allow, *each.ask, *each.deny)):
+    for rule in map(parse_rule, (*policy.allow, *policy.ask, *policy.deny)):
         declared = declarations(cls).get(rule.name)
         if rule.name in GROUPS or (declared is not None and declared.effect != "none"):
             enforcement.permission_check.check_rule(rule)
@@ -98,7 +98,7 @@ def check_rules(cls: type[Any], *settings: Policy | Mount) -> None:
 
 def _is_guarded(workspace: Guarded) -> bool:
     """Return True if a rule, the mode or a callback may refuse a call."""
-    return workspace.policy.guards or workspace._root.has_rules_of_trees
+    return workspace.policy.guards
 
 
 def view_of(

@@ -33,7 +33,6 @@ from agentfs.errors import (
     UnreadError,
 )
 from agentfs.fs import Change, Root, quote
-from agentfs.fs.trees import Trees
 from agentfs.permissions import (
     CHANGING,
     DO_NOT_RETRY,
@@ -44,7 +43,6 @@ from agentfs.permissions import (
     check_path_rule,
     parse_rule,
 )
-from agentfs.policy import Policy
 from agentfs.tools.rules import (
     Subject,
     ask_user,
@@ -148,12 +146,8 @@ class GuardedCall:
         self.paths: tuple[str, ...] = ()  # in the arguments, as `_decide` has resolved them
         self._checker = checker
         policy = workspace.policy
-        of_trees = {tree.path: tree.rules for tree in workspace._root.trees if tree.rules}
-        denied = (rule for each in of_trees.values() for rule in each.deny_rules)
-        asked = (rule for each in of_trees.values() for rule in each.ask_rules)
-        self.deny_rules = _through_links((*policy.deny_rules, *denied), workspace._root)
-        self.ask_rules = _through_links((*policy.ask_rules, *asked), workspace._root)
-        self._own_rules = {tree: each for tree, each in of_trees.items() if each.allow or each.ask}
+        self.deny_rules = _through_links(policy.deny_rules, workspace._root)
+        self.ask_rules = _through_links(policy.ask_rules, workspace._root)
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
@@ -241,44 +235,22 @@ class GuardedCall:
         return rule.names(self.name, self.effect) or rule.names(*self._judged_as())
 
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
-        """Return the access that the mode and the rules grant for an effect, or None to ask.
-
-        A tree with rules of its own is judged by them in place of those of the policy.
-        """
-        if not self._own_rules:
-            return self._granted_by(self.workspace.policy, effect, paths)
-        root, grants = self.workspace._root, dict[str, _Grant]()
-        below = effect in CHANGING and (self.finds_files or not paths)
-        inside: dict[str, list[str]] = {}
-        for path in paths or ["."]:
-            real_path = "" if path == "." else path
-            for tree in (root.trees.of(real_path), *(root.trees.below(real_path) if below else ())):
-                inside.setdefault(tree.path, []).extend(paths and [path])
-        for tree, named in inside.items():
-            grant = self._granted_by(self._own_rules.get(tree, self.workspace.policy), effect, named)
-            if grant is None:
-                return None
-            grants[tree] = grant
-        return next(iter(grants.values())) if len(grants) == 1 else _by_tree(root.trees, grants)
-
-    def _granted_by(self, rules: Policy, effect: Effect, paths: Sequence[str]) -> _Grant | None:
+        """Return the access that the mode and the rules grant for an effect, or None to ask."""
         policy, asking = self.workspace.policy, self.ask_rules
-        if rules is not policy:
-            asking = _through_links(rules.ask_rules, self.workspace._root)
         if any(self._is_asked_by(rule, effect, paths) for rule in asking):
             return None
         accepts = policy.mode == "accept_edits" and self.effect in ("edit", "write")
         if accepts or policy.mode == "bypass":
             return _Grant(unasked=asking)
         judged = self._judged_as()
-        for rule in rules.allow_rules:
+        for rule in policy.allow_rules:
             if rule.names(*judged) or rule.names(judged[0], effect):
                 if rule.glob is None:
                     return _Grant(unasked=asking)
                 if paths and all(matches_path(rule.glob, path) for path in paths):
                     test = functools.partial(matches_path, rule.glob)
                     return _Grant(test, test, asking)
-        if effect in CHANGING and (rules.allow or (policy.askers and not rules.ask)):
+        if effect in CHANGING and (policy.allow or (policy.askers and not policy.ask)):
             return None
         return _Grant(unasked=asking)
 
@@ -513,17 +485,6 @@ def ask_about(workspace: Guarded, changes: Sequence[Change]) -> None:
 
 def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
     return {change.path: change for change in changes}
-
-
-def _by_tree(trees: Trees, grants: Mapping[str, _Grant]) -> _Grant:
-    """Return the access that each tree grants in it; other trees grant none."""
-
-    def test(real_path: str, kind: str) -> bool:
-        grant = grants.get(trees.of("" if real_path == "." else real_path).path)
-        return grant is not None and ((own := getattr(grant, kind)) is None or own(real_path))
-
-    unasked = [rule for grant in grants.values() for rule in grant.unasked]
-    return _Grant(functools.partial(test, kind="read"), functools.partial(test, kind="change"), unasked)
 
 
 def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:

@@ -40,7 +40,7 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         if is_single(changes):
             path = max((change.path for change in changes), key=len)
             with resolve_real(context, path, create_parents=True) as held:
-                return Batch(context, plan_single(context, changes), terms._replace(held=held)).apply(changes)
+                return Batch(context, plan_single(changes), terms._replace(held=held)).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
@@ -55,7 +55,7 @@ def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Chan
         made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
         changes = [*made, *changes]
     with _excluding_others(terms.recorder if creates else None):
-        return Batch(context, plan_single(context, changes), terms).apply(changes)
+        return Batch(context, plan_single(changes), terms).apply(changes)
 
 
 def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[object]:
@@ -133,8 +133,6 @@ def _checked(
         context = context_at(path)
         with resolve_real(context, path, create_parents=True) as resolved:
             resolved.check_may_change()
-            if after is None:
-                context.trees.check_removable(path, path)
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             before = replace(before, metadata=present.metadata)
         wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))

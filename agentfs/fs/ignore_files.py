@@ -14,6 +14,7 @@ from functools import cache
 
 from agentfs.base.lazy import shutil, subprocess
 from agentfs.fs.path import is_in
+from agentfs.fs.settings_file import places_of
 from agentfs.fs.trees import OpenTree
 
 RULE_FILES = (".gitignore", ".ignore")
@@ -166,6 +167,5 @@ def _times(path: str) -> tuple[int, int]:
 
 def _outside(path: str, trees: Iterable[str]) -> str | None:
     """Return the canonical path of a file; None if the file, or a link to it, lies in one of the trees."""
-    places = [os.path.abspath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))]
-    places += [os.path.abspath(path), os.path.realpath(path)]
-    return None if any(is_in(place, tree.rstrip("/")) for place in places for tree in trees) else places[-1]
+    inside = any(is_in(place, tree.rstrip("/")) for place in places_of(path) for tree in trees)
+    return None if inside else os.path.realpath(path)

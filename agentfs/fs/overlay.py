@@ -148,7 +148,6 @@ class OverlayRoot(Root):
         self._context = replace(context, staged=self._staged)
         self.path = root.path
         self.policy = root.policy
-        self._asks = root._asks  # noqa: SLF001 - a root itself
         self.recovery_notes, self.ignores_case = root.recovery_notes, root.ignores_case
         self.recorder: Recorder | None = None
 

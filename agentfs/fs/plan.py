@@ -47,10 +47,10 @@ def is_single(changes: Sequence[Change]) -> bool:
     return len(files) == 1 and all(each in files or is_in(files[0].path, each.path) for each in changes)
 
 
-def plan_single(context: RootContext, changes: Sequence[Change]) -> list[PlannedChange]:
+def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
     """Return the plan of changes for which `is_single` is true."""
     return [
-        PlannedChange(change, os.path.join(context.trees.temporaries_of(change.path), new_temporary()))
+        PlannedChange(change, os.path.join(os.path.dirname(change.path), new_temporary()))
         for change in changes
     ]
 
@@ -80,7 +80,7 @@ def plan_changes(
         # Temporary and backup lie in a directory that exists before and after the batch. Outside the file's
         # directory, a private directory protects them from other users.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
-        directory = context.trees.temporaries_of(outermost)
+        directory = os.path.dirname(outermost)
         if outermost != change.path:
             place = os.path.join(directory, new_temporary("part"))
             directory = places.setdefault(directory, place)

@@ -69,7 +69,7 @@ def recovery_log(
         "version": _VERSION,
         "root": root_path,
         "born": born,
-        "trees": context.trees.identities(paths),
+        "trees": _identities(context, paths),
         "rows": rows,
     }
     content = json.dumps(facts).encode()
@@ -118,7 +118,7 @@ def unfinished_batches(
                 continue
             with closing(RecoveryLog(fd, path, keep=True)) as log, open(fd, "rb", closefd=False) as file:
                 found = _parse(file.read())
-                if found is None or found.trees != context.trees.identities(found.trees):
+                if found is None or found.trees != _identities(context, found.trees):
                     continue  # of another version, or for a root with these trees
                 born = syscalls.birth_time(context.trees.root.handle.fd)
                 same_birth = None if found.born is None or born is None else found.born == born
@@ -172,3 +172,10 @@ def _plan(row: list[Any]) -> PlannedChange:
         raise ValueError(msg)
     change = Change(path, node_from_json(before), node_from_json(after))
     return PlannedChange(change, temporary, backup, source, inode)
+
+
+def _identities(context: RootContext, paths: Iterable[str]) -> dict[str, list[int]]:
+    """Return the device and inode of each mount that one of the paths lies in, by its name."""
+    trees = {context.trees.of(path).path for path in paths} - {""}
+    found = {path: context.trees.status(path) for path in trees}
+    return {path: [status.st_dev, status.st_ino] for path, status in found.items()}

@@ -28,13 +28,12 @@ from agentfs.fs.path import (
     has_one_spelling,
     is_alike,
     is_in,
-    is_temporary_name,
     parse_display_name,
     quote,
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.fs.trees import OpenTree, RootHandle
+from agentfs.fs.trees import RootHandle
 from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
@@ -83,8 +82,6 @@ class ResolvedPath:
         self._follow_last = follow_last
         self._create_parents = create_parents
         self._climb_missing = climb_missing
-        self._around: RootHandle | None = None  # the directory around a tree that is a single file
-        self._stand_ins = set[int]()  # descriptors that stand for directories that are not on disk
         self._directories: list[int] = []
         self._real: list[str] = []
         self._link_count = 0
@@ -246,7 +243,7 @@ class ResolvedPath:
         if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
             return error
         name = self.name if name is None else name
-        at = self._real_path(None if name == "." else self._shown(name))
+        at = self._real_path(None if name == "." else name)
         failed_at = self._context.display_path(at) or "."
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, failed_at, self._similar(name))
@@ -257,7 +254,6 @@ class ResolvedPath:
     def _walk(self) -> None:
         """Enter one directory after the other, until only the last name is left."""
         pending = self._pending
-        self._leave_single_file()
         while pending:
             name = pending.pop()
             if name == "..":
@@ -268,12 +264,11 @@ class ResolvedPath:
             last = not pending and not self._directory_meant
             if self._context.only is not None:
                 self._check_usable(name, on_the_way=not last)
-            if self._trees.others and self._enter_tree(name, last=last):
-                if self._around is not None:
-                    return
+            if not (self._real or self.missing) and (tree := self._trees.others.get(name)):
+                mounted = tree.handle  # a reference keeps it open
+                self._push(syscalls.enter(mounted.fd, "."), name)
                 continue
             if last:
-                self._leave_stand_ins()
                 self.name = name
                 self.real_path = self._real_path(name)
                 return
@@ -282,61 +277,6 @@ class ResolvedPath:
             self._check_usable()
         self.name = "."
         self.real_path = self._real_path()
-
-    def _enter_tree(self, name: str, *, last: bool) -> bool:
-        """Enter another tree, or a directory that leads to one; return False for any other name."""
-        if self.missing:
-            return False
-        trees, path = self._trees, self._real_path(name)
-        tree = trees.others.get(path)
-        if tree is not None and tree.file:
-            self._enter_single_file(tree, path, name, last=last)
-            return True
-        if tree is None and (path not in trees.leading or (last and self._is_directory(name))):
-            return False
-        try:
-            directory = trees.inside(syscalls.enter, self.parent, self._real_path())(name)
-        except OSError as error:
-            raise self.error(error, name) from None
-        if tree is None and trees.is_stand_in(directory):
-            self._stand_ins.add(directory)
-        self._push(directory, name)
-        return True
-
-    def _enter_single_file(self, tree: OpenTree, path: str, name: str, *, last: bool) -> None:
-        """End the walk at a tree that is one file, or at a temporary of it, which is named below it."""
-        internal = self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
-        if not (last or internal):
-            raise self.error_of(errno.ENOTDIR, name)
-        self._around = tree.handle
-        self.parent = tree.handle.fd
-        self.name = self._pending.pop() if internal else tree.file
-        self.real_path = f"{path}/{self.name}" if internal else path
-
-    def _leave_single_file(self) -> None:
-        """Go back to where a single file is shown; a link in its place leads on from there."""
-        if self._around is not None:
-            self._around = None
-            self.parent = self._directory_at(len(self._directories))
-
-    def _shown(self, name: str) -> str:
-        """Return the last name as it is shown: a single file may have another one than on disk."""
-        return name if self._around is None else posixpath.basename(self.real_path)
-
-    def _is_directory(self, name: str) -> bool:
-        try:
-            return stat.S_ISDIR(syscalls.lstat(self.parent, name).st_mode)
-        except OSError:
-            return False
-
-    def _leave_stand_ins(self) -> None:
-        """Take directories that are not on disk as missing ones, which may be created."""
-        while self._directories and self._directories[-1] in self._stand_ins:
-            self._stand_ins.discard(self._directories[-1])
-            syscalls.close(self._directories.pop())
-            self.missing.insert(0, self._real.pop())
-        if self.missing:
-            self.parent = self._directory_at(len(self._directories))
 
     def _enter(self, name: str) -> None:
         staged = self._context.staged
@@ -349,7 +289,6 @@ class ResolvedPath:
             else:
                 self._enter_missing(name)
             return
-        self._leave_stand_ins()
         if self.missing:
             self._enter_missing(name)
             return
@@ -387,7 +326,6 @@ class ResolvedPath:
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
-        self._stand_ins.discard(self._directories[-1])
         syscalls.close(self._directories.pop())
         self._real.pop()
         self.parent = self._directory_at(len(self._directories))
@@ -404,7 +342,6 @@ class ResolvedPath:
         return True
 
     def _expand_link(self, name: str, target: str) -> None:
-        name = self._shown(name)
         link = self._context.display_path(self._real_path(name)) or "."
         if self._follow is False:
             raise RefusedError(
@@ -432,7 +369,6 @@ class ResolvedPath:
             raise oserrors.outside(self._path, link)
         if target.startswith("/"):
             self._close_directories()
-            self._stand_ins.clear()
             self._real.clear()
             self.missing.clear()
             self.parent = self._root.fd
@@ -458,7 +394,7 @@ class ResolvedPath:
         self._retries += 1
         if self._retries > _MAX_RETRIES:
             return False
-        self._pending.append(self._shown(name))
+        self._pending.append(name)
         return True
 
     def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
@@ -514,7 +450,7 @@ class ResolvedPath:
 
     def _similar(self, name: str) -> tuple[str, ...]:
         """Return the paths in the parent whose names are similar to a missing name."""
-        if self.missing or self._around is not None:
+        if self.missing:
             return ()
         try:
             names = list(islice(syscalls.names_in_time(self.parent), _SIMILAR_NAMES))

@@ -28,7 +28,6 @@ from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
 from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
-from agentfs.fs.mounts import place_of_mounts, with_mounts
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -117,21 +116,19 @@ class Root:
     `resolve.py` explains how it confines them. Methods may be called from several threads.
     """
 
-    _asks = True  # False for the program itself, whose calls no rule judges
     watch: KeptTree | None = None  # set by `keep_tree`
     tree: KeptTree | None = None  # during a search: `watch`, brought up to date
 
     def __init__(
-        self, path: str | os.PathLike[str] | None, policy: Policy, mounts: Mapping[str, Mount] | None = None
+        self, path: str | os.PathLike[str], policy: Policy, mounts: Mapping[str, Mount] | None = None
     ) -> None:
-        """Open a root with its mounts; without a path, nothing outside the mounts may be changed."""
+        """Open a root with its mounts."""
         if sys.platform == "win32":
             raise UnsupportedSystemError(
                 "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
                 hint="Run it on Linux, for example in WSL or a container.",
             )
-        only_mounts = path is None
-        given = os.path.abspath(place_of_mounts(mounts or {}) if path is None else path)
+        given = os.path.abspath(path)
         if "\0" in given:
             raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")
         self.path = os.path.realpath(given)
@@ -149,52 +146,38 @@ class Root:
             ) from None
         except OSError as error:
             raise oserrors.from_oserror(error, given) from None
-        # The model may use either spelling of the root.
-        roots: dict[tuple[str, ...], tuple[str, ...]] = {
-            absolute_parts(self.path): (),
-            absolute_parts(given): (),
-        }
+        root = OpenTree("", self.path, RootHandle(handle))
+        self.ignores_case = _ignores_case(handle)  # True if the file system of the root ignores case
+        trees = Trees(root, mounts or {}, read_only=policy.read_only)
         self._context = RootContext(
-            Trees(OpenTree("", self.path, RootHandle(handle))),
-            roots,
+            trees,
+            # The model may use either spelling of the root.
+            {**trees.absolute_places, absolute_parts(self.path): (), absolute_parts(given): ()},
             unreadable=name_matcher(tuple(policy.protect.read), backups=True),
             unwritable=name_matcher(tuple(policy.protect.write)),
             follow=policy.symlinks == "inside",
-            own=own_directories.own_paths([("", self.path)]),
+            own=own_directories.own_paths([(tree.path, tree.source) for tree in trees]),
         )
-        self.ignores_case = _ignores_case(handle)  # True if the file system of the root ignores case
         # Notes on unfinished changes of dead processes that were undone.
         self.recovery_notes: tuple[str, ...] = ()
+        if policy.read_only:
+            return
         try:
-            self._prepare(given, mounts or {}, only_mounts=only_mounts)
+            if own_directories.contains(self.path):
+                raise RefusedError(  # noqa: TRY301 - the root is closed below
+                    f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
+                    hint="Choose another root or open this one with Policy(read_only=True).",
+                    details={"path": given},
+                )
+            self.recovery_notes = tuple(repair(self._context, self.path))
         except BaseException:
             self.close()
             raise
-
-    def _prepare(self, given: str, mounts: Mapping[str, Mount], *, only_mounts: bool) -> None:
-        """Mount, and undo the unfinished changes of dead processes; `given` is the path of the root."""
-        if mounts:
-            read_only = self.policy.read_only
-            self._context = with_mounts(self._context, mounts, read_only=read_only, only=only_mounts)
-        if self.policy.read_only:
-            return
-        if not only_mounts and own_directories.contains(self.path):
-            raise RefusedError(
-                f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
-                hint="Choose another root or open this one with Policy(read_only=True).",
-                details={"path": given},
-            )
-        self.recovery_notes = tuple(repair(self._context, self.path))
 
     @property
     def trees(self) -> Trees:
         """The trees that real paths lie in."""
         return self._context.trees
-
-    @property
-    def has_rules_of_trees(self) -> bool:
-        """True if a tree has permission rules of its own."""
-        return self._asks and self._context.trees.have_rules
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return a view of this root with another policy. Closing one closes both."""
@@ -213,7 +196,7 @@ class Root:
     def for_host(self, policy: Policy) -> Self:
         """Return a view without permission rules, with a policy that confines and protects alike."""
         other = self._with(access=None)
-        other.policy, other._asks = policy, False  # noqa: SLF001 - its own
+        other.policy = policy
         return other
 
     def starting_in(self, workdir: str) -> Self:
@@ -336,12 +319,6 @@ class Root:
     def display_path_if_usable(self, real_path: str) -> str | None:
         """Return a path to display in this view, or None if it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
-
-    @property
-    def closed_trees(self) -> frozenset[str]:
-        """The tops of the other trees that a rule forbids the call to read."""
-        access = self._context.access
-        return frozenset() if access is None else frozenset(filter(access.denies_reading, self.trees.others))
 
     def may_show(self, real_path: str) -> bool:
         """Return True if a file may be used, and protected names and permission rules allow showing it."""
@@ -648,7 +625,6 @@ class Root:
             raise oserrors.read_only()
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
             resolved.check_may_change()
-            self.trees.check_removable(path, real_path)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""

@@ -6,6 +6,7 @@ from agentfs.errors import FileIOError, InvalidArgumentError
 from agentfs.fs.path import is_in, quote
 
 _MAX_BYTES = 1024 * 1024
+_MAX_LINKS = 40
 
 
 def read_settings(path: str | os.PathLike[str]) -> bytes:
@@ -21,20 +22,30 @@ def read_settings(path: str | os.PathLike[str]) -> bytes:
 
 
 def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> list[str]:
-    """Return the places of a file, or of the link to it, that lie in a directory, relative to it.
+    """Return the places in a directory, relative to it, that decide what a path leads to.
 
     Raises `io` if there is no such file.
     """
     try:
-        places = os.path.abspath(path), os.path.realpath(path, strict=True)
+        os.stat(path)
+        places = places_of(os.fspath(path))
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    tops = os.path.abspath(root), os.path.realpath(root)
-    return [
-        os.path.relpath(place, top)
-        for place, top in dict.fromkeys(zip(places, tops, strict=True))
-        if is_in(place, top.rstrip("/"))
-    ]
+    tops = {os.path.abspath(root), os.path.realpath(root)}
+    found = (os.path.relpath(place, top) for place in places for top in tops if is_in(place, top.rstrip("/")))
+    return [*dict.fromkeys(found)]
+
+
+def places_of(path: str) -> list[str]:
+    """Return where a path leads, link by link: each place as written, and with the links above resolved."""
+    found: list[str] = []
+    for _ in range(_MAX_LINKS):
+        place = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        found += [os.path.abspath(path), os.path.normpath(place)]
+        if not os.path.islink(place):
+            break
+        path = os.path.join(os.path.dirname(place), os.readlink(place))
+    return found
 
 
 def _unreadable(path: str | os.PathLike[str], error: OSError | ValueError) -> FileIOError:

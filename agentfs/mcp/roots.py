@@ -77,8 +77,7 @@ def path_of(uri: str) -> str | None:
 def _inside(workspace: Workspace, uris: Sequence[str]) -> list[str] | None:
     """Return the part of the workspace in a client's roots, as relative directories; None for all of it.
 
-    A mount that no root of the client names stays, because it was given to all clients. Of a workspace
-    without a root, a client gets the mounts that it names.
+    A mount that no root of the client names stays, because it was given to all clients.
     """
     paths = [os.path.realpath(path) for path in map(path_of, uris) if path is not None]
     mounts = workspace.mounts
@@ -90,10 +89,10 @@ def _inside(workspace: Workspace, uris: Sequence[str]) -> list[str] | None:
         return None
     found = own
     for at, part in parts.items():
-        if part is None or (not part and not workspace.has_only_mounts):
+        if not part:
             found.append(at)
         else:
-            found += [os.path.join(at, each) for each in part or ()]
+            found += [os.path.join(at, each) for each in part]
     return found
 
 

@@ -59,8 +59,8 @@ class WorkspaceServer:
         """Open the workspace.
 
         Args:
-            root: The directory to serve; None for mounts alone.
-            mounts: Other directories and files, by the path where each appears.
+            root: The directory to serve.
+            mounts: Other directories, by name.
             names: The methods to offer. By default the default tools, delete, move, undo and replace, or only
                 those that read if the policy forbids changes.
             prefix: A prefix for the name of each tool.
@@ -84,7 +84,7 @@ class WorkspaceServer:
         given: dict[str, Any] = {"mounts": mounts, "policy": policy, "limits": limits, "state": state}
         self._workspace: Workspace
         if command is None:
-            self._workspace = Workspace(root, watch=watch, **given)
+            self._workspace = Workspace(root or ".", watch=watch, **given)
         else:
             self._workspace = agentfs.connect(command, root or ".", watch=watch, **given)
         try:

@@ -63,7 +63,6 @@ class Walk:
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._trees = self.root.trees
-        self._closed = self.root.closed_trees  # not entered, so that none of their names is shown
         self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
         self._own: LeftOut | None = None  # the last item, while names are added to it
@@ -234,24 +233,10 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        if opened.real_path in self._closed:
-            opened.close()
-            self._skip("unreadable")
-            return None
         rules = visit.rules
-        if not self.ignored:
-            if is_link or opened.real_path in self._trees.others:
-                rules = self._rules_above(opened.real_path)
-            elif opened.real_path in self._trees.leading:
-                rules = self._rules_on_the_way(visit, name, opened)
+        if not self.ignored and (is_link or opened.real_path in self._trees.others):
+            rules = self._rules_above(opened.real_path)
         return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
-
-    def _rules_on_the_way(self, visit: Visit, name: str, opened: Directory) -> IgnoreRules:
-        """Return the rules of a directory that leads to a tree: all else in an ignored one is ignored."""
-        rule = visit.rules.match(with_slash(visit.directory.real_path), name, is_dir=True)
-        if rule is None or rule.negated:
-            return visit.rules
-        return visit.rules.enter(with_slash(opened.real_path), ignore=b"*", above="/")
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules above a directory that is not entered from its parent."""

@@ -100,9 +100,9 @@ class KeptTexts:
     def load(self, file: KeptFile, fd: int, status: os.stat_result) -> bool:
         """Keep the text of an open file; return False if it cannot be kept now."""
         size, linked = status.st_size, status.st_nlink > 1
-        # Events of a file that is mounted, by the system or as a tree, have its name elsewhere.
+        # Events of a file that the system has mounted have its name elsewhere.
         table, real_path = self._table, file.real_path
-        is_mounted = self._context.trees.of(real_path).file or (table is not None and table.covers(real_path))
+        is_mounted = table is not None and table.covers(real_path)
         if size > self.max_file or is_mounted:
             return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)

@@ -134,7 +134,7 @@ class _RecordedWalk(SearchWalk):
         lasts = self.key is entry_name and filters is not None and not (self.follow or self.stops)
         if lasts and len(self._starts) == 1 and visit.directory.derived is not None:
             hidden = None if callable(self.hidden) else self.hidden
-            shown = self.directories, self.listing, self.depth, self._closed
+            shown = self.directories, self.listing, self.depth
             options = hidden, self.ignored, self.others, *shown
             self._key = visit.directory, options, filters
             # Other searches get all files, so nothing is left out while they are recorded.

@@ -27,28 +27,22 @@ CALLS = 100_000
 @pytest.fixture
 def arena(tmp_path: Path):
     root, library, outside = tmp_path / "root", tmp_path / "library", tmp_path / "outside"
-    for directory in (
-        root / "deps" / "lib" / "sub",
-        library / "sub",
-        outside / "lib" / "sub",
-        outside / "sub",
-    ):
+    for directory in (root / "deps" / "sub", library / "sub", outside / "lib" / "sub", outside / "sub"):
         directory.mkdir(parents=True)
         said = "outside" if directory.is_relative_to(outside) else "inside"
         for each in (directory, directory.parent):
             (each / "f").write_text(said)
     (tmp_path / "to-outside").symlink_to(outside)
     (root / "to-outside").symlink_to(outside)
-    (root / "deps" / "to-outside").symlink_to(outside / "lib")
     (library / "to-outside").symlink_to(outside / "sub")
     pairs = (
-        (root / "deps", root / "to-outside"),  # the directory that leads to the mount
-        (root / "deps" / "lib", root / "deps" / "to-outside"),  # what the mount shadows
+        (root / "lib", root / "to-outside"),  # what the mount shadows
         (library / "sub", library / "to-outside"),  # a directory in the mount
         (library, tmp_path / "to-outside"),  # the source of the mount itself
     )
     command = [sys.executable, "-c", ATTACK, *(str(path) for pair in pairs for path in pair)]
-    with Workspace(root, mounts={"deps/lib": Mount(library)}, policy=Policy(overwrite="always")) as workspace:
+    with Workspace(root, mounts={"lib": Mount(library)}, policy=Policy(overwrite="always")) as workspace:
+        (root / "deps").rename(root / "lib")  # it appears after the mount
         attacker = subprocess.Popen(command, stdout=subprocess.PIPE)
         try:
             attacker.stdout.readline()
@@ -63,11 +57,11 @@ def arena(tmp_path: Path):
 def test_no_call_escapes_through_a_mount_point(arena, every):
     workspace, library, outside = arena
     calls = [
-        lambda: workspace.read("deps/lib/f").text,
-        lambda: workspace.read("deps/lib/sub/f").text,
+        lambda: workspace.read("lib/f").text,
+        lambda: workspace.read("lib/sub/f").text,
         lambda: workspace.read(library / "sub" / "f").text,
-        lambda: workspace.grep("outside", "deps").text.replace("outside the workspace", ""),
-        lambda: workspace.write("deps/lib/sub/g", "written").text,
+        lambda: workspace.grep("outside", "lib").text.replace("outside the workspace", ""),
+        lambda: workspace.write("lib/sub/g", "written").text,
         lambda: workspace.glob("**").text,
     ]
     shown = 0
@@ -84,7 +78,7 @@ def test_no_call_escapes_through_a_mount_point(arena, every):
 
 def test_the_naive_way_escapes(arena):
     _, library, _ = arena
-    mounts = {"deps/lib": str(library)}
+    mounts = {"lib": str(library)}
 
     def read(path: str) -> str:
         place = next(each for each in mounts if path.startswith(each))
@@ -97,7 +91,7 @@ def test_the_naive_way_escapes(arena):
     found = 0
     for _ in range(200_000):
         try:
-            found += read("deps/lib/sub/f") == "outside"
+            found += read("lib/sub/f") == "outside"
         except OSError:
             continue
         if found:

@@ -6,20 +6,14 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "agentfs"
-# These decide something for another tree: where it shadows the disk, where a path enters it, where ignore
-# rules begin anew, which rules judge a call, and what a staged command sees.
-KNOW = {
-    "fs/mounts.py",
-    "fs/resolve.py",
-    "tree/walk.py",
-    "enforcement/permission_check.py",
-    "commands/staged_process.py",
-}
+# These decide something for another tree: where a path enters it, where ignore rules begin anew, and what a
+# staged command sees.
+KNOW = {"fs/resolve.py", "tree/walk.py", "commands/staged_process.py"}
 SEAM = "fs/trees.py"
 OPENS = {"fs/root.py"}  # takes the option; it and `Directory` pass on what the seam says
 PASSES_ON = {*OPENS, "fs/directory.py"}
 # The parts of `Trees` that tell one tree from another; the others are plain questions to the disk.
-TELL = {"others", "above", "below", "leading", "is_stand_in", "rules"}
+TELL = {"others", "names"}
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +22,7 @@ def modules() -> dict[str, ast.Module]:
     return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in paths}
 
 
-def test_only_the_root_takes_anything_from_mounts(modules):
-    imports = {
-        name
-        for name, tree in modules.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "agentfs.fs.mounts"
-    }
-    assert imports == OPENS
-
-
-def test_four_modules_besides_the_seam_tell_trees_apart(modules):
+def test_three_modules_besides_the_seam_tell_trees_apart(modules):
     found = {
         name
         for name, tree in modules.items()
@@ -48,4 +32,3 @@ def test_four_modules_besides_the_seam_tell_trees_apart(modules):
         and "trees" in ast.unparse(node.value).split(".")[-1]
     }
     assert found - {SEAM} - PASSES_ON == KNOW
-    assert len(KNOW - {"fs/mounts.py"}) == 4

@@ -313,6 +313,7 @@ INSIDE = {
     "default excludes": ({".config/git/ignore": "-> {outside}/secret"}, {}),
     "excludes": ({"mine": "-> {outside}/secret"}, {"GIT_CONFIG_GLOBAL": "{outside}/names-mine"}),
     "a directory on the way": ({"way": "-> {outside}"}, {"GIT_CONFIG_GLOBAL": "{outside}/names-way"}),
+    "a link back": ({"back": "-> {outside}/config"}, {"GIT_CONFIG_GLOBAL": "{outside}/link"}),
     "another name of the root": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{outside}/root/named"}),
     "up and in": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{outside}/../root/named"}),
 }
@@ -326,6 +327,8 @@ def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch,
     git("init", "-q", ".", cwd=root)
     outside.mkdir()
     (outside / "secret").write_text("guess\n")
+    (outside / "config").write_text(OUTSIDE.format(outside=outside))
+    (outside / "link").symlink_to(root / "back")
     (outside / "root").symlink_to(root)
     (outside / "names-mine").write_text(f"[core]\n\texcludesFile = {root}/mine\n")
     (outside / "names-way").write_text(f"[core]\n\texcludesFile = {root}/way/secret\n")

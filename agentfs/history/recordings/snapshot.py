@@ -323,7 +323,7 @@ class _Scan:
         self._buffer = ReadBuffer(limits.file_bytes)
         self._paths = SeenTree()
         self._rule_files: set[str] = set()
-        self._is_local = not any(syscalls.without_events(handle.fd) for handle in root.trees.handles)
+        self._is_local = not any(syscalls.without_events(tree.handle.fd) for tree in root.trees)
         # A change after this time may be missed unless the times before it are settled.
         self._began = file_clock() - (0 if self._is_local else TIME_RESOLUTION)
         self.left_out = Counter[str]()
