@@ -14,7 +14,7 @@ from functools import cache
 
 from agentfs.base.lazy import shutil, subprocess
 from agentfs.fs.path import is_in
-from agentfs.fs.settings_file import places_of
+from agentfs.fs.settings_file import link_chain
 from agentfs.fs.trees import OpenTree
 
 RULE_FILES = (".gitignore", ".ignore")
@@ -167,5 +167,5 @@ def _times(path: str) -> tuple[int, int]:
 
 def _outside(path: str, trees: Iterable[str]) -> str | None:
     """Return the canonical path of a file; None if the file, or a link to it, lies in one of the trees."""
-    inside = any(is_in(place, tree.rstrip("/")) for place in places_of(path) for tree in trees)
+    inside = any(is_in(place, tree.rstrip("/")) for place in link_chain(path) for tree in trees)
     return None if inside else os.path.realpath(path)

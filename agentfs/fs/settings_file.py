@@ -28,7 +28,7 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     """
     try:
         os.stat(path)
-        places = places_of(os.fspath(path))
+        places = link_chain(os.fspath(path))
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     tops = {os.path.abspath(root), os.path.realpath(root)}
@@ -36,7 +36,7 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     return [*dict.fromkeys(found)]
 
 
-def places_of(path: str) -> list[str]:
+def link_chain(path: str) -> list[str]:
     """Return where a path leads, link by link: each place as written, and with the links above resolved."""
     found: list[str] = []
     for _ in range(_MAX_LINKS):

@@ -477,3 +477,25 @@ def test_the_page_lists_every_protected_name():
     assert {name.removeprefix("!") for name in names} <= stated
     suffixes = {name.removeprefix("secrets") for name in Protect.READ if name.startswith("secrets.")}
     assert " ".join(sorted(suffixes)) == " ".join(sorted(next(s for s in stated if ".yaml" in s).split()))
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watch):
+    """The name of the target alone was judged: `.env -> config/prod` showed the file."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "prod").write_text("KEY=1\n")
+    (tmp_path / ".env").symlink_to("config/prod")
+    (tmp_path / ".ssh").symlink_to("config")
+    with Workspace(tmp_path, policy=Policy(overwrite="always"), watch=watch) as ws:
+        for path in (".env", "./.env", ".ssh/prod"):
+            for call in (
+                lambda path: ws.read(path),
+                lambda path: ws.read_bytes(path),
+                lambda path: ws.grep("KEY", path),
+                lambda path: ws.edit(path, "KEY", "x"),
+                lambda path: ws.write(path, "x"),
+                lambda path: ws.append(path, "x"),
+            ):
+                assert code_of(call, path) == "protected", path
+        assert [match.path for match in ws.grep("KEY").matches] == ["config/prod"]
+    assert (tmp_path / "config" / "prod").read_text() == "KEY=1\n"
