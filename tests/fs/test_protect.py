@@ -489,8 +489,8 @@ def test_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watch):
     with Workspace(tmp_path, policy=Policy(overwrite="always"), watch=watch) as ws:
         for path in (".env", "./.env", ".ssh/prod"):
             for call in (
-                lambda path: ws.read(path),
-                lambda path: ws.read_bytes(path),
+                ws.read,
+                ws.read_bytes,
                 lambda path: ws.grep("KEY", path),
                 lambda path: ws.edit(path, "KEY", "x"),
                 lambda path: ws.write(path, "x"),
