@@ -118,13 +118,6 @@ def rows_of(name: str, quantity: str = "ms") -> tuple[dict[str, dict[str, float]
     return rows, result["date"]
 
 
-def remote() -> str:
-    rows, date = rows_of("remote")
-    [search] = (row for label, row in rows.items() if label.startswith("grep"))
-    note = f"milliseconds over ssh with 20 ms to and fro; {date}"
-    return bars("A search on another machine", note, "ms", {"grep": search})
-
-
 def tokens() -> str:
     rows, date = rows_of("tokens", "tokens")
     total = {name: sum(row[name] for row in rows.values()) for name in next(iter(rows.values()))}
@@ -144,11 +137,7 @@ def races() -> str:
     return bars("Reads that showed a file from outside", note, "escapes", rows)
 
 
-CHARTS: dict[str, tuple[str, Callable[[], str]]] = {
-    "remote": ("remote", remote),
-    "tokens": ("tokens", tokens),
-    "races": ("races", races),
-}
+CHARTS: dict[str, tuple[str, Callable[[], str]]] = {"tokens": ("tokens", tokens), "races": ("races", races)}
 
 
 def draw() -> dict[str, str]:

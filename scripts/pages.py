@@ -63,7 +63,6 @@ NO_PROGRAMS = {
     "docs/how-to/deepagents.md": "asks a provider; tests/interop/test_backends.py runs such an agent",
     "docs/how-to/pydantic-ai.md": "asks a provider; tests/interop/test_backends.py runs such an agent",
     "docs/how-to/recording.md": "needs a container",
-    "docs/how-to/remote.md": "needs accounts of providers of sandboxes",
 }
 
 

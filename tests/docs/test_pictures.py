@@ -56,8 +56,6 @@ def test_a_chart_shows_the_figures_of_its_benchmark(name):
     result = json.loads((charts.RESULTS / f"{charts.CHARTS[name][0]}.json").read_text())
     quantity = next(key for key in ("ms", "tokens", "escapes") if key in result["rows"][0])
     measured = {row["label"]: row[quantity] for row in result["rows"]}
-    if name == "remote":
-        measured = {"grep": measured["grep"]}
     if quantity == "tokens":
         names = next(iter(measured.values()))
         total = {who: sum(row[who] for row in measured.values()) for who in names}

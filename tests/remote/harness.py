@@ -168,6 +168,9 @@ class SocketStream:
     def write(self, data: bytes) -> None:
         self._socket.sendall(data)
 
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
     def readline(self, limit: int = -1) -> bytes:
         with suppress(OSError):
             return self._file.readline(limit)
@@ -268,7 +271,7 @@ def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
     return [*words, "--bind", str(root), "/work", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--"]
 
 
-def in_container(engine: str, root: Path) -> list[str]:
+def in_container(engine: str, root: Path, *read_only: str) -> list[str]:
     """Return the prefix that runs a command in a container of docker or podman, with one tree.
 
     No image is fetched: the image has only directories and links, and the host's `/usr` is mounted.
@@ -286,9 +289,11 @@ def in_container(engine: str, root: Path) -> list[str]:
     command = [engine, "import", "-", "agentfs-test-empty"]
     subprocess.run(command, input=content.getvalue(), capture_output=True, check=False)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # raising it needs a right that root may lack
+    mounts = [word for each in read_only for word in ("-v", f"{each}:{each}:ro")]
     return [
         *(engine, "run", "--rm", "-i", "--network=none", f"--ulimit=nofile={files}:{files}"),
-        *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/work", "agentfs-test-empty"),
+        *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/work", *mounts),
+        "agentfs-test-empty",
     ]
 
 
