@@ -324,5 +324,5 @@ class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupp
 class DisconnectedError(OperationalError, ConnectionError, code="disconnected", number=errno.ENOTCONN):
     """The remote side of a workspace cannot be reached.
 
-    `details["made"]` is True if the call has changed something, False if not, and None if that is unknown.
+    `details["applied"]` is False if the call has changed nothing, and None if that is unknown.
     """

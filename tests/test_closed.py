@@ -30,7 +30,7 @@ def closed(request, tmp_path):
     if request.param == "local":
         ws: Workspace = Workspace(tmp_path)
     else:
-        ws = connect(open_pipe(), tmp_path, push=False)
+        ws = connect(open_pipe(), tmp_path)
     given = ws, ws.view(), AsyncWorkspace(ws), ws.tools("all")
     ws.close()
     return given

@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Workspace, errors
 from agentfs.base.advice import METHODS, calls_in
-from agentfs.remote import protocol
+from agentfs.remote import wire
 
 LEAVES = [
     each
@@ -34,7 +34,7 @@ def test_an_error_of_the_system_has_its_number_text_and_path(leaf):
         "message\nhint",
     )
     assert isinstance(error, type(OSError(error.errno, error.strerror)))
-    decoded = protocol.decode_error(json.loads(json.dumps(protocol.encode_error(error))))
+    decoded = wire.error_from_wire(json.loads(json.dumps(wire.error_to_wire(error))))
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error), decoded):
         assert facts(other) == facts(error)
     assert facts(error.in_names(METHODS)) == facts(error)
@@ -44,7 +44,7 @@ def test_an_error_of_the_system_has_its_number_text_and_path(leaf):
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO, errno.EROFS])
 def test_a_denied_access_is_a_permission_error_everywhere(number):
     error = errors.FileIOError("message", details={"path": "a", "errno": number})
-    decoded = protocol.decode_error(json.loads(json.dumps(protocol.encode_error(error))))
+    decoded = wire.error_from_wire(json.loads(json.dumps(wire.error_to_wire(error))))
     for other in (error, pickle.loads(pickle.dumps(error)), decoded, error.in_names(METHODS)):
         denied = type(OSError(number, "")) is PermissionError
         assert (other.code, other.errno, isinstance(other, PermissionError)) == ("io", number, denied)

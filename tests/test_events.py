@@ -23,7 +23,7 @@ def ws(request, tmp_path, seen):
     if request.param == "local":
         opened: Workspace = Workspace(tmp_path, on_event=seen.append)
     else:
-        opened = connect(open_pipe(), tmp_path, push=False, on_event=seen.append)
+        opened = connect(open_pipe(), tmp_path, on_event=seen.append)
     with opened:
         yield opened
 

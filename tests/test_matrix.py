@@ -19,6 +19,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -405,15 +406,25 @@ def command(site: "Site") -> dict[str, Any]:
 
 
 def started(site: "Site") -> Result:
-    """Start a command as a program does, and wait for it."""
-    return site.view.start(**command(site)).wait(60)
+    """Start a command in the background, and wait for it."""
+    found = site.view.run(**command(site), background=True)
+    wait_for(site, found.id)
+    return site.view.stop(found.id)
+
+
+def wait_for(site: "Site", name: str | None) -> None:
+    for _ in range(6000):
+        if not site.view.output(str(name)).running:
+            return
+        time.sleep(0.01)
+    raise TimeoutError(name)
 
 
 def in_background(site: "Site") -> None:
     """Start a command that has written all its output, as `c1`."""
-    found = site.attempt(lambda: site.view.start(**command(site)))
+    found = site.attempt(lambda: site.view.run(**command(site), background=True))
     if not isinstance(found, AgentFSError):
-        found.wait(60)
+        wait_for(site, found.id)
 
 
 EDITOR = "str_replace_based_edit_tool"
@@ -884,19 +895,16 @@ def opened(cell: Cell) -> Iterator[Site]:
         place = stack.enter_context(laid_out(cell["mounts"], reused=reads))
         way = METHODS[cell["method"]].run
         mounts = {mount: Mount(source) for mount, source in place.mounts.items()}
-        options: dict[str, Any] = {
-            "limits": LIMITS[cell["limits"]],
-            "mounts": mounts,
-            "policy": Policy(run=way),
-        }
+        options: dict[str, Any] = {"limits": LIMITS[cell["limits"]], "policy": Policy(run=way)}
         if cell["rules"] == "denied":
             outside = Site({**cell, "view": "plain"}, place, None, None)
             path = outside.spelled(outside.target)
             options["policy"] = Policy(run=way, deny=(f"*({path})", f"*({path}/**)"))
         if cell["way"] == "connect":
-            workspace = connect(open_pipe(), str(place.top), push=False, **options)
+            server = open_pipe(mounts=mounts, policy=Policy(run=way))
+            workspace = connect(server, str(place.top), **options)
         else:
-            workspace = Workspace(place.top, watch=cell["way"] == "watched", **options)
+            workspace = Workspace(place.top, mounts=mounts, watch=cell["way"] == "watched", **options)
         stack.enter_context(workspace)
         # A second search keeps a watched tree. In all ways, one was made, so what it left out is known.
         for _ in range(2 if cell["way"] == "watched" else 1):

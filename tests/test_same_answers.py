@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace, connect
-from agentfs.remote.protocol import shown
+from agentfs.remote.wire import shown
 from tests.remote.over_pipe import open_pipe
 from tests.search.watched import unhurried
 
@@ -167,7 +167,7 @@ def open_all(base: Path, stack: ExitStack):
             Workspace(cold, limits=LIMITS),
             Workspace(watched, limits=LIMITS, watch=True),
             Workspace(persistent, limits=LIMITS, state=base / "state"),
-            connect(open_pipe(), str(remote), push=False, limits=LIMITS),
+            connect(open_pipe(), str(remote), limits=LIMITS),
         )
     ]
 

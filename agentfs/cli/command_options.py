@@ -18,7 +18,7 @@ class CommandOptions:
             policy file names, or the current one). Several appear side by side, each under its name.
         mount: A directory or file to show at a path, as PATH=SOURCE or PATH=SOURCE:ro; may be repeated.
         state: A directory that keeps the journal and the read history (default: AGENTFS_STATE, if set).
-        connect: A command prefix that reaches the host of the root, such as 'ssh host'.
+        connect: A command that runs the server of the root, such as 'ssh host agentfs serve'.
         dialect: Offer the tools of this dialect.
         json: Print JSON: the whole result, or an object for each entry of a list.
         color: Colors (default: auto).
@@ -54,8 +54,6 @@ class CommandOptions:
         http_name: Another name of the server in clients' URLs; may be repeated.
         token_file: A file with the bearer token that clients send.
         token_env: The environment variable with this token.
-        session: The only session to serve.
-        any_policy: Let the client choose any policy, limits and state.
     """
 
     given: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -98,8 +96,6 @@ class CommandOptions:
     http_name: Sequence[str] = ()
     token_file: str | None = None
     token_env: str | None = None
-    session: str | None = None
-    any_policy: bool = False
 
     @property
     def place(self) -> str:

@@ -60,7 +60,7 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
     "serve": (
         serve_stdio,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
-        "root mount state session read_only any_policy",
+        "root mount state read_only policy deny protect",
     ),
     "run": (
         run_command,

@@ -109,13 +109,6 @@ def serve_stdio(options: CommandOptions) -> int:
     """Serve a client of `agentfs.connect`."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
         raise InvalidArgumentError("Standard input is closed.")
-    return remote.server.serve(
-        remote.server.Options(
-            options.root or ".",
-            options.state,
-            options.session,
-            options.read_only,
-            options.any_policy,
-            options.mounts,
-        )
-    )
+    settings = _policy_of(options, Limits())
+    served = remote.server.Options(settings.root or ".", settings.policy, options.state, options.mounts)
+    return remote.server.serve(served)

@@ -123,8 +123,8 @@ def _open(options: CommandOptions, limits: Limits | None = None) -> Workspace:
     workspace: Workspace
     with progress() as report:
         if command is not None:
-            report(f"connecting (the first time the package is sent): {command}")
-            workspace = agentfs.connect(words_of(command), root or ".", mounts=options.mounts, state=state)
+            report(f"connecting: {command}")
+            workspace = agentfs.connect(words_of(command), root or ".", state=state)
         else:
             if root is None and state is not None:
                 root = history.storage.state.root_of(state)

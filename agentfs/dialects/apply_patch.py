@@ -435,7 +435,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
             with workspace.transaction() as changes:
                 notes = [_apply(changes, operation) for operation in operations]
         except AgentFSError as error:
-            if not error.details.get("made", False):  # set if a connection was lost
+            if error.details.get("applied", False) is False:  # None if a connection was lost
                 error.hint = Joined(" ", _UNCHANGED, error.hint)
             raise
         return _result(operations, notes, changes.commit_notes)

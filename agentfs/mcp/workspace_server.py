@@ -81,12 +81,12 @@ class WorkspaceServer:
         self._prefix = prefix
         self._dialect = dialect
         self._is_remote = command is not None
-        given: dict[str, Any] = {"mounts": mounts, "policy": policy, "limits": limits, "state": state}
+        given: dict[str, Any] = {"policy": policy, "limits": limits, "state": state}
         self._workspace: Workspace
         if command is None:
-            self._workspace = Workspace(root or ".", watch=watch, **given)
+            self._workspace = Workspace(root or ".", mounts=mounts, watch=watch, **given)
         else:
-            self._workspace = agentfs.connect(command, root or ".", watch=watch, **given)
+            self._workspace = agentfs.connect(command, root or ".", **given)
         try:
             self._whole = ClientView(self._workspace, self._workspace.root, self._toolset(self._workspace))
         except AgentFSError:

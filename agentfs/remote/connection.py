@@ -1,435 +1,204 @@
-"""The connection to the remote side: requests and their answers over a stream, reconnected when it is lost.
-
-A `Connection` is one stream. A `ReconnectingConnection` opens one after another, and sends a
-request again over the next one, so that each change is made once.
-"""
+"""The local side of one stream to `agentfs serve`: calls, and the threads that carry their messages."""
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # The types of a message's values are known only after it is decoded.
 
 import contextlib
-import itertools
-import json
-import os
 import queue
+import subprocess
 import threading
 import time
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from agentfs.base import call_context
-from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
-from agentfs.remote import protocol
-from agentfs.remote.transport import Stream, disconnected, line_reader
+from agentfs.remote import wire
 
+Opener = Callable[[], tuple[Any, Any]]
 _NOISE_BYTES = 256 * 1024  # allowed before the first message, for example the greeting of a shell
 _PIECE = 64 * 1024
-_MAX_QUESTIONS = 10_000  # for one request
-_MAX_WAITING = 3  # unread messages for one request: progress, a question, the answer
-_CANCEL: Mapping[str, Any] = {"cancel": True}  # in the inbox of a request: cancel it at the remote side
-_LATEST_PING = 3.0  # seconds
-_CLOSE_SECONDS = 2.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
-
-Prepare = Callable[[Stream, Callable[[], bytes]], None]
+_ERROR_BYTES = 4096  # of standard error, kept for messages
+_MAX_QUESTIONS = 10_000  # of one call
+_MAX_WAITING = 3  # unread messages of one call: progress, a question, the result
+_END_SECONDS = 2.0  # for the command to end after its input has ended
 _Inbox = queue.SimpleQueue[Mapping[str, Any] | None]
 
 
-class _Server(TypedDict):
-    version: str
-    python: str
-    engine: str
-    pid: int
-
-
-class _Opened(TypedDict):
-    """The answer to the first message."""
-
-    agentfs: str
-    protocol: int
-    root: str
-    notes: list[str]
-    kept: bool  # the session outlives the connection
-    remote: _Server
-
-
 class Lost(Exception):  # noqa: N818 - a signal within this package
-    """The connection has ended; the argument is the reason."""
-
-
-@dataclass(eq=False)
-class PendingRequest:
-    """One request and its answer, over one connection or, if that is lost, over several.
-
-    Attributes:
-        message: The message, without its number.
-        changes: True if it may change something. A change is waited for even if it is cancelled.
-        seconds: The time limit, apart from the time that answering questions takes.
-        reply: Answers a question of the remote side.
-        progress: Called with the number of entries that a search has seen.
-        until: The `time.monotonic()` at which an answer is overdue.
-        sent: True if a remote side may have received it.
-        cancelled: True if the caller no longer wants the result.
-        raised: An exception to raise here when the remote side has answered.
-        inbox: The inbox at the latest connection.
-    """
-
-    message: Mapping[str, Any]
-    changes: bool
-    seconds: float
-    reply: Callable[[Mapping[str, Any]], dict[str, Any]]
-    progress: Callable[[int], None]
-    until: float = 0.0
-    sent: bool = False
-    cancelled: bool = False
-    raised: BaseException | None = None
-    inbox: _Inbox = field(default_factory=_Inbox)
-
-    def cancel(self) -> bool:
-        """Cancel it at the remote side, from any thread; return True if no answer need be awaited."""
-        self.cancelled = True
-        self.inbox.put(_CANCEL)
-        return not self.changes
+    """The connection has ended. Its arguments are the reason, and True if the call was sent before."""
 
 
 class Connection:
-    """One stream to a remote side. When it ends, all waiting requests raise `Lost`."""
+    """One stream to the remote side. When it ends, all waiting calls raise `Lost`."""
 
-    def __init__(self, stream: Stream, prepare: Prepare, patience: float) -> None:
-        """Take a stream; `prepare` starts the server at its other end, if it must be started."""
-        self._stream = stream
-        self._prepare = prepare
-        self._failure: AgentFSError | None = None
+    def __init__(self, command: Sequence[str] | Opener, hello: Mapping[str, Any], patience: float) -> None:
+        """Start the command and wait for its answer to the first message; raise `Lost` without one."""
+        self._lost = ""  # the reason, once the connection has ended
         self._patience = patience
-        self._numbers = itertools.count(1)
-        self._inboxes: dict[int, _Inbox] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors = bytearray()
+        self._inboxes: dict[Any, _Inbox] = {0: queue.SimpleQueue()}
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._heard = 0.0
-        self._opened, self._reason = False, ""
-        self._closing = threading.Lock()
-        self._closed = False
-        self._writer = threading.Thread(target=self._write, name="agentfs-connect-out", daemon=True)
-        self._writer.start()
-
-    @property
-    def usable(self) -> bool:
-        """True if the remote side has answered and the connection has not ended."""
-        return self._opened and not self._reason
-
-    def open(self, hello: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        """Send the first message and return the answer; raise `Lost` if none comes in time."""
-        inbox = self._inboxes[0] = _Inbox()
-        threading.Thread(target=self._read, args=(hello,), name="agentfs-connect-in", daemon=True).start()
+        self._input, self._output = self._streams(command)
+        self._writer = _start(self._write)
+        _start(self._read)
         try:
-            answer = inbox.get(timeout=max(seconds, 0))
-        except queue.Empty:
-            raise self._give_up(f"the remote side did not answer within {seconds:.3g} seconds") from None
+            self.send({"call": 0, **hello})
+            self.opened = self._next(0, time.monotonic() + patience)
         except BaseException:
-            self._give_up("interrupted")
+            self.close()
             raise
-        if self._failure is not None:
-            raise self._failure
-        if answer is None:
-            raise Lost(self._reason)
-        del self._inboxes[0]
-        self._opened = True
-        return answer
 
-    def request(self, request: PendingRequest) -> Mapping[str, Any]:
-        """Send a request and return its answer."""
-        number = next(self._numbers)
-        inbox = self._inboxes[number] = request.inbox = _Inbox()
+    def call(
+        self,
+        message: Mapping[str, Any],
+        seconds: float,
+        answer: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+    ) -> Mapping[str, Any]:
+        """Send a call and return the message with its result.
+
+        Args:
+            message: The message; its `call` is the number of the call.
+            seconds: The time limit, apart from the time that answering takes.
+            answer: Takes each message before the result, and returns the reply to a question.
+        """
+        number, sent = message["call"], False
+        self._inboxes[number] = queue.SimpleQueue()
+        until = time.monotonic() + seconds + self._patience
         try:
-            if self._reason:  # checked only now, because `lose` wakes only the inboxes that exist
-                raise Lost(self._reason)  # noqa: TRY301 - handled like the others below
-            self.send({"request": number, **request.message, "again": request.sent})
-            request.sent = True
-            if request.cancelled:
-                inbox.put(_CANCEL)
-            return self._answer(number, inbox, request)
+            if self._lost:  # checked only now, because `lose` wakes only the inboxes that exist
+                raise self.lose("")  # noqa: TRY301 - handled like the others below
+            self.send(message)
+            sent = True
+            for _ in range(_MAX_QUESTIONS):
+                found = self._next(number, until)
+                if not found.keys() & {"ask", "progress"}:
+                    return found
+                began = time.monotonic()
+                if (reply := answer(found)) is not None:
+                    self.send(reply)
+                until += time.monotonic() - began
+            raise self.lose("the remote side asked too many questions")  # noqa: TRY301 - as above
+        except wire.ProtocolError as error:
+            raise Lost(str(self.lose(str(error))), sent) from None
+        except Lost as lost:
+            raise Lost(str(lost), sent) from None
         except BaseException:
             self.send({"cancel": number})
             raise
         finally:
             del self._inboxes[number]
 
-    def close(self) -> None:
-        """Let the remote side end in order, and wait for it."""
-        self.send({"bye": True})
-        self._outgoing.put(None)
-        self._writer.join(_CLOSE_SECONDS)
-        self._begin_to_close().join(self._patience)  # the writer itself may hang in a write
-        self.lose("the workspace is closed")
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Queue a message for sending."""
+        self._outgoing.put(wire.to_line(message))
 
-    def lose(self, reason: str) -> None:
-        """End the connection and wake all waiting requests. It takes no lock: a finalizer calls it too."""
-        self._reason = self._reason or reason
+    def lose(self, reason: str) -> Lost:
+        """End the connection and wake all waiting calls. It takes no lock, because a finalizer calls it."""
+        self._lost = self._lost or reason
         self._outgoing.put(None)
         for inbox in list(self._inboxes.values()):
             inbox.put(None)
+        return Lost(self._lost)
 
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Queue a message for sending."""
-        self._outgoing.put(protocol.to_lines(message))
+    def close(self) -> None:
+        """End the connection, and the command if it does not end by itself."""
+        self.lose("the workspace is closed")
+        self._writer.join(_END_SECONDS)  # it may hang in a write
+        if self._process is not None:
+            for end in (self._process.poll, self._process.terminate, self._process.kill):
+                end()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_END_SECONDS)
+                    return
 
-    def _give_up(self, reason: str) -> Lost:
-        """End a connection whose threads may hang; return the exception to raise."""
-        self.lose(reason)
-        self._begin_to_close()
-        return Lost(self._reason)
+    def _streams(self, command: Sequence[str] | Opener) -> tuple[Any, Any]:
+        """Return the streams of the remote side, to read from and to write to."""
+        try:
+            if callable(command):
+                return command()
+            pipe = subprocess.PIPE
+            # In a session of its own, so Ctrl-C does not end it and it cannot ask for a password.
+            self._process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
+                [*command], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        except Exception as error:  # a provider's SDK may raise anything
+            raise Lost(f"it cannot be started: {error}") from error
+        self._error_reader = _start(self._keep_errors)
+        return self._process.stdout, self._process.stdin
 
-    def _begin_to_close(self) -> threading.Thread:
-        thread = threading.Thread(target=self._close_stream, name="agentfs-connect-end", daemon=True)
-        thread.start()
-        return thread
-
-    def _answer(self, number: int, inbox: _Inbox, request: PendingRequest) -> Mapping[str, Any]:
-        questions = 0
-        while True:
-            try:
-                message = self._next(inbox, request.until)
-            except (KeyboardInterrupt, SystemExit) as error:
-                if not request.changes or request.raised is not None:
-                    raise
-                request.raised = error  # raised after the outcome of the change is known
-                request.cancel()
-                continue
-            if message is _CANCEL:
-                self.send({"cancel": number})
-            elif "answer" in message:
-                if request.raised is not None:
-                    raise request.raised
-                if message.get("cancelled") is True and not request.cancelled:
-                    raise Lost("the remote side has ended")
-                return message
-            elif "ask" in message:
-                asked = time.monotonic()
-                questions += 1
-                try:
-                    protocol.check_fields(message, protocol.Question)
-                    reply = request.reply(message)
-                except (protocol.ProtocolError, InvalidArgumentError) as error:
-                    raise self._give_up(str(error)) from None
-                if questions > _MAX_QUESTIONS:
-                    raise self._give_up("the remote side asked too many questions")
-                self.send({"reply": number, "to": message["ask"], **reply})
-                request.until += time.monotonic() - asked
-            elif protocol.is_instance(message.get("entries"), int):
-                request.progress(message["entries"])
-
-    def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:
-        """Return the next message for a request; give up a remote side that sends nothing at all."""
-        began, pause = time.monotonic(), min(_LATEST_PING, self._patience / 10)
-        while (now := time.monotonic()) <= until:
-            if now - max(self._heard, began) > self._patience / 3:
-                raise self._give_up("the remote side stopped responding")
-            try:
-                message = inbox.get(timeout=pause)
-            except queue.Empty:
-                self.send({"ping": 0})
-                continue
-            if message is None:
-                raise Lost(self._reason)
-            return message
-        raise self._give_up("the remote side did not answer a request in time")
+    def _next(self, number: int, until: float) -> Mapping[str, Any]:
+        """Return the next message for a call; give up a remote side that sends none in time."""
+        left = max(until - time.monotonic(), 0.0)
+        try:
+            message = self._inboxes[number].get(timeout=min(left, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise self.lose("it did not answer in time") from None
+        if message is None:
+            raise self.lose("")
+        return message
 
     def _write(self) -> None:
         try:
-            while (lines := self._outgoing.get()) is not None:
-                for start in range(0, len(lines), _PIECE):
-                    self._stream.write(lines[start : start + _PIECE])
-                    if len(lines) > _PIECE:
-                        self._heard = time.monotonic()  # progress of a long message is a sign of life
+            while (line := self._outgoing.get()) is not None:
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[self._output.write(rest[:_PIECE]) or len(rest[:_PIECE]) :]
+                self._output.flush()
         except Exception as error:  # noqa: BLE001 - a provider's SDK may raise anything
-            self.lose(f"the stream cannot be written: {type(error).__name__}: {error}")
-        self._close_stream()
+            if self._process is None:  # else the reading thread finds its end, and says more
+                self.lose(f"the stream cannot be written: {error}")
+        with contextlib.suppress(Exception):
+            self._output.close()
 
-    def _read(self, hello: Mapping[str, Any]) -> None:
+    def _read(self) -> None:
+        reason = "it ended the stream"
         try:
-            read_line = line_reader(self._stream.readline, protocol.MAX_LINE)
-            self._prepare(self._stream, read_line)
-            self.send(hello)
-            self._dispatch(0, _first(read_line, hello["nonce"]))
-
-            def heard_line() -> bytes:
-                line = read_line()
-                self._heard = time.monotonic()  # a part of a long message counts too
-                return line
-
-            for message in protocol.messages(heard_line):
-                for kind in ("answer", "of", "progress"):
-                    if type(number := message.get(kind)) is int:
-                        self._dispatch(number, message)
-            reason = "the remote side ended the stream"
-        except protocol.ProtocolError as error:
-            reason = str(error)
-        except DisconnectedError as error:
-            reason = f"{error.message} {error.hint}".strip()
-        except AgentFSError as error:
-            self._failure, reason = error, str(error)
+            message: dict[str, Any] | None = self._first()
+            while message is not None:
+                self._deliver(message)
+                message = wire.read_message(self._input)
         except Exception as error:  # noqa: BLE001 - as above
-            reason = f"the stream failed: {type(error).__name__}: {error}"
-        self._close_stream()  # before `explain`, which then knows how the command ended
-        explain: Callable[[], str] = getattr(self._stream, "explain", str)
-        self.lose(" — ".join(filter(None, (reason, explain()))))
+            reason = str(error)
+        with contextlib.suppress(Exception):
+            self._input.close()
+        self.lose(": ".join(filter(None, [reason.removesuffix("."), *self._last_words()])))
 
-    def _dispatch(self, number: int, message: Mapping[str, Any]) -> None:
-        inbox = self._inboxes.get(number)
+    def _first(self) -> dict[str, Any]:
+        """Return the first message; skip what shells print before it."""
+        left = _NOISE_BYTES
+        while left > 0 and (line := self._input.readline(left)):
+            left -= len(line)
+            if line.startswith(b'{"of":0,'):
+                return wire.parse_line(line)
+        raise wire.ProtocolError("It does not run `agentfs serve`.")
+
+    def _deliver(self, message: Mapping[str, Any]) -> None:
+        number = message.get("of")
+        inbox = self._inboxes.get(number) if type(number) is int else None
         if inbox is None or ("progress" in message and not inbox.empty()):
-            return  # the request was given up, or is busy
+            return  # the call was given up, or is busy
         if inbox.qsize() > _MAX_WAITING:
-            raise protocol.ProtocolError("The remote side sends messages faster than they are read.")
+            raise wire.ProtocolError("It sends messages faster than they are read.")
         inbox.put(message)
 
-    def _close_stream(self) -> None:
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                with contextlib.suppress(Exception):
-                    self._stream.close()
+    def _last_words(self) -> list[str]:
+        """Return the exit status of a command that has ended, and the last of its standard error."""
+        if self._process is None:
+            return []
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(_END_SECONDS)
+            self._error_reader.join(_END_SECONDS)
+            return [f"exit status {status}", self._errors.decode("utf-8", "backslashreplace").strip()]
+        return []
+
+    def _keep_errors(self) -> None:
+        stderr: Any = self._process and self._process.stderr
+        with stderr:
+            while chunk := stderr.read1(_ERROR_BYTES):
+                self._errors += chunk
+                del self._errors[:-_ERROR_BYTES]
 
 
-class ReconnectingConnection:
-    """The connections of one workspace; at most one is open."""
-
-    def __init__(
-        self, open_stream: Callable[[], Stream], prepare: Prepare, hello: Mapping[str, Any], patience: float
-    ) -> None:
-        self._open_stream = open_stream
-        self._prepare = prepare
-        self._hello = {**hello, "client": uuid.uuid4().hex}
-        self._patience = patience
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None  # may still be opening, while the lock is taken
-        self.closed = False
-        self._ended = ""  # why no further connection is opened
-        self.connections = 0
-        self.answer: Mapping[str, Any] = {}
-        try:
-            self._connect(time.monotonic() + patience)
-        except Lost as lost:
-            raise _unreachable(str(lost), made=False) from None
-
-    def __del__(self) -> None:
-        if self._connection is not None:
-            self._connection.lose("the workspace was dropped")  # ends the threads, and the remote side
-
-    def request(
-        self, request: PendingRequest, bound: Connection | None
-    ) -> tuple[Mapping[str, Any], Connection]:
-        """Send a request until it is answered; return the answer and the connection that it came over.
-
-        `bound` is the connection of the block that the request belongs to; it ends with that connection.
-        """
-        if os.getpid() != self._process:  # in a fork, stream and threads belong to the parent
-            raise disconnected("This workspace belongs to another process; connect in this one.", made=False)
-        request.until = time.monotonic() + request.seconds + self._patience
-        until, pause = 0.0, _FIRST_PAUSE
-        while True:
-            try:
-                connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.request(request), connection
-            except Lost as lost:
-                reason = str(lost)
-            if request.raised is not None:
-                raise request.raised
-            if bound is not None and not (request.sent and request.message["method"] == "end"):
-                raise disconnected("The `with` block was lost with the connection.", made=False)
-            bound = None
-            undecided = request.sent and request.changes
-            if request.cancelled and not undecided:
-                raise call_context.Cancelled
-            now = time.monotonic()
-            until = until or min(now + self._patience, request.until)
-            if self._ended or now + pause > until:
-                if request.sent and not request.changes:
-                    self._hello["forget"] = True  # the remote side may have noted a read that never arrived
-                raise _unreachable(self._ended or reason, made=None if undecided else False)
-            time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def close(self) -> None:
-        """End the connection, even one that is being opened, and open no other."""
-        self.closed = True
-        self._ended = self._ended or "the workspace is closed"
-        if self._connection is not None and os.getpid() == self._process:
-            self._connection.close()
-
-    def _connect(self, until: float) -> Connection:
-        """Return the usable connection; open one if there is none."""
-        if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
-            raise Lost("connecting takes too long")
-        try:
-            connection = self._connection
-            if connection is None or not connection.usable:
-                if self._ended:
-                    raise Lost(self._ended)
-                connection = self._open(until)
-            return connection
-        finally:
-            self._lock.release()
-
-    def _open(self, until: float) -> Connection:
-        try:
-            stream = self._open_stream()
-        except DisconnectedError as failure:
-            raise Lost(failure.message) from None
-        except Exception as failure:  # a provider's SDK may raise anything
-            raise Lost(f"the stream cannot be opened: {type(failure).__name__}: {failure}") from failure
-        connection = self._connection = Connection(stream, self._prepare, self._patience)
-        hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
-        hello["kept"] = self.answer.get("kept")  # None in the first connection
-        if self._ended:  # by `close`, which may not have seen this connection yet
-            connection.close()
-            raise Lost(self._ended)
-        try:
-            answer = _opened(connection.open(hello, until - time.monotonic()))
-        except Lost:
-            raise
-        except Exception as error:
-            connection.close()
-            if self.connections == 0:
-                raise
-            if isinstance(error, DisconnectedError):  # another client has the session; other errors may pass
-                self._ended = str(error)
-            raise Lost(str(error)) from None
-        self._hello.pop("forget", None)
-        self.answer = answer
-        self.connections += 1
-        return connection
-
-
-def _first(read_line: Callable[[], bytes], nonce: str) -> Mapping[str, Any]:
-    """Return the first message, which has the nonce; skip what shells print before it."""
-    left = _NOISE_BYTES
-    while left > 0 and (line := read_line()):
-        left -= len(line)
-        if nonce.encode() in line:
-            with contextlib.suppress(ValueError, RecursionError):
-                message: Any = json.loads(line)
-                if type(message) is dict and message.get("agentfs") == nonce:
-                    return cast("dict[str, Any]", message)
-    raise protocol.ProtocolError("the remote side does not run agentfs")
-
-
-def _opened(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the answer to the first message; raise its error, if it is one."""
-    if "error" in answer:
-        raise error_of(answer)
-    if not protocol.is_instance(answer, _Opened):
-        raise disconnected("The first answer of the remote side is incomplete.", made=False)
-    return cast("Mapping[str, Any]", protocol.shown(answer))
-
-
-def error_of(answer: Mapping[str, Any]) -> Exception:
-    """Return the error in an answer."""
-    try:
-        return protocol.decode_error(answer.get("error"))
-    except protocol.ProtocolError as wrong:
-        return disconnected(f"The remote side sent an invalid error: {wrong}", made=None)
-
-
-def _unreachable(reason: str, *, made: bool | None) -> DisconnectedError:
-    return disconnected(f"The remote side cannot be reached: {reason.removesuffix('.')}.", made=made)
+def _start(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, name=f"agentfs-connect{work.__name__}", daemon=True)
+    thread.start()
+    return thread

@@ -1,13 +1,12 @@
-"""The remote side: `agentfs serve` answers requests from standard input, each in its own thread.
+"""The remote side: `agentfs serve` answers the calls of one client, each in its own thread.
 
-The command line limits the client: without `--any-policy` the client can narrow the default policy and the
-default limits, and can never widen them.
+The client opens a workspace inside `--root`. The server's own policy narrows every policy of the client.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # The types of a message's values are known only after it is decoded.
 
-import contextlib
 import functools
+import inspect
 import itertools
 import json
 import os
@@ -15,119 +14,120 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypedDict
 
 import agentfs
 from agentfs.base import call_context
-from agentfs.commands.after_change import missing_programs
-from agentfs.enforcement.guard import host_policy
 from agentfs.errors import (
-    AgentFSError,
     BusyError,
     ClosedError,
-    FileIOError,
     InvalidArgumentError,
     InvalidPathError,
     RefusedError,
     TooLargeError,
+    UnsupportedSystemError,
 )
-from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.patterns.engine import engine_name
-from agentfs.policy import Mount, Policy, Protect
-from agentfs.remote import protocol
-from agentfs.remote.session import Outcomes, SessionDirectory, current_key, lost_during_change
-from agentfs.remote.transport import disconnected, line_reader
+from agentfs.policy import Mount, Policy
+from agentfs.remote import wire
+from agentfs.remote.narrow import check_server_policy, narrowed
 from agentfs.workspace import Workspace
 
-_THREADS = 64  # a request that waits for a reply of the client keeps its thread
-_MAX_REQUESTS = 1024
+_THREADS = 64  # a call that waits for a reply of the client keeps its thread
+_MAX_CALLS = 1024
 _MAX_VIEWS = 64
-_MAX_WAITING = 16  # unread replies for one request
+_MAX_WAITING = 16  # unread replies for one call
+_BLOCKS = {"transaction": "commit_notes", "recording": "result"}  # with the attribute that has the outcome
+# The methods and properties of a workspace that a client can name.
+_CALLED = {
+    name
+    for name, each in vars(Workspace).items()
+    if not name.startswith("_") and (inspect.isfunction(each) or isinstance(each, property))
+} - {"close", "tools", "tool_names", "view", "host", "recorded", *_BLOCKS}
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `agentfs serve`."""
+    """The options of `agentfs serve`.
 
-    root: str
+    Attributes:
+        root: The directory that a client cannot leave.
+        policy: The server's own policy.
+        state: The directory inside which a client may keep its state, or None.
+        mounts: The mounts of every workspace.
+    """
+
+    root: str = "."
+    policy: Policy = field(default_factory=Policy)
     state: str | None = None
-    session: str | None = None
-    read_only: bool = False
-    any_policy: bool = False
     mounts: Mapping[str, Mount] = field(default_factory=dict[str, Mount])
 
 
-class _EndedError(Exception):
-    """A signal has ended this process."""
+class _Hello(TypedDict):
+    """The first message of a client."""
+
+    root: str
+    state: str | None
+    policy: Policy
+    limits: Limits
+
+
+class _Fields(TypedDict):
+    """The fields of a call that must have their type."""
+
+    method: str
+    arguments: dict[str, Any]
 
 
 class _CallbackError(Exception):
     """A function of the client has raised an exception that only the client knows."""
 
 
-class _Aborted(Exception):  # noqa: N818 - raised inside a block that the client gives up
-    """The client has left a block by an exception."""
-
-
-class _Request(NamedTuple):
-    """A request under way."""
+class _Call(NamedTuple):
+    """A call under way."""
 
     number: int
-    message: Mapping[str, Any]
-    call: call_context.Execution
+    execution: call_context.Execution
     replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
 
 
 class _Block(NamedTuple):
-    """An open block of the client: its method, context manager, value and workspace."""
+    """An open block of the client: its method, context manager and value, and the workspace inside."""
 
     method: str
-    manager: contextlib.AbstractContextManager[Any]
+    manager: AbstractContextManager[Any]
     value: Any
     workspace: Workspace
 
+    def abort(self) -> None:
+        """Leave the block by an exception."""
+        error = ClosedError("The client has left the block.")
+        with suppress(Exception):
+            self.manager.__exit__(type(error), error, None)
 
-_current: ContextVar[tuple["Server", _Request]] = ContextVar("agentfs_request")
+
+_current: ContextVar[tuple["Server", _Call]] = ContextVar("agentfs_call_of_client")
 
 
 def serve(options: Options) -> int:
     """Serve one client over standard input and output until it leaves; return the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shared terminal is for the client
     output = os.dup(1)
     os.dup2(2, 1)  # keeps anything that is printed here out of the messages
-    ending = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
-        ending.append(signal.SIGHUP)
-    reading = ended = False
-
-    def end(*_: object) -> None:
-        nonlocal ended
-        ended = True
-        if reading:  # elsewhere the exception could interrupt any step
-            raise _EndedError
-
-    def read() -> bytes:
-        nonlocal reading
-        reading = True
-        try:
-            return b"" if ended else read_line()
-        finally:
-            reading = False
-
-    for each in ending:
-        signal.signal(each, end)
     server = Server(options, output)
-    read_line = line_reader(sys.stdin.buffer.readline, protocol.MAX_LINE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shared terminal is for the client
+    ending = [
+        each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN
+    ]
+    for each in ending:
+        signal.signal(each, lambda *_: sys.exit(0))
     try:
-        server.run(read)
-    except _EndedError:
-        pass
-    except (protocol.ProtocolError, AgentFSError) as error:
+        server.run(sys.stdin.buffer)
+    except wire.ProtocolError as error:
         sys.stderr.write(f"agentfs: {error}\n")
         return 2
     finally:
@@ -137,373 +137,231 @@ def serve(options: Options) -> int:
     return 0
 
 
-class _ServedWorkspace(Workspace):
-    """A workspace that keeps the outcome of each change of its client."""
-
-    _make_ledger = Outcomes
-
-
-class _SessionWorkspace(_ServedWorkspace):
-    """A workspace whose state only its client can continue; it need not survive a crash of the system."""
-
-    _state_durability = "fast"
-
-
 class Server:
-    """Answers the requests of one client."""
+    """Answers the calls of one client."""
 
     def __init__(self, options: Options, output: int) -> None:
+        check_server_policy(options.policy)
         self._options = options
         self._output = output
         self._sending = threading.Lock()
-        self._requests: dict[int, _Request] = {}  # added by the reading thread, removed by workers
-        self._cached_view = functools.lru_cache(_MAX_VIEWS)(self._make_view)
+        self._calls: dict[int, _Call] = {}  # added by the reading thread, removed by workers
         self._blocks: dict[str, _Block] = {}
+        self._view = functools.lru_cache(_MAX_VIEWS)(self._made_view)
         self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
         self._questions = itertools.count(1)
         self._workspace: Workspace | None = None
-        self.session: SessionDirectory | None = None
-        self._outcomes: Outcomes | None = None
-        self._notes: list[str] = []
-        self._said_bye = False
 
-    def run(self, read_line: Callable[[], bytes]) -> None:
+    def run(self, incoming: wire.Readable) -> None:
         """Handle messages until the client leaves."""
-        incoming = protocol.messages(read_line)
-        hello = next(incoming, None)
-        if hello is None or not self._open(hello):
+        hello = wire.read_message(incoming)
+        if hello is None:
             return
-        for message in incoming:
-            match message:
-                case {"request": number} if protocol.is_instance(number, int):
-                    self._begin(number, message)
-                case {"reply": number}:
-                    protocol.check_fields(message, protocol.Reply)
-                    if request := self._requests.get(number):
-                        if request.replies.qsize() > _MAX_WAITING:
-                            raise protocol.ProtocolError(
-                                "The client sends replies faster than they are read."
-                            )
-                        request.replies.put(message)
-                case {"cancel": number} if protocol.is_instance(number, int):
-                    if (request := self._requests.get(number)) and request.call.abandon():
-                        request.replies.put(None)
-                case {"abort": str() as name}:
-                    self._abort(name)  # in this thread, so that no later call sees the block's traces
-                case {"ping": number} if protocol.is_instance(number, int):
-                    self._send({"pong": number})
-                case {"bye": True}:
-                    self._said_bye = True
-                    return
-                case _:
-                    raise protocol.ProtocolError("The client sent an invalid message.")
+        try:
+            self._open(hello)
+        except Exception as error:  # noqa: BLE001 - the client raises it
+            self._send({"of": 0, "agentfs": agentfs.__version__, "error": wire.error_to_wire(error)})
+            return
+        while (message := wire.read_message(incoming)) is not None:
+            number = message.get("call", message.get("cancel", message.get("of")))
+            if type(number) is not int:
+                raise wire.ProtocolError("The client sent an invalid message.")
+            call = self._calls.get(number)
+            if "call" in message:
+                self._begin(number, message)
+            elif call is not None and "cancel" in message:
+                if call.execution.abandon():
+                    call.replies.put(None)
+            elif call is not None:
+                if call.replies.qsize() > _MAX_WAITING:
+                    raise wire.ProtocolError("The client sends replies faster than they are read.")
+                call.replies.put(message)
 
     def end(self) -> None:
-        """Cancel requests that only read, complete changes under way, and close the workspace."""
-        for request in list(self._requests.values()):
-            request.call.abandon()
-            request.replies.put(None)
+        """Cancel calls that only read, complete changes under way, and close the workspace."""
+        for call in list(self._calls.values()):
+            call.execution.abandon()
+            call.replies.put(None)
         self._workers.shutdown(cancel_futures=True)
-        for name in reversed([*self._blocks]):
-            self._abort(name)
+        for block in reversed([*self._blocks.values()]):
+            block.abort()
         if self._workspace is not None:
             self._workspace.close()
-        # The session stays locked until this process ends; the next one waits for that.
-        if self.session is not None and self._said_bye:
-            self.session.remove()
 
-    def _open(self, hello: Mapping[str, Any]) -> bool:
-        """Open the workspace and answer; return False if that failed."""
-        answer: dict[str, Any] = {"agentfs": hello.get("nonce"), "protocol": protocol.PROTOCOL_VERSION}
-        try:
-            workspace = self._workspace = self._make_workspace(hello)
-        except Exception as error:  # noqa: BLE001 - the client raises it
-            self._send({**answer, "error": protocol.encode_error(error)})
-            return False
-        report = {
-            "version": agentfs.__version__,
-            "python": ".".join(map(str, sys.version_info[:3])),
-            "engine": engine_name(),
-            "pid": os.getpid(),
-        }
-        notes = [*workspace.recovery_notes, *self._notes]
-        kept = self._outcomes is not None
-        self._send({**answer, "root": workspace.root, "remote": report, "notes": notes, "kept": kept})
-        return True
-
-    def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
-        if hello.get("protocol") != protocol.PROTOCOL_VERSION:
-            raise InvalidArgumentError(
-                f"The remote side has agentfs {agentfs.__version__}, with another version of the protocol.",
-                hint="Install the same version on both sides, or connect with push=True.",
-            )
-        protocol.check_fields(hello, protocol.Hello)
-        policy, limits = _decode(hello["policy"]), _decode(hello["limits"])
-        watch, root, state = hello["watch"], hello["root"], hello.get("state")
-        if not isinstance(policy, Policy) or not isinstance(limits, Limits):
-            raise InvalidArgumentError("The first message has no policy or no limits.")
-        policy = self._allowed(policy, limits)
-        mounts = self._mounts(_decode(hello.get("mounts") or {}))
-        if state is not None and not self._options.any_policy:
-            raise _not_allowed("let the client choose a state directory")
-        if "\0" in self._options.root + root:
-            raise InvalidPathError("The root contains a NUL character.")
-        top = os.path.realpath(self._options.root)
-        path = top if root in ("", ".") else os.path.join(top, root)
-        real = os.path.realpath(path)
-        if not self._options.any_policy and os.path.commonpath([top, real]) != top:
-            raise _not_allowed("allow a root outside its own")
-        state = state or self._options.state
-
-        self._notes += missing_programs(policy)
-
-        def opened(kind: type[Workspace], state: str | None) -> Workspace:
-            return kind(path, mounts=mounts, policy=policy, limits=limits, state=state, watch=watch)
-
-        if policy.read_only or not os.path.isdir(real) or hello.get("kept") is False:
-            workspace = opened(_ServedWorkspace, state)
-        else:
-            workspace = self._open_in_session(real, hello, opened, state)
-        kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - for the ledger
-        log = None if kept is None else kept.journal.log
-        ledger = None if log is None else log.ledger
-        self._outcomes = ledger if isinstance(ledger, Outcomes) else None
-        if hello.get("forget") is True:
-            workspace.forget()
-        if workspace.root != real and not self._options.any_policy:
-            workspace.close()
+    def _open(self, hello: Mapping[str, Any]) -> None:
+        """Open the workspace of the client, and say so."""
+        if hello.get("agentfs") != agentfs.__version__:
+            raise UnsupportedSystemError("The versions of agentfs differ.")
+        given = _checked(hello, _Hello)
+        options, state, path = self._options, given["state"], self._inside(given["root"])
+        if state is not None:
+            if options.state is None:
+                hint = "Start it with `agentfs serve --state DIRECTORY`."
+                raise RefusedError("The server keeps no state.", hint=hint)
+            state = _below(options.state, state)
+        policy = narrowed(given["policy"], options.policy)
+        workspace = self._workspace = Workspace(
+            path, policy=policy, limits=given["limits"], state=state, mounts=options.mounts
+        )
+        if workspace.root != path:
             raise RefusedError("The root was moved while the workspace opened it.")
-        return workspace
+        own = replace(options.policy, after_change=())
+        opened = {"root": workspace.root, "policy": own, "notes": [*workspace.recovery_notes]}
+        self._send({"of": 0, "agentfs": agentfs.__version__, "value": wire.to_wire(opened)})
 
-    def _mounts(self, wanted: Any) -> dict[str, Mount]:
-        """Return the mounts of the command line, with those of the client if it may choose any."""
-        if not isinstance(wanted, dict) or not all(isinstance(each, Mount) for each in wanted.values()):
-            raise InvalidArgumentError("The first message has something else than mounts.")
-        if wanted and not self._options.any_policy:
-            raise _not_allowed("let the client mount directories")
-        own = self._options.mounts
-        if same := sorted(wanted.keys() & own.keys()):
-            raise _not_allowed(f"let the client replace the mount {quote(same[0])}")
-        return {**own, **cast("dict[str, Mount]", wanted)}
-
-    def _open_in_session(
-        self,
-        root: str,
-        hello: Mapping[str, Any],
-        opened: Callable[[type[Workspace], str | None], Workspace],
-        state: str | None,
-    ) -> Workspace:
-        client, name, only = hello["client"], hello.get("session"), self._options.session
-        if only is not None and name not in (None, only):
-            raise _not_allowed("allow this session")
-        name, again = name or only, hello.get("again") is True
-        kind = _SessionWorkspace if name is None and state is None else _ServedWorkspace
-        try:
-            self.session = SessionDirectory(root, name, client, again=again)
-            return opened(kind, state or self.session.state)
-        except FileIOError as error:
-            if name is not None or again:
-                raise
-            self._notes.append(f"the session ends with its connection: {error.message}")
-        return opened(_ServedWorkspace, state)
-
-    def _allowed(self, policy: Policy, limits: Limits) -> Policy:
-        """Return the policy as far as the command line allows it; raise `refused` for wider settings."""
-        policy = replace(policy, read_only=policy.read_only or self._options.read_only)
-        if self._options.any_policy:
-            return policy
-        if policy.run is not None or any(rule.arguments for rule in policy.after_change):
-            raise _not_allowed("let the client run commands")
-        for each in fields(Limits):
-            if each.type in (int, float) and getattr(limits, each.name) > each.default:
-                hint = "Start it with --any-policy; the presets of some dialects need that."
-                raise _not_allowed(f"allow a larger {each.name}", hint)
-        for each in fields(Protect):
-            own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
-            if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):
-                raise _not_allowed("let the client protect fewer names")
-        if limits.count_tokens is not None:  # a client that counts 0 would lift the limit
-            raise _not_allowed("let the client count tokens")
-        return policy
+    def _inside(self, root: str) -> str:
+        """Return the canonical path of a root: inside that of the command line, and not protected."""
+        path = _below(self._options.root, root)
+        with Workspace(self._options.root, policy=self._options.policy) as outer:
+            names = os.path.relpath(path, outer.root).split(os.sep)
+            for each in itertools.accumulate(names, os.path.join):
+                if outer.stat(each).protected:
+                    raise RefusedError("The root is in a protected directory.")
+        return path
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        if number in self._requests:
-            raise protocol.ProtocolError("Two requests have the same number.")
-        try:
-            protocol.check_fields(message, protocol.Request)
-            if len(self._requests) >= _MAX_REQUESTS:
-                raise BusyError(f"The client has {_MAX_REQUESTS} calls under way.")
-        except AgentFSError as error:
-            self._send({"answer": number, "error": protocol.encode_error(error)})
+        if number in self._calls:
+            raise wire.ProtocolError("Two calls have the same number.")
+        progress = functools.partial(self._progress, number) if message.get("progress") is True else None
+        tool = message.get("tool")
+        execution = call_context.Execution(tool if isinstance(tool, str) else None, on_progress=progress)
+        call = _Call(number, execution, queue.SimpleQueue())
+        if len(self._calls) >= _MAX_CALLS:
+            busy = BusyError(f"The client has {_MAX_CALLS} calls under way.")
+            self._send({"of": number, "error": wire.error_to_wire(busy)})
             return
+        self._calls[number] = call
+        self._workers.submit(self._work, call, message)
 
-        def progress(entries: int) -> None:
-            self._send({"progress": number, "entries": entries})
+    def _progress(self, number: int, entries: int) -> None:
+        self._send({"of": number, "progress": entries})
 
-        call = call_context.Execution(
-            message.get("tool"), on_progress=progress if message.get("progress") is True else None
-        )
-        request = self._requests[number] = _Request(number, message, call, queue.SimpleQueue())
-        self._workers.submit(self._answer, request)
-
-    def _answer(self, request: _Request) -> None:
-        call_context.current.set(request.call)
-        _current.set((self, request))
-        key, outcomes = request.message.get("key"), self._outcomes
-        current_key.set(key)
+    def _work(self, call: _Call, message: Mapping[str, Any]) -> None:
+        call_context.current.set(call.execution)
+        _current.set((self, call))
         try:
-            answer = self._earlier_answer(request)
-            if answer is None:
-                answer = {"value": protocol.to_wire(self._run(request.message))}
-                if key is not None and outcomes is not None:
-                    outcomes.add_answer(key, answer)
+            answer = {"value": wire.to_wire(self._run(message))}
         except call_context.Cancelled:
             answer = {"cancelled": True}
         except _CallbackError:
             answer = {"raised": True}
         except Exception as error:  # noqa: BLE001 - the client raises it
-            answer = {"error": protocol.encode_error(error)}
-        del self._requests[request.number]
+            answer = {"error": wire.error_to_wire(error)}
+        del self._calls[call.number]
         try:
-            self._send({**answer, "answer": request.number})
+            self._send({"of": call.number, **answer})
         except TooLargeError as error:
-            self._send({"error": protocol.encode_error(error), "answer": request.number})
-
-    def _earlier_answer(self, request: _Request) -> Mapping[str, Any] | None:
-        """Return the answer to a change that began before; None if it may be made now."""
-        key = request.message.get("key")
-        if key is None:
-            return None
-        if self._outcomes is not None:
-            return self._outcomes.find(key)
-        may_change = self._workspace is not None and not self._workspace.policy.read_only
-        if may_change and request.message.get("again") is True:
-            raise lost_during_change()
-        return None
+            self._send({"of": call.number, "error": wire.error_to_wire(error)})
 
     def _run(self, message: Mapping[str, Any]) -> Any:
-        base = self._base(message)
-        with self._limited(message, base):
-            views = message.get("views")
-            workspace = self._cached_view(base, json.dumps(views)) if views else base
-        with self._limited(message, workspace):
-            arguments = self._arguments(message, workspace)
-            match message["method"]:
-                case "view":
-                    return workspace.workdir
-                case "containment" | "watch" as name:
-                    return getattr(workspace, name)
-                case "begin":
-                    self._begin_block(workspace, **arguments)
-                    return None
-                case "end" if block := self._blocks.pop(message.get("block", ""), None):
-                    block.manager.__exit__(None, None, None)
-                    return protocol.BLOCKS[block.method](block.value)
-                case str() as name if name in protocol.REMOTE_METHODS:
-                    if name == "run" and (workspace.policy.run == "recorded" or arguments.get("network")):
-                        self._begin_command(message)
-                    return getattr(workspace, name)(**arguments)
-                case _:
-                    raise protocol.ProtocolError("There is no such method.")
+        given = _checked(message, _Fields)
+        workspace, method, arguments = (
+            self._resolve(message.get("within")),
+            given["method"],
+            given["arguments"],
+        )
+        if method == "enter":
+            return self._enter(workspace, **arguments)
+        if method == "leave":
+            return self._leave(**arguments)
+        if method not in _CALLED:
+            raise wire.ProtocolError("There is no such method.")
+        found = getattr(workspace, method)
+        return found(**arguments) if inspect.ismethod(found) else found
 
-    def _begin_command(self, message: Mapping[str, Any]) -> None:
-        """Let a command whose acts others see run only once. What a staged one does is dropped with it."""
-        key = message.get("key")
-        if key is not None and self._outcomes is not None:
-            self._outcomes.begin_command(key)
+    def _resolve(self, within: Any) -> Workspace:
+        """Return the workspace that a call is about: the main one, one in a block, or a view of these."""
+        match within:
+            case [] if self._workspace is not None:
+                return self._workspace
+            case [["block", str() as name]]:
+                return self._block(name).workspace
+            case list() if len(within) <= _MAX_VIEWS:
+                return self._view(json.dumps(within))
+            case _:
+                raise wire.ProtocolError("There is no such view.")
 
-    def _limited(
-        self, message: Mapping[str, Any], workspace: Workspace
-    ) -> contextlib.AbstractContextManager[None]:
-        """Set the client's deadline, at most that of the workspace; without one, the method sets its own."""
-        seconds = message.get("seconds")
-        if seconds is None:
-            return contextlib.nullcontext()
-        return call_context.limited(max(min(seconds, workspace.limits.timeout), 0.0))
+    def _made_view(self, within: str) -> Workspace:
+        *above, (kind, encoded) = json.loads(within)
+        outer = self._resolve(above)  # the same object as for calls in that view: it keeps texts
+        own = self._options.policy
+        if kind == "host":
+            if own.read_only or own.deny:
+                raise RefusedError("The server's policy holds for programs too, so there is no `host`.")
+            return outer.host
+        if kind != "view":
+            raise wire.ProtocolError("There is no such view.")
+        given = _decode(encoded)
+        return outer.view(**{**given, "policy": narrowed(given.get("policy", outer.policy), own)})
 
-    def _arguments(self, message: Mapping[str, Any], workspace: Workspace) -> dict[str, Any]:
-        arguments = _decode(message["arguments"])
-        if not isinstance(arguments, dict):
-            raise protocol.ProtocolError("A call has no arguments.")
-        seconds, limits = arguments.get("timeout"), workspace.limits
-        most = limits.run_timeout if message["method"] == "run" else limits.timeout
-        if isinstance(seconds, (int, float)) and not seconds <= most and not self._options.any_policy:
-            raise _not_allowed(f"allow a timeout over {most:g} s")
-        return arguments
-
-    def _begin_block(self, workspace: Workspace, name: str, method: str, arguments: dict[str, Any]) -> None:
-        if method not in protocol.BLOCKS:
-            raise protocol.ProtocolError("There is no such method.")
+    def _enter(self, workspace: Workspace, block: str, method: str, arguments: dict[str, Any]) -> None:
+        if method not in _BLOCKS or block in self._blocks:
+            raise wire.ProtocolError("There is no such block.")
         manager = getattr(workspace, method)(**arguments)
         value = manager.__enter__()
         inside = value if isinstance(value, Workspace) else workspace
-        self._blocks[name] = _Block(method, manager, value, inside)
+        self._blocks[block] = _Block(method, manager, value, inside)
 
-    def _abort(self, name: str) -> None:
-        if block := self._blocks.pop(name, None):
-            with contextlib.suppress(Exception):  # the client expects no answer
-                block.manager.__exit__(_Aborted, _Aborted(), None)
+    def _leave(self, block: str, *, raised: bool) -> Any:
+        entered = self._block(block)
+        del self._blocks[block]
+        if raised:
+            return entered.abort()
+        entered.manager.__exit__(None, None, None)
+        return getattr(entered.value, _BLOCKS[entered.method])
 
-    def _base(self, message: Mapping[str, Any]) -> Workspace:
-        """Return the workspace of the block that a request belongs to, or the main one."""
-        name = message.get("block")
-        block = self._blocks.get(name) if name is not None else None
-        workspace = self._workspace if name is None else block and block.workspace
-        if workspace is not None:
-            return workspace
-        if message.get("again") is True:
-            raise disconnected("The `with` block was lost with the connection.", made=False)
-        raise ClosedError("This transaction has ended.", hint="Begin another one.")
+    def _block(self, name: str) -> _Block:
+        if name not in self._blocks:
+            raise ClosedError("This block has ended.", hint="Begin another one.")
+        return self._blocks[name]
 
-    def _make_view(self, workspace: Workspace, views: str) -> Workspace:
-        *above, last = json.loads(views)
-        if above:  # the same object as for calls in that view: it keeps texts
-            workspace = self._cached_view(workspace, json.dumps(above))
-        given: dict[str, Any] = {"policy": workspace.policy, "limits": workspace.limits, **_decode(last)}
-        if given.pop("host", False):
-            self._allowed(host_policy(workspace.policy), workspace.limits)
-            return workspace.host
-        given["policy"] = self._allowed(given["policy"], given["limits"])
-        return workspace.view(**given)
-
-    def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
+    def ask(self, call: _Call, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return its result."""
         number = next(self._questions)
-        self._send(
-            {
-                "ask": number,
-                "of": request.number,
-                "function": function,
-                "arguments": protocol.to_wire([*arguments]),
-            }
-        )
-        while (reply := request.replies.get()) is not None:
-            if reply.get("to") == number:
+        question = {"ask": number, "function": function, "arguments": wire.to_wire([*arguments])}
+        self._send({"of": call.number, **question})
+        while (reply := call.replies.get()) is not None:
+            if reply.get("reply") == number:
                 if reply.get("raised") is True:
                     raise _CallbackError
-                if (error := reply.get("error")) is not None:
-                    raise protocol.decode_error(error)
                 return _decode(reply.get("value"))
         raise call_context.Cancelled
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        rest = memoryview(protocol.to_lines(message))
-        with self._sending, contextlib.suppress(OSError):  # the client has gone: the input ends too
+        rest = memoryview(wire.to_line(message))
+        with self._sending, suppress(OSError):  # the client has gone: the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
 
 
-def _not_allowed(what: str, hint: str = "") -> RefusedError:
-    return RefusedError(f"The command line of the remote side does not {what}.", hint=hint)
+def _checked(message: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Return the decoded fields of a message; raise `invalid_argument` if one has a wrong type."""
+    found = {name: _decode(message.get(name)) for name in kind.__annotations__}
+    if not wire.is_instance(found, kind):
+        raise InvalidArgumentError("A message has a field of a wrong type.")
+    return found
 
 
-class _RemoteFunction(protocol.RemoteFunction):
-    """A function of the client, called as a part of the current request."""
-
-    def __call__(self, *arguments: Any) -> Any:
-        server, request = _current.get()
-        return server.ask(request, self.number, arguments)
+def _below(top: str, path: str) -> str:
+    """Return the canonical path of a directory inside another one; raise `refused` for any other."""
+    if "\0" in path:
+        raise InvalidPathError("The path contains a NUL character.")
+    top = os.path.realpath(top)
+    real = os.path.realpath(os.path.join(top, path))
+    if os.path.commonpath([top, real]) != top:
+        raise RefusedError("The command line of the remote side allows no path outside its own.")
+    return real
 
 
 def _decode(value: Any) -> Any:
-    return protocol.from_wire(value, _RemoteFunction, protocol.CLASSES)
+    return wire.from_wire(value, _function_of_client)
+
+
+def _function_of_client(number: int) -> Any:
+    """Return a function that calls one of the client, as a part of the current call."""
+
+    def function(*arguments: Any) -> Any:
+        server, call = _current.get()
+        return server.ask(call, number, arguments)
+
+    return function

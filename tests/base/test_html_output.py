@@ -82,7 +82,7 @@ def attacked(text: str) -> str:
 
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 def test_script_in_names_and_contents_is_text(top, remote):
-    with connect(open_pipe(), top, push=False) if remote else Workspace(top) as ws:
+    with connect(open_pipe(), top) if remote else Workspace(top) as ws:
         results = [
             ws.read(NAME),
             ws.ls(),

@@ -574,7 +574,7 @@ def test_absolute_paths_in_a_working_directory_are_those_of_the_files(tmp_path, 
             ("find_and_grep", {"query": "needle"}),
         ],
     }[name]
-    with Workspace(tmp_path) as local, connect(open_pipe(), str(tmp_path), push=False) as remote:
+    with Workspace(tmp_path) as local, connect(open_pipe(), str(tmp_path)) as remote:
         for workspace in (local, remote):
             tools = workspace.view(workdir=start).tools(dialect=name)
             for tool, arguments in calls:

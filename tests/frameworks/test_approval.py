@@ -132,7 +132,7 @@ async def test_a_dialects_tool_is_rehearsed_up_to_its_question(ws, tmp_path, dia
 
 
 async def test_a_rehearsal_of_a_remote_change_always_asks(tmp_path):
-    with connect(open_pipe(), tmp_path, push=False, policy=POLICY) as ws:
+    with connect(open_pipe(), tmp_path, policy=POLICY) as ws:
         tools = ws.tools()
         assert (await question(tools, "write", **FILE)).arguments == FILE
         assert await question(tools, "ls") is None
@@ -145,7 +145,7 @@ def test_a_pause_of_a_remote_call_changes_nothing(tmp_path):
     def pause(request):
         raise Paused(request)
 
-    with connect(open_pipe(), tmp_path, push=False, policy=POLICY) as ws:
+    with connect(open_pipe(), tmp_path, policy=POLICY) as ws:
         with pytest.raises(Paused), answering(pause):
             ws.tools().call("write", FILE)
         assert list(tmp_path.iterdir()) == []

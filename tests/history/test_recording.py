@@ -19,6 +19,7 @@ from agentfs.history.recordings import snapshot as snapshot_module
 from agentfs.history.recordings.seen_tree import Status
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, snapshot
+from tests.remote.over_pipe import open_pipe
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
@@ -615,7 +616,7 @@ def test_the_command_line_shows_labels(root, tmp_path, capsys):
 
 def test_over_connect_it_records_at_the_far_side(tmp_path):
     (tmp_path / "a.txt").write_text(TEN)
-    with agentfs.connect(["env"], tmp_path) as remote:
+    with agentfs.connect(open_pipe(), tmp_path) as remote:
         with remote.recording("far") as recorded:
             (tmp_path / "a.txt").write_text("x\n")
         assert [file.path for file in recorded.result.files] == ["a.txt"]

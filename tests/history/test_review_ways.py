@@ -35,7 +35,7 @@ def in_a_view(top: Path) -> Generator[Any]:
 
 @contextmanager
 def connected(top: Path) -> Generator[Any]:
-    with connect(open_pipe(), top, push=False) as ws:
+    with connect(open_pipe(), top) as ws:
         yield ws
 
 

@@ -102,7 +102,8 @@ async def test_a_question_in_a_process_of_its_own(tree, mode):
 @MODES
 async def test_a_question_about_files_on_another_machine(tree, mode):
     user = User("accept", "decline")
-    options = ("--ask", "change", "--connect", "env")
+    serve = f"{sys.executable} -m agentfs serve --root {tree}"
+    options = ("--ask", "change", "--connect", serve)
     async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
         done = await connected.call_tool("edit", EDIT)
         assert not done.is_error, told(done)

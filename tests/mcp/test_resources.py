@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import sys
 
 import pytest
 from mcp import MCPError
@@ -186,7 +187,8 @@ async def test_a_list_that_needs_an_answer_is_an_error_if_the_protocol_cannot_as
 
 
 async def test_resources_of_another_machine(tree):
-    async with client(tree, "--connect", "env") as connected:
+    serve = f"{sys.executable} -m agentfs serve --root {tree}"
+    async with client(tree, "--connect", serve) as connected:
         listed, _ = await every(connected)
         assert [resource.name for resource in listed] == ["a.txt", "other/d.txt", "sub/c.txt"]
         assert await text_of(connected, tree / "sub" / "c.txt") == "three\n"

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,9 +10,8 @@ import pytest
 
 import agentfs
 from agentfs.remote.client import RemoteWorkspace, connect
-from agentfs.remote.protocol import ProtocolError
 from agentfs.remote.server import Options, Server
-from agentfs.remote.transport import line_reader
+from agentfs.remote.wire import ProtocolError
 
 # Tests that are skipped with --connect, by the reason: both sides are in one process there.
 _LOCAL = {
@@ -70,56 +69,41 @@ class SkipLocal:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-class PipeStream:
-    """This side of two pipes to a server."""
+class PipeServer:
+    """A server in a thread of this process, and this side of two pipes to it."""
 
-    def __init__(self, options: Options) -> None:
-        incoming, self._input = os.pipe()
-        self._output, outgoing = os.pipe()
-        self._reader = os.fdopen(self._output, "rb")
-        self._closing, self._ended = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._serve, args=(options, incoming, outgoing), daemon=True)
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        incoming, outgoing = os.pipe()
+        output, self._outgoing = os.pipe()
+        self._server = Server(Options(**options), self._outgoing)
+        self.streams = os.fdopen(output, "rb"), os.fdopen(outgoing, "wb", buffering=0)
+        self._thread = threading.Thread(target=self._serve, args=(incoming,), daemon=True)
         self._thread.start()
 
-    def _serve(self, options: Options, incoming: int, outgoing: int) -> None:
-        server = Server(options, outgoing)
+    def _serve(self, incoming: int) -> None:
         with os.fdopen(incoming, "rb") as reader:
             try:
                 with suppress(ProtocolError):  # an incomplete message
-                    server.run(line_reader(reader.readline, 1 << 20))
+                    self._server.run(reader)
             finally:
-                server.end()
-                if server.session is not None:
-                    server.session.close()
-                os.close(outgoing)
-
-    def write(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._input, data) :]
-
-    def readline(self, limit: int = -1) -> bytes:
-        return b"" if self._reader.closed else self._reader.readline(limit)
-
-    def close(self) -> None:
-        with self._closing:
-            if not self._ended.is_set():
-                self._ended.set()
-                os.close(self._input)
-                self._thread.join(30)
-                self._reader.close()
+                self._server.end()
+                os.close(self._outgoing)
 
 
-def open_pipe(**options: Any) -> Callable[[list[str]], PipeStream]:
+def open_pipe(**options: Any) -> Callable[[], tuple[Any, Any]]:
     """Return a function for `connect`, which starts a server with options of its command line."""
-    return lambda _: PipeStream(Options(root="/", any_policy=True, **options))
+    return lambda: PipeServer({"root": "/", **options}).streams
 
 
 class ConnectedWorkspace(RemoteWorkspace):
     """In place of `Workspace` in a run with --connect: opening one connects to a server on the same root."""
 
-    def __new__(cls, root: Any, **options: Any) -> Any:
+    def __new__(
+        cls, root: Any, *, mounts: Any = None, state: Any = None, watch: Any = None, **options: Any
+    ) -> Any:
         path = os.path.abspath(root) if isinstance(root, str | os.PathLike) else root
-        return connect(open_pipe(), path, push=False, **options)
+        served = {"mounts": mounts or {}, "state": "/" if state else None}
+        return connect(open_pipe(**served), path, state=state, **options)
 
 
 def connect_all() -> None:

@@ -1,17 +1,21 @@
-"""`agentfs serve` started by hand: its messages and its exit status."""
+"""`agentfs serve` as a process: its messages, its exit status, and what its command line allows."""
 
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 
 import pytest
 
-from agentfs import Workspace, connect
-from agentfs.errors import FileIOError
-from tests.remote.test_reconnect import SERVE
+import agentfs
+from agentfs import Policy, Workspace, connect
+from agentfs.errors import DisconnectedError, FileIOError, InvalidArgumentError, RefusedError
+from agentfs.remote.server import Options, Server
+
+SERVE = [sys.executable, "-m", "agentfs", "serve", "--root"]
 
 
 def serve(root, given: bytes | None, *command: str) -> tuple[int, bytes, str]:
@@ -26,58 +30,124 @@ def serve(root, given: bytes | None, *command: str) -> tuple[int, bytes, str]:
     return done.returncode, done.stdout, done.stderr.decode()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("given", "status", "message"),
     [
         (None, 0, ""),
         (b"hello\n", 2, "agentfs: A line is not JSON in ASCII.\n"),
-        (b"[1]\n", 2, "agentfs: A line is not a JSON object.\n"),
-        (b'{"a"', 2, "agentfs: A line was cut off.\n"),
+        (b'{"a"', 2, "agentfs: A line was cut off, or is too long.\n"),
     ],
 )
 def test_an_invalid_first_message_is_reported_on_standard_error(tmp_path, given, status, message):
     assert serve(tmp_path, given) == (status, b"", message)
 
 
-def test_a_client_of_another_version_gets_an_error(tmp_path):
-    status, out, err = serve(tmp_path, b'{"protocol":0}\n')
-    assert (status, err, json.loads(out)["error"]["code"]) == (0, "", "invalid_argument")
+@pytest.mark.full
+def test_a_client_of_another_version_gets_the_version_and_an_error(tmp_path):
+    status, out, err = serve(tmp_path, b'{"call":0,"agentfs":"0.0.1"}\n')
+    answer = json.loads(out)
+    assert (status, err, answer["error"]["code"]) == (0, "", "unsupported")
+    assert (answer["of"], answer["agentfs"]) == (0, agentfs.__version__)
 
 
+@pytest.mark.full
 def test_a_closed_standard_input_is_reported(tmp_path):
     status, out, err = serve(tmp_path, None, "sh", "-c", 'exec "$@" <&-', "sh")
     assert (status, out, err) == (2, b"", "agentfs: Standard input is closed.\n")
 
 
+def started(root, *options):
+    """Return the process of a server, and the function that `connect` takes for it."""
+    process = subprocess.Popen(
+        [*SERVE, str(root), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1
+    )
+    return process, lambda: (process.stdout, process.stdin)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(
-    ("number", "ends"),
-    [(signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGINT, False), (signal.SIGPIPE, False)],
+    ("number", "ends"), [(signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGINT, False)]
 )
 def test_a_signal_ends_the_server_in_order_or_not_at_all(tmp_path, number, ends):
-    (tmp_path / "a.txt").write_text("one\n")
+    """The change that waits for its permission meanwhile is not made, or as a whole."""
     inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so do its children
     try:
-        connected = connect([*SERVE, str(tmp_path)], ".", push=False)
+        process, streams = started(tmp_path)
     finally:
         signal.signal(signal.SIGHUP, inherited)
-    with connected as ws:
-        process = ws.remote.pid
 
-        def change(text: str) -> list[tuple[int, int, str]]:  # the change is under way at the remote side
-            if ws.remote.pid == process:
-                os.kill(process, number)
-                time.sleep(0.1)
-            return [(0, 0, "x")]
+    def permission(_):
+        process.send_signal(number)
+        time.sleep(0.2)
+        return True
 
-        ws.splice("a.txt", change)
-        assert ws.remote.reconnects == ends
-        assert (tmp_path / "a.txt").read_text() == "xone\n"
+    with connect(streams, ".", policy=Policy(on_ask=permission), patience=10) as ws:
+        if ends:
+            with pytest.raises(DisconnectedError):
+                ws.write("a.txt", "one\n")
+        else:
+            assert ws.write("a.txt", "one\n").created
+    assert process.wait(10) == 0
+    assert (tmp_path / "a.txt").exists() != ends
 
 
+def test_a_killed_server_ends_the_calls_and_its_state_is_kept(tmp_path):
+    root, state = tmp_path / "root", tmp_path / "states"
+    root.mkdir()
+    state.mkdir()
+    command = [*SERVE, str(root), "--state", str(state)]
+    with connect(command, ".", state="mine", patience=10) as ws:
+        ws.write("a.txt", "one\n")
+        ws._session._connection._process.kill()
+        with pytest.raises(DisconnectedError):
+            ws.append("a.txt", "two\n")
+        assert [each.path for each in ws.changes().files] == ["a.txt"]
+        assert ws.undo().steps == 1
+    assert not (root / "a.txt").exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("descriptors", [10, 16])
+def test_running_out_of_descriptors_is_a_typed_error_and_the_server_goes_on(tmp_path, descriptors):
+    (tmp_path / "a.txt").write_text("one\n")
+    limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *SERVE, str(tmp_path)]
+    with connect(limited, ".", patience=10) as ws:
+        assert ws.read("a.txt").content == "one\n"
+        with suppress(FileIOError):
+            ws.edit("a.txt", "one", "two")
+            assert (tmp_path / "a.txt").read_text() == "two\n"
+        assert ws.read("a.txt").total_lines == 1
+
+
+def test_the_command_line_narrows_every_client(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "b.txt").write_text("one\n")
+    file = tmp_path.parent / f"{tmp_path.name}.toml"
+    file.write_text('run = "recorded"\ndeny = ["delete"]\n')
+    command = [*SERVE, str(tmp_path), "--policy", str(file), "--deny", "edit(b.txt)", "--protect", "a.txt"]
+    with connect(command, ".", policy=Policy(run="recorded", mode="bypass")) as ws:
+        assert ws.policy.deny == ("delete", "edit(b.txt)")
+        assert ws.run("echo x").exit_status == 0
+        assert "run" in ws.tools("all").names
+        for name, *arguments in (("read", "a.txt"), ("edit", "b.txt", "one", "two"), ("delete", "b.txt")):
+            with pytest.raises(PermissionError):
+                getattr(ws, name)(*arguments)
+    with pytest.raises(RefusedError, match="no staged commands"):
+        connect(command, ".", policy=Policy(run="staged"))
+
+
+@pytest.mark.parametrize("policy", [Policy(allow=["edit"]), Policy(ask=["edit"]), Policy(mode="plan")])
+def test_a_server_refuses_a_policy_that_needs_somebody_to_ask(policy):
+    with pytest.raises(InvalidArgumentError, match="whoever connects is asked"):
+        Server(Options(policy=policy), os.open(os.devnull, os.O_WRONLY))
+
+
+@pytest.mark.full
 def test_a_removed_root_fails_as_in_a_local_workspace(tmp_path):
     root = tmp_path / "root"
     root.mkdir()
-    with connect([*SERVE, str(root)], ".", push=False) as ws, Workspace(root) as local:
+    with connect([*SERVE, str(root)], ".") as ws, Workspace(root) as local:
         root.rmdir()
         for call in (lambda ws: ws.read("a.txt"), lambda ws: ws.write("a.txt", "x")):
             errors = []
@@ -86,16 +156,3 @@ def test_a_removed_root_fails_as_in_a_local_workspace(tmp_path):
                     call(each)
                 errors.append(caught.value)
             assert errors[0].to_dict() == errors[1].to_dict()
-
-
-@pytest.mark.parametrize("descriptors", [8, 10, 12, 16])
-def test_running_out_of_descriptors_is_a_typed_error_and_the_server_goes_on(tmp_path, descriptors):
-    (tmp_path / "a.txt").write_text("one\n")
-    limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *SERVE, str(tmp_path)]
-    with connect(limited, ".", push=False, patience=5) as ws:
-        assert ws.read("a.txt").content == "one\n"
-        with suppress(FileIOError):
-            ws.edit("a.txt", "one", "two")
-            assert (tmp_path / "a.txt").read_text() == "two\n"
-        assert ws.read("a.txt").total_lines == 1
-        assert ws.remote.reconnects == 0

@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
-from agentfs import Toolset, Workspace, connect, dialects
+from agentfs import Policy, Toolset, Workspace, connect, dialects
 from agentfs.frameworks import mcp_server
 from agentfs.mcp import WorkspaceServer
 from tests.mcp.servers import ENVIRONMENT, served, told
@@ -84,7 +84,9 @@ def opened(cell):
 
 
 def connected(cell):
-    return connect(open_pipe(), cell.top, push=False, **cell.options())
+    options = cell.options()
+    server = open_pipe(policy=Policy(run=options["policy"].run))
+    return connect(server, cell.top, **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,52 @@
+"""The policy of a server, which a client can only narrow. Both sides compute it, so neither can widen it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.policy import Policy, Protect
+
+_T = TypeVar("_T")
+
+
+def check_server_policy(policy: Policy) -> None:
+    """Raise `invalid_argument` for a policy of a server that needs somebody to ask."""
+    default = Policy()
+    for name in ("mode", "allow", "ask", "on_ask"):
+        if getattr(policy, name) != getattr(default, name):
+            raise InvalidArgumentError(
+                f"A server's policy has no `{name}`: whoever connects is asked.",
+                hint="Write deny rules, or pass it to `connect`.",
+            )
+
+
+def narrowed(policy: Policy, server: Policy) -> Policy:
+    """Return the policy of a client, narrowed to what the server's own policy allows."""
+    if policy.run not in (None, server.run):
+        raise RefusedError(
+            f"The remote side runs no {policy.run} commands.",
+            hint=f'Write run = "{policy.run}" into the file of `agentfs serve --policy FILE`.',
+        )
+    if any(each.arguments for each in policy.after_change if each not in server.after_change):
+        hint = "Pass a Python function."
+        raise RefusedError("The remote side runs no commands of `after_change`.", hint=hint)
+    own, given = server.protect, policy.protect
+    return replace(
+        policy,
+        read_only=policy.read_only or server.read_only,
+        symlinks="never" if server.symlinks == "never" else policy.symlinks,
+        overwrite="never" if server.overwrite == "never" else policy.overwrite,
+        after_change=_union(server.after_change, policy.after_change),
+        protect=Protect(_protected(own.read, given.read), _protected(own.write, given.write)),
+        deny=_union(server.deny, policy.deny),
+    )
+
+
+def _protected(own: Sequence[str], given: Sequence[str]) -> Sequence[str]:
+    """Return the server's names with those of a client, without the client's exceptions."""
+    return _union(own, [each for each in given if not each.startswith("!")])
+
+
+def _union(own: Sequence[_T], given: Sequence[_T]) -> Sequence[_T]:
+    return (*own, *(each for each in given if each not in own))

@@ -1,0 +1,282 @@
+"""Lost connections: each waiting call ends, `applied` is right, and the next call opens a new connection."""
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from agentfs import Limits, Policy, Workspace, connect
+from agentfs.errors import ClosedError, DisconnectedError, UnsupportedSystemError
+from tests.remote.over_pipe import PipeServer
+
+PATIENCE = 5.0
+
+
+class Fault:
+    """Ends or silences a stream after some bytes in one direction, once it is armed."""
+
+    def __init__(self, direction: str, after: int, *, silent: bool = False) -> None:
+        self.direction, self.left, self.silent = direction, after, silent
+        self.armed, self.happened = False, threading.Event()
+        self.passed = {"to_far": 0, "from_far": 0}
+
+    def pass_on(self, direction: str, data: bytes) -> bytes:
+        """Return the part of the data that passes."""
+        if not self.armed:
+            return data
+        if self.happened.is_set():
+            return b""
+        self.passed[direction] += len(data)
+        if direction == self.direction:
+            passes, self.left = data[: self.left], self.left - len(data)
+            if self.left < 0:
+                self.happened.set()
+            return passes
+        return data
+
+
+class FaultyStreams:
+    """Both streams of a server, with a fault."""
+
+    def __init__(self, options, fault: Fault) -> None:
+        self._input, self._output = PipeServer(options).streams
+        self._fault = fault
+        self._closed = threading.Event()
+
+    def write(self, data: bytes) -> None:
+        passes = self._fault.pass_on("to_far", bytes(data))
+        if not self._output.closed:
+            self._output.write(passes)
+        self._end_if_faulty()
+
+    def flush(self) -> None:
+        pass
+
+    def readline(self, limit: int = -1) -> bytes:
+        line = self._input.readline(limit)
+        passes = self._fault.pass_on("from_far", line)
+        if passes != line and self._fault.silent:
+            self._closed.wait()
+        self._end_if_faulty()
+        return passes
+
+    def close_input(self) -> None:
+        self._input.close()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._output.close()
+
+    def _end_if_faulty(self) -> None:
+        if self._fault.happened.is_set() and not self._fault.silent:
+            self.close()
+
+
+def opener(*faults: Fault, **options):
+    left = [*faults]
+
+    def streams():
+        opened = FaultyStreams({"root": "/", **options}, left.pop(0) if left else Fault("", 0))
+        return SimpleNamespace(readline=opened.readline, close=opened.close_input), opened
+
+    return streams
+
+
+def transaction(ws) -> None:
+    with ws.transaction() as changes:
+        changes.append("a.txt", "x\n")
+        changes.write("new.txt", "n\n")
+
+
+# Each one changes the tree, and would change it again if it was made twice.
+METHODS = {
+    "append": lambda ws: ws.append("a.txt", "x\n"),
+    "edit": lambda ws: ws.edit("a.txt", "one", "one one"),
+    "undo": lambda ws: ws.undo(),
+    "transaction": transaction,
+}
+
+
+def prepare(ws) -> None:
+    ws.write("a.txt", "one\ntwo\n")
+    ws.append("a.txt", "three\n")
+
+
+def tree(root) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def once(root, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the tree before and after one call of a method."""
+    root.mkdir()
+    with Workspace(root) as ws:
+        prepare(ws)
+        before = tree(root)
+        METHODS[name](ws)
+        return before, tree(root)
+
+
+def run_with(root, name: str, fault: Fault, before, after) -> object:
+    """Call a method on a faulty connection; return "done" or `applied` of the error."""
+    root.mkdir()
+    with connect(opener(fault), root, patience=PATIENCE) as ws:
+        prepare(ws)
+        fault.armed = True
+        outcome: object = "done"
+        try:
+            METHODS[name](ws)
+        except DisconnectedError as error:
+            outcome = error.details["applied"]
+        fault.armed = fault.happened.is_set()
+        end = time.monotonic() + 5
+        while (found := tree(root)) not in (before, after) and time.monotonic() < end:
+            time.sleep(0.01)  # the server still completes the change, or takes it back
+        assert found in (before, after)
+        if outcome is not None:
+            assert found == (before if outcome is False else after)
+        with suppress(DisconnectedError):  # if no call was waiting, the next one says it
+            ws.ls()
+        assert ws.ls().total >= 1
+        assert ws.append("b.txt", "again\n").created
+        return outcome
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_exchange_that_is_cut_ends_with_the_known_outcome(tmp_path, name):
+    known = once(tmp_path / "once", name)
+    whole = Fault("", 0)
+    assert run_with(tmp_path / "whole", name, whole, *known) == "done"
+    outcomes = set()
+    for direction, size in whole.passed.items():
+        for after in (0, size // 2, size - 1):
+            root = tmp_path / f"{direction}-{after}"
+            outcomes.add(run_with(root, name, Fault(direction, after), *known))
+    assert None in outcomes
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("direction", ["to_far", "from_far"])
+def test_an_exchange_that_is_cut_at_every_byte_ends_with_the_known_outcome(tmp_path, name, direction):
+    known = once(tmp_path / "once", name)
+    whole = Fault("", 0)
+    run_with(tmp_path / "whole", name, whole, *known)
+    for after in range(whole.passed[direction]):
+        run_with(tmp_path / f"{direction}-{after}", name, Fault(direction, after), *known)
+
+
+@pytest.mark.parametrize("direction", ["from_far", "to_far"])
+def test_a_far_side_that_falls_silent_is_given_up(tmp_path, direction):
+    fault = Fault(direction, 10, silent=True)
+    with connect(opener(fault), tmp_path, limits=Limits(timeout=0.2), patience=1.0) as ws:
+        prepare(ws)
+        fault.armed = True
+        began = time.monotonic()
+        with pytest.raises(DisconnectedError, match="did not answer in time") as caught:
+            ws.append("a.txt", "x\n")
+        assert time.monotonic() - began < 10
+        assert caught.value.details == {"applied": None}
+        assert ws.read("a.txt").total_lines >= 3
+
+
+def test_every_waiting_call_ends(tmp_path):
+    """A call that asks waits for its answer, and others wait meanwhile."""
+    asked, lost = threading.Event(), threading.Event()
+
+    def permission(_):
+        asked.set()
+        return lost.wait(20)
+
+    fault = Fault("to_far", 0)
+    outcomes = []
+    with connect(opener(fault), tmp_path, policy=Policy(on_ask=permission), patience=PATIENCE) as ws:
+
+        def write(name):
+            with pytest.raises(DisconnectedError) as caught:
+                ws.write(name, "x\n")
+            outcomes.append(caught.value.details["applied"])
+
+        threads = [threading.Thread(target=write, args=(f"{number}.txt",)) for number in range(8)]
+        for each in threads:
+            each.start()
+        assert asked.wait(20)
+        fault.armed = True
+        with pytest.raises(DisconnectedError) as caught:
+            ws.read("a.txt")
+        assert caught.value.details["applied"] is False
+        lost.set()
+        for each in threads:
+            each.join()
+        assert outcomes == [None] * 8
+        assert ws.view(policy=Policy(mode="bypass")).write("new.txt", "x\n").created
+        assert [*tree(tmp_path)] == ["new.txt"]
+
+
+def test_a_loss_between_two_calls_is_said_once(tmp_path):
+    """Without that, the journal would be empty and nobody would know why."""
+    servers = []
+
+    def streams():
+        servers.append(PipeServer({"root": "/"}))
+        return servers[-1].streams
+
+    with connect(streams, tmp_path, patience=PATIENCE) as ws:
+        ws.write("a.txt", "one\n")
+        view = ws.view(limits=Limits(read_lines=1))
+        servers[0].streams[1].close()  # the server ends, and with it its stream
+        for _ in range(100):
+            if servers[0].streams[0].closed:
+                break
+            time.sleep(0.02)
+        with pytest.raises(DisconnectedError, match="opens a new connection") as caught:
+            ws.undo()
+        assert caught.value.details["applied"] is False
+        assert len(servers) == 1
+        assert view.read("a.txt").content == "one\n"  # a view is made again
+        assert len(servers) == 2
+
+
+def test_a_block_ends_with_its_connection(tmp_path):
+    fault = Fault("to_far", 0)
+
+    def change(ws):
+        with ws.transaction() as changes:
+            changes.write("a.txt", "one\n")
+            fault.armed = True
+            with pytest.raises(DisconnectedError):
+                changes.write("b.txt", "two\n")
+            with pytest.raises(ClosedError, match="has ended"):
+                changes.write("c.txt", "three\n")
+
+    with connect(opener(fault), tmp_path, patience=PATIENCE) as ws:
+        with pytest.raises(ClosedError):
+            change(ws)
+        assert ws.write("d.txt", "x\n").created
+        assert [*tree(tmp_path)] == ["d.txt"]
+
+
+def test_a_far_side_of_another_version_is_named(tmp_path):
+    script = 'import sys; sys.stdin.readline(); print(\'{"of":0,"agentfs":"0.0.1"}\', flush=True)'
+    with pytest.raises(
+        UnsupportedSystemError, match=r"remote side has agentfs '0.0.1'; this side has"
+    ) as caught:
+        connect([sys.executable, "-c", script], tmp_path)
+    assert "same version on both sides" in caught.value.hint
+
+
+def test_a_forked_process_must_connect_itself(tmp_path):
+    with connect(opener(), tmp_path) as remote:
+        child = os.fork()
+        if child == 0:
+            try:
+                remote.ls()
+            except DisconnectedError as error:
+                remote.close()
+                os._exit(0 if error.details["applied"] is False else 1)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert remote.write("a.txt", "one\n").created
