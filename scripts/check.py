@@ -1,10 +1,16 @@
-"""Run everything that a change must pass: lint, format and types at the same time, then the tests."""
+"""Run everything that a change must pass, side by side: lint, format, types, and the first tier of the tests.
+
+With options of pytest, run only the tests that they select:
+
+    .venv/bin/python scripts/check.py -m full
+    .venv/bin/python scripts/check.py tests/editing
+"""
 
 import os
 import subprocess
 import sys
 
-FIRST = (
+CHECKS = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("mypy",),
@@ -13,7 +19,7 @@ FIRST = (
 TESTS = (
     "pytest",
     "-q",
-    f"--numprocesses={(os.cpu_count() or 2) * 2}",  # they also wait for disks and other processes
+    f"--numprocesses={(os.cpu_count() or 2) + 1}",  # they also wait for disks and other processes
     "--dist=loadfile",
     "--no-loadscope-reorder",  # else the files with the fewest tests come last, and they are the slowest
     "--hypothesis-profile=repeatable",
@@ -21,21 +27,23 @@ TESTS = (
 
 
 def main() -> int:
-    """Run each step with this interpreter's environment."""
+    """Run the steps with this interpreter's environment, and return 0 if all succeed."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process would compile all that it imports
-    running = [
-        subprocess.Popen([sys.executable, "-m", *step], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own steps
-        for step in FIRST
-    ]
-    failed = 0
-    for step, process in zip(FIRST, running, strict=True):
-        output, _ = process.communicate()
+    options = sys.argv[1:]
+    if options:
+        return start(*TESTS, *options).wait()
+    checks = [start(*step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for step in CHECKS]
+    failed = start(*TESTS).wait()
+    for step, check in zip(CHECKS, checks, strict=True):
+        output, _ = check.communicate()
         print(f"== {' '.join(step)}\n{output.decode()}", end="", flush=True)
-        failed = failed or process.returncode
-    if failed:
-        return failed
-    print(f"== {' '.join(TESTS)}", flush=True)
-    return subprocess.run([sys.executable, "-m", *TESTS], check=False).returncode  # noqa: S603 - our own steps
+        failed = failed or check.returncode
+    return failed
+
+
+def start(*step: str, **streams: int) -> subprocess.Popen[bytes]:
+    """Start a module of this environment."""
+    return subprocess.Popen([sys.executable, "-m", *step], **streams)  # noqa: S603 - our own steps
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -95,6 +96,7 @@ def law(few: int, many: int, *strategies: SearchStrategy[Any], **named: SearchSt
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mounted", action="store_true", help="run the tests with directories as mounts")
     parser.addoption("--connect", action="store_true", help="run the tests over `connect` to a pipe")
+    parser.addoption("--without-programs", action="store_true", help="skip tests of missing programs")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -107,11 +109,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(over_pipe["SkipLocal"]())
 
 
-def pytest_sessionstart() -> None:
-    """In CI a missing reference program is a failure: skipped tests would look like a success."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse to skip tests of the second tier, which would look like a success."""
     missing = [name for name, names in REFERENCE_PROGRAMS.items() if names and program(name) is None]
-    if missing and os.environ.get("CI") == "true":
-        raise pytest.UsageError(f"CI must have all reference programs; missing: {', '.join(missing)}")
+    config = session.config
+    if missing and config.getoption("markexpr") == "full" and not config.getoption("--without-programs"):
+        programs = ", ".join(missing)
+        raise pytest.UsageError(
+            f"these programs are missing: {programs}; --without-programs skips their tests"
+        )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line what was skipped; `-rs` shows each test."""
+    reports = terminalreporter.getreports("skipped")
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
+    if reasons:
+        parts = (f"{count} because {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"skipped: {'; '.join(parts)}")
 
 
 def pytest_collection() -> None:

@@ -12,10 +12,10 @@ from tests.conftest import program
 ROOT = Path(__file__).parents[1]
 
 
-def run_without_programs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_without_programs(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest with nothing on PATH, as if only the interpreter's environment were installed."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    settings = {**os.environ, "CI": "", "PATH": "/nonexistent", **environment}
+    settings = {**os.environ, "PATH": "/nonexistent"}
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=settings)
 
 
@@ -35,14 +35,17 @@ def test_fd_is_found_under_the_name_that_debian_gives_it(tmp_path, monkeypatch):
 
 @pytest.mark.full
 def test_a_missing_program_skips_its_tests_with_the_reason():
-    done = run_without_programs("tests/search/test_find_fd.py")
+    done = run_without_programs("tests/tree/test_ignore_git.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "fd is not installed" in done.stdout
+    [line] = [line for line in done.stdout.splitlines() if "git is not installed" in line]
+    assert line.startswith("skipped: ")
     assert "passed" not in done.stdout
 
 
 @pytest.mark.full
-def test_in_ci_a_missing_program_is_a_failure():
-    done = run_without_programs("tests/search/test_find_fd.py", CI="true")
+def test_in_the_second_tier_a_missing_program_is_a_failure():
+    done = run_without_programs("tests/tree/test_ignore_git.py", "-m", "full")
     assert done.returncode not in (0, 5), done.stdout
     assert "missing: fd, git" in done.stdout + done.stderr
+    done = run_without_programs("tests/tree/test_ignore_git.py", "-m", "full", "--without-programs")
+    assert done.returncode == 0, done.stdout
