@@ -23,7 +23,6 @@ from agentfs.policy import AfterChange, Mount, Policy, Protect
 if TYPE_CHECKING:
     from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
-    from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
     from agentfs.tools.tool import CallContext, tool
@@ -52,7 +51,6 @@ __all__ = [
     "PathError",
     "PermissionRequest",
     "Policy",
-    "PolicyFile",
     "Protect",
     "ToolResult",
     "Toolset",
@@ -69,7 +67,6 @@ _LAZY = {
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
-    "PolicyFile": "policy_file",
     "ToolResult": "results",
     "Toolset": "tools.toolset",
     "Workspace": "workspace",

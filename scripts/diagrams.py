@@ -11,7 +11,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from agentfs.cli.colors import color_style
+from agentfs.base.advice import StyleKind
 from agentfs.text import styled_diff
 from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
 from scripts.pages import blocks_of
@@ -125,11 +125,17 @@ def transcript() -> str:
     return printed.strip()
 
 
+def painted(kind: StyleKind, text: str) -> str:
+    """Return a part of a diff with its colour."""
+    codes = {"added": "32", "removed": "31", "hunk": "36", "header": "1"}
+    return f"\033[{codes[kind]}m{text}\033[0m" if kind in codes and text else text
+
+
 def recording(printed: str) -> str:
     """Return a picture of a terminal in which the session has run."""
     lines = []
     for block in re.split(r"\n(?=>>> )", printed):
-        for line in styled_diff(block).render(color_style()).split("\n"):
+        for line in styled_diff(block).render(painted).split("\n"):
             is_call = line.startswith(">>> ")
             parts = textwrap.wrap(line, COLUMNS, drop_whitespace=False, subsequent_indent="    ") or [""]
             lines += [f"\033[36m{part}\033[0m" for part in parts] if is_call else fold(line)

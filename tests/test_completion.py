@@ -16,20 +16,14 @@ from tests.conftest import needs, program
 BINARIES = Path(sys.executable).parent  # has `agentfs` and argcomplete's script
 # What is typed, and what the last word is completed to.
 OFFERED = {
-    "agentfs gr": {"grep"},
-    "agentfs gl": {"glob"},
-    "agentfs mult": {"multi-edit"},
-    "agentfs-workspace gr": {"grep"},
-    "agentfs grep --ignore": {"--ignore-case"},
-    "agentfs grep --output-mode c": {"content", "count"},
-    "agentfs ls --color ": {"auto", "always", "never"},
-    "agentfs multi-edit --pre": {"--preview"},
-    "agentfs multi_edit --pre": {"--preview"},
+    "agentfs sch": {"schemas"},
+    "agentfs re": {"review"},
+    "agentfs-workspace sch": {"schemas"},
+    "agentfs schemas --str": {"--strict"},
+    "agentfs run --mode ": {"staged", "recorded"},
     "agentfs mcp --pol": {"--policy"},
-    "agentfs read no": {"notes.txt"},
-    "agentfs grep pattern no": {"notes.txt"},
-    "agentfs ls --root pack": {"pack age"},
-    "agentfs read pack": {"pack age"},
+    "agentfs review --apply no": {"notes.txt"},
+    "agentfs call --root pack": {"pack age"},
 }
 # The command prints its arguments, after a key has put all completions into the line. To complete, the
 # programs themselves are called by argcomplete, which finds them in PATH.

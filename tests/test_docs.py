@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from agentfs import PolicyFile
+from agentfs import Limits
+from agentfs.cli.policy_file import read_policy_file
 from scripts.forked_python import ForkedPython
 from scripts.pages import NOT_RUN, blocks_of, sessions, with_outputs
 
@@ -109,7 +110,7 @@ def test_the_policy_file_of_the_mcp_page_is_valid(tmp_path):
         if block.language == "toml" and "deny" in block.content
     ]
     (tmp_path / "policy.toml").write_text(text)
-    assert PolicyFile.read(tmp_path / "policy.toml").limits.read_lines == 1000
+    assert read_policy_file(str(tmp_path / "policy.toml"), Limits()).limits.read_lines == 1000
 
 
 def test_each_file_of_the_repository_that_a_page_names_is_there():

@@ -36,7 +36,7 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
-    {"async_workspace", "policy_file", "otel"},
+    {"async_workspace", "otel"},
     {"remote", "store"},
     {"dialects"},
     {"mcp"},

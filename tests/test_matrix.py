@@ -32,7 +32,6 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect, dialects
 from agentfs.base.advice import shown_in
-from agentfs.cli.colors import color_style
 from agentfs.errors import StaleError
 from agentfs.results import Result, plain
 from tests.conftest import lines_of
@@ -1063,7 +1062,7 @@ def every_form_shows_it(seen: Seen) -> Iterator[str]:
         yield "has no text"
     # The command line sets a style for our own tools only.
     if seen.site.dialect == "agentfs" and seen.site.method.kind in {"read", "search"}:
-        with shown_in(color_style()):
+        with shown_in(lambda _, text: f"\033[1m{text}\033[0m" if text else text):
             painted = rooted(seen.site.act()[2], seen.site)
         shown = re.sub(r"\033\[[\d;]*m", "", painted.text)
         if shown != seen.first.text and shown != rooted(seen.site.act()[2], seen.site).text:

@@ -7,8 +7,9 @@ from importlib import import_module
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, PolicyFile, Protect, Workspace
-from agentfs.cli import main
+from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
+from agentfs.cli.command_options import CommandOptions
+from agentfs.cli.policy_file import read_policy_file, settings_of
 from agentfs.errors import InvalidArgumentError, RefusedError
 from tests.forked import run_command
 
@@ -18,7 +19,7 @@ ask = ["delete"]
 allow = ["edit(src/**)", "write"]
 mode = "accept_edits"
 read_only = false
-roots = ["../project"]
+root = "../project"
 dialect = "wave"
 prefix = "fs_"
 
@@ -51,14 +52,23 @@ def file(tmp_path):
     return write
 
 
+def read(path, limits=None):
+    return read_policy_file(str(path), limits or Limits())
+
+
+def checked(path, root, **options):
+    """Return the settings of a server of a root with a policy file."""
+    return settings_of(CommandOptions(root=str(root), policy=str(path), **options), Limits())
+
+
 def refused(path):
     with pytest.raises(AgentFSError) as raised:
-        PolicyFile.read(path)
+        read(path)
     return f"{raised.value}\n{raised.value.hint}"
 
 
 def test_a_file_sets_policy_limits_and_names(file, root):
-    settings = PolicyFile.read(file(ALL))
+    settings = read(file(ALL))
     assert settings.policy == Policy(
         deny=["read(private/**)"], ask=["delete"], allow=["edit(src/**)", "write"], mode="accept_edits",
         protect=Protect(read=[*Protect.READ, "*.secret", "!.npmrc"], write=[*Protect.WRITE, "Makefile"]),
@@ -69,9 +79,9 @@ def test_a_file_sets_policy_limits_and_names(file, root):
 
 
 def test_an_empty_file_sets_nothing(file):
-    settings = PolicyFile.read(file(""), limits=Limits(timeout=3))
+    settings = read(file(""), Limits(timeout=3))
     assert (settings.policy, settings.limits) == (Policy(), Limits(timeout=3))
-    assert (settings.root, settings.dialect, settings.prefix) == (None, None, None)
+    assert (settings.root, settings.dialect, settings.prefix) == (".", "agentfs", "")
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -79,23 +89,21 @@ def test_an_empty_file_sets_nothing(file):
     ("on_ask = 1", ["`on_ask` is not a setting"]),
     ("allow = 'read'", ["`allow` is wrong", "a list of rules"]),
     ("ask = [1]", ["`ask` is wrong", "1 is not a rule"]),
-    ("deny = ['edit({)'  ]", ["`deny` is wrong", "The rule `edit({)` has a wrong glob", "never closed"]),
-    ("deny = ['edit(../x)']", ["`deny` is wrong", "The rule `edit(../x)` has", "has a part '..'"]),
-    ("deny = ['read( x)']", ["`deny` is wrong", "leave out the space"]),
-    ("allow = ['read(\"x\")']", ["`allow` is wrong", "leave out the quotes"]),
     ("[protect]\nread = ['/root/secrets/']", ["`protect.read` is wrong", "leave out the leading `/`"]),
     ("[protect]\nwrite = ['~/.bashrc']", ["`protect.write` is wrong", "`~` stands for no directory"]),
     ("[protect]\nread = ['!.env ']", ["`protect.read` is wrong", "leave out the space"]),
     ("mode = 'plann'", ["`mode` is wrong", "'plan'"]),
     ("read_only = 1", ["`read_only` is wrong"]),
-    ("protect = []", ["`protect` must be a table", "read, write"]),
+    ("protect = []", ["`protect` must be a table"]),
     ("[protect]\nreads = []", ["`protect.reads` is not a setting", "`read`"]),
     ("[protect]\nread = ['..']", ["`protect.read` is wrong"]),
     ("[limits]\nread_line = 1", ["`limits.read_line` is not a setting", "`read_lines`", "timeout"]),
     ("[limits]\nread_lines = 0", ["`limits.read_lines` is wrong", "positive"]),
     ("[limits]\ncount_tokens = 1", ["`limits.count_tokens` is not a setting"]),
-    ("roots = 'a'", ["`roots` must be a list"]),
-    ("roots = ['a', 'b']", ["`roots` must have one directory", "one server for each"]),
+    ("root = 1", ["`root` must be a string"]),
+    ("[mounts]\nx = 3", ["`mounts.x` must be a table"]),
+    ("[mounts.x]\nread_only = true", ["`mounts.x.source` must be the directory"]),
+    ("[mounts.x]\nsource = 'a'\nreadonly = true", ["`mounts.x.readonly` is not a setting", "`read_only`"]),
     ("dialect = 1", ["`dialect` must be a string"]),
     ("allow = read", ["is not TOML", "line 1"]),
     ("allow = []\nallow = []", ["is not TOML"]),
@@ -110,20 +118,20 @@ def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
 
 def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(file, root):
     """The program may have tools of its own, which the file cannot know."""
-    settings = PolicyFile.read(file("deny = ['reed(src/**)']"))
+    settings = read(file("deny = ['reed(src/**)']"))
     with (
         Workspace(root, policy=settings.policy) as ws,
-        pytest.raises(
-            InvalidArgumentError, match=r"`reed\(src/\*\*\)` names no tool \(did you mean `read`"
-        ) as raised,
+        pytest.raises(InvalidArgumentError, match=r"`reed\(src/\*\*\)` names no tool") as raised,
     ):
         ws.tools().schemas()
     assert "multi_edit" in raised.value.hint
 
 
-def test_an_absolute_rule_of_a_file_is_an_error(file, root):
+@pytest.mark.parametrize("rule", ["edit({)", "edit(../x)", "read( x)", 'read("x")', "read(/root/secrets/**)"])
+def test_a_wrong_rule_of_a_file_is_an_error_of_the_workspace(file, root, rule):
     """`deny = ["read(/root/secrets/**)"]` was accepted and protected nothing."""
-    assert "begins with `/`" in refused(file(f"deny = ['read({root}/a.txt)']"))
+    with pytest.raises(InvalidArgumentError):
+        Workspace(root, policy=read(file(f"deny = [{rule!r}]")).policy)
 
 
 def test_a_file_that_cannot_be_read_is_an_error(file, tmp_path):
@@ -140,19 +148,20 @@ def test_each_setting_of_a_policy_and_of_limits_can_be_in_a_file(file):
     for kind, table in ((Policy, ""), (Limits, "[limits]\n")):
         for each in fields(kind):
             value = getattr(kind(), each.name)
-            if each.name in ("on_ask", "protect", "count_tokens") or value is None:
+            if each.name in ("on_ask", "after_change", "protect", "count_tokens") or value is None:
                 continue
             text = json.dumps(list(value) if isinstance(value, tuple) else value)
-            settings = PolicyFile.read(file(f"{table}{each.name} = {text}"))
+            settings = read(file(f"{table}{each.name} = {text}"))
             assert (settings.policy, settings.limits) == (Policy(), Limits())
 
 
 @pytest.mark.parametrize("place", ["policy.toml", "deep/er/policy.toml"])
 def test_a_file_in_the_workspace_is_refused(file, root, place):
     """Attack: a model edits the policy that it works under."""
-    settings = PolicyFile.read(file("", "project", *place.split("/")))
-    with pytest.raises(RefusedError, match="a model could change it"):
-        settings.check_outside(root)
+    path = file("", "project", *place.split("/"))
+    with pytest.raises(RefusedError, match="where a model could use it"):
+        checked(path, root)
+    assert checked(path, root, read_only=True).policy.read_only
 
 
 @pytest.mark.parametrize("links", [
@@ -173,7 +182,7 @@ def test_a_file_is_refused_if_a_link_on_the_way_is_in_the_workspace(file, root, 
     path = tmp_path / ("outside.toml" if "outside.toml" in links else first)
     path = path / "policy.toml" if path.is_dir() else path
     with pytest.raises(RefusedError):
-        PolicyFile.read(path).check_outside(root)
+        checked(path, root)
 
 
 def test_a_link_to_the_workspace_does_not_hide_that_a_file_is_in_it(file, root, tmp_path):
@@ -184,74 +193,24 @@ def test_a_link_to_the_workspace_does_not_hide_that_a_file_is_in_it(file, root, 
     for spelled in (path, tmp_path / "around" / "policy.toml", around / "policy.toml"):
         for directory in (root, tmp_path / "around", os.path.relpath(root)):
             with pytest.raises(RefusedError):
-                PolicyFile.read(spelled).check_outside(directory)
+                checked(spelled, directory)
 
 
 def test_a_file_beside_the_workspace_is_accepted(file, root, monkeypatch):
     path = file("")
-    PolicyFile.read(path).check_outside(root / "missing")
+    checked(path, root / "missing")
     for spelled in (path, os.path.relpath(path), root / ".." / "config" / "policy.toml"):
-        PolicyFile.read(spelled).check_outside(root)
+        checked(spelled, root)
     monkeypatch.chdir(root)
-    PolicyFile.read("../config/policy.toml").check_outside(".")
-
-
-@pytest.mark.parametrize(("place", "text"), [
-    ("deep/policy.toml", "[protect]\nwrite = ['deep/policy.toml']"),
-    ("deep/policy.toml", "[protect]\nread = ['policy.toml']"),
-    (".claude/policy.toml", ""),
-    ("deep/policy.toml", "read_only = true"),
-])  # fmt: skip
-def test_no_tool_changes_a_protected_policy_file_in_the_workspace(file, root, place, text):
-    """Attack: change, delete, move or replace the file, or a directory above it, with every tool."""
-    path = file(text + "\n# secret\n", "project", *place.split("/"))
-    settings = PolicyFile.read(path)
-    settings.check_outside(root)
-    before, inode = path.read_bytes(), path.stat().st_ino
-    above = place.partition("/")[0]
-    (root / "link.toml").symlink_to(place)
-    (root / "around").symlink_to(above)
-    os.link(path, root / "hard.toml")
-    with Workspace(root, policy=settings.policy) as ws:
-        tools = ws.tools("all")
-        line = ws.read(place, line_ids=True).line_ids[:1] if "protect]\nread" not in text else ["abcdef"]
-        links = ["link.toml", "around/policy.toml", "hard.toml"]
-        for name in (place, f"./{above}/../{place}", place.upper(), *links):
-            for tool, arguments in (
-                ("read", {"path": name}),
-                ("write", {"path": name, "content": "allow = ['*']\n"}),
-                ("edit", {"path": name, "old_string": "secret", "new_string": "x"}),
-                ("multi_edit", {"path": name, "edits": [{"old_string": "secret", "new_string": "x"}]}),
-                ("edit_lines", {"path": name, "changes": [{"line_id": line[0], "new_content": "x"}]}),
-                ("splice", {"path": name, "spans": [[0, 1, "x"]]}),
-                ("replace", {"old_string": "secret", "new_string": "x", "path": name}),
-                ("move", {"path": "a.txt", "to": name}),
-                ("move", {"path": name, "to": "moved.toml"}),
-                ("delete", {"path": name}),
-                ("undo", {}),
-            ):
-                tools.call(tool, arguments)
-        for name in (above, "around"):
-            tools.call("delete", {"path": name})
-            tools.call("move", {"path": name, "to": "elsewhere"})
-            tools.call("write", {"path": f"{name}/other.txt", "content": "x"})
-        tools.call("replace", {"old_string": "secret", "new_string": "x"})
-        tools.call("replace", {"old_string": "secret", "new_string": "x", "glob": "**/*.toml"})
-    assert (path.read_bytes(), path.stat().st_ino) == (before, inode)
-    PolicyFile.read(path).check_outside(root)
+    checked("../config/policy.toml", ".")
 
 
 def test_the_server_refuses_a_policy_file_in_its_workspace(file, root):
     import_module("agentfs.mcp")  # otherwise each forked process loads it
     path = file("", "project", "policy.toml")
-    for options in (["--root", root], ["--root", root.parent], ["--root", root, "--read-only"]):
+    for options in (["--root", root], ["--root", root.parent]):
         done = run_command("mcp", *map(str, options), "--policy", str(path), cwd=root)
         assert done.returncode == 2, options
-        assert "a model could change it" in done.stderr
+        assert "where a model could use it" in done.stderr
     # A server whose client leaves at once.
     assert run_command("mcp", "--root", str(root), "--policy", str(file("")), cwd=root).returncode == 0
-
-
-def test_a_second_root_of_the_same_name_is_an_error(root, capsys):
-    assert main(["mcp", "--root", str(root), "--root", "a/x", "--root", "b/x"]) == 2
-    assert "two directories have the name" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from agentfs.errors import FileIOError
 
 NAMES = """
 AccessError AfterChange AgentFSError Allow ArgumentError AsyncWorkspace CallContext ContentError Deny Edit
-EditError Event LineChange Limits Mount OperationalError PathError PermissionRequest Policy PolicyFile Protect
+EditError Event LineChange Limits Mount OperationalError PathError PermissionRequest Policy Protect
 ToolResult Toolset Workspace connect tool
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 

@@ -1,4 +1,4 @@
-"""The command line `agentfs`: every tool as a command, history, schemas, `mcp` and `serve`."""
+"""The command line `agentfs`: tools, schemas, `mcp`, `serve`, `run` and the history."""
 
 import os
 import sys
@@ -58,5 +58,5 @@ def _run(argv: Sequence[str]) -> int:
         run, options = parse_command_line(argv)
     except SystemExit as end:  # argparse has printed help or an error
         status = end.code if isinstance(end.code, int) else FAILED
-        return RUN_FAILED if status == FAILED and argv[:1] == ["run"] else status
+        return RUN_FAILED if status == FAILED and "run" in argv else status
     return run(options)

@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 from agentfs import history
-from agentfs.cli.colors import color_style, uses_color
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import print_error, print_text, write_output
 from agentfs.errors import InvalidArgumentError
@@ -20,7 +19,7 @@ from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import escape_controls, styled_diff, to_json
+from agentfs.text import to_json
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -82,11 +81,8 @@ def show_diff(options: CommandOptions) -> int:
         print_error(f"agentfs: {note}")
     if options.json:
         print_text(to_json(changes.to_dict()))
-    elif sys.stdout.isatty() or options.color == "always":
-        patch = styled_diff(
-            escape_controls(changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
-        )
-        write_output(f"{patch.render(color_style()) if uses_color(options.color) else patch}\n")
+    elif sys.stdout.isatty():
+        print_text(changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
     else:
         write_output(changes.patch)  # byte for byte
     return 0

@@ -1,6 +1,6 @@
-"""The MCP server for one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
+"""The tools over MCP, on the official SDK's server (the extra `mcp`): `agentfs mcp --root DIR`."""
 
-from agentfs.mcp.streamable_http import HttpAddress
-from agentfs.mcp.workspace_server import LIMITS, WorkspaceServer
+from agentfs.mcp.http_server import serve_http
+from agentfs.mcp.tool_server import offered, sdk_tools, serve_stdio, tool_server
 
-__all__ = ["LIMITS", "HttpAddress", "WorkspaceServer"]
+__all__ = ["offered", "sdk_tools", "serve_http", "serve_stdio", "tool_server"]

@@ -12,7 +12,7 @@ from typing import Literal
 
 import pytest
 
-from agentfs import AfterChange, AgentFSError, Limits, Policy, PolicyFile, Workspace
+from agentfs import AfterChange, AgentFSError, Limits, Policy, Workspace
 from agentfs.results import Origin
 
 RUFF = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
@@ -310,12 +310,6 @@ def test_what_the_encoding_cannot_hold_is_not_written(top: Path):
 def test_wrong_settings_are_refused(settings: dict[str, object]):
     with pytest.raises(AgentFSError, match=r"after_change|AfterChange"):
         Policy(after_change=[settings])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
-
-
-def test_a_policy_file_names_them(top: Path, tmp_path: Path):
-    file = tmp_path / "policy.toml"
-    file.write_text('after_change = [{glob = "*.py", command = ["cat"], kind = "filter"}]\n')
-    assert PolicyFile.read(file).policy.after_change == (AfterChange("*.py", ["cat"], "filter"),)
 
 
 def test_a_step_of_a_formatter_survives_the_process(top: Path, tmp_path: Path):

@@ -159,7 +159,6 @@ def test_a_pause_of_a_remote_call_changes_nothing(tmp_path):
         ("acp", "acp", "agent-client-protocol"),
         ("anthropic", "anthropic.lib.tools", "anthropic"),
         ("langchain", "langchain_core.tools", "langchain"),
-        ("mcp_server", "mcp", "mcp"),
         ("openai_agents", "agents", "openai-agents"),
         ("pydantic_ai", "pydantic_ai", "pydantic-ai-slim"),
     ],

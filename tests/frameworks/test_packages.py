@@ -44,7 +44,6 @@ def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installe
 USES = {
     "acp": "module.tool_kind('search')",
     "anthropic": "module.AgentfsMemoryTool(ws).call({'command': 'view', 'path': '/memories'})",
-    "mcp_server": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
     "openai_agents": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
 }
 

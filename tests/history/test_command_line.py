@@ -94,30 +94,30 @@ def test_diff_is_a_patch_that_git_takes(session, root, tmp_path):
 
 def test_undo_redo_and_rollback(session, root):
     last = snapshot(root)
-    done = run("undo", *session)
+    done = run("call", "undo", *session)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Undid 1 step.")
-    assert run("undo", *session).returncode == 0
+    assert run("call", "undo", *session).returncode == 0
     assert sorted(snapshot(root)) == ["a.txt"]
     assert (root / "a.txt").read_text() == "one\ntwo\n"
-    assert json.loads(run("redo", "2", "--json", *session).stdout)["data"]["redoable"] == 1
+    assert json.loads(run("call", "redo", "steps=2", "--json", *session).stdout)["data"]["redoable"] == 1
     assert snapshot(root) == last
-    assert run("checkpoint", "here", *session).stdout == 'Checkpoint "here".\n'
-    assert run("rollback", "start", *session).returncode == 0
-    assert run("rollback", "here", *session).returncode == 0
+    assert run("call", "checkpoint", "name=here", *session).stdout == 'Checkpoint "here".\n'
+    assert run("call", "rollback", "to=start", *session).returncode == 0
+    assert run("call", "rollback", "to=here", *session).returncode == 0
     assert snapshot(root) == last
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["undo", "9"], "Only 2 steps can be undone"),
-        (["undo", "0"], "STEPS must be 1 or more"),
-        (["redo", "9"], "Only 1 step can be redone"),
-        (["rollback", "nowhere"], 'There are "start"'),
+        (["call", "undo", "steps=9"], "Only 2 steps can be undone"),
+        (["call", "undo", "steps=0"], "must be 1 or more"),
+        (["call", "redo", "steps=9"], "Only 1 step can be redone"),
+        (["call", "rollback", "to=nowhere"], 'There are "start"'),
         (["diff", "--since", "nowhere"], 'There are "start"'),
-        (["undo", "many"], "invalid int"),
+        (["call", "undo", "steps=many"], "must be an integer"),
         (["log", "--root", "/"], "belongs to another workspace"),
-        (["undo", "--root", "/"], "lies inside"),
+        (["call", "undo", "--root", "/"], "lies inside"),
     ],
 )
 def test_a_failure_is_2_and_on_standard_error(session, root, arguments, said):
@@ -129,20 +129,19 @@ def test_a_failure_is_2_and_on_standard_error(session, root, arguments, said):
     assert snapshot(root) == before
 
 
-def test_notes_and_footers_of_undo_go_to_standard_error(root, over):
+def test_undo_prints_notes_and_footers(root, over):
     with Workspace(root, state=over[-1]) as ws, ws.transaction() as tx:
         for number in range(60):
             tx.write(f"new/{number:02}.txt", "x\n")
     (root / "new/mine.txt").write_text("mine\n")
-    done = run("undo", *over)
+    done = run("call", "undo", *over)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
-    assert (len(lines), lines[0], lines[1]) == (51, "Undid 1 step.", 'deleted "new/00.txt"')
-    assert 'the directory "new" stays, because it is not empty\n' in done.stderr
-    assert done.stderr.endswith("[10 more]\n")
+    assert (lines[0], lines[-1]) == ("Undid 1 step.", "[10 more]")
+    assert {'the directory "new" stays, because it is not empty', 'deleted "new/00.txt"'} < {*lines}
 
 
-@pytest.mark.parametrize("command", ["log", "undo", "diff"])
+@pytest.mark.parametrize("command", ["log", "review", "diff"])
 def test_without_a_state_directory(tmp_path, command):
     assert "--state" in run(command).stderr
     for path in (tmp_path, tmp_path / "missing"):
@@ -154,7 +153,7 @@ def test_without_a_state_directory(tmp_path, command):
 
 def test_a_file_changed_since_is_not_undone_and_the_diff_is_shown(session, root):
     (root / "new" / "b.txt").write_text("theirs\n")
-    done = run("undo", *session)
+    done = run("call", "undo", *session)
     assert done.returncode == 2
     assert "+theirs" in done.stderr
 
@@ -164,7 +163,7 @@ def test_one_may_look_while_a_loop_works_and_not_meddle(session, root, tmp_path)
         ws.write("later.txt", "x\n")
         assert 'created "later.txt"' in run("log", *session).stdout
         assert "+++ b/later.txt" in run("diff", *session).stdout
-        done = run("undo", *session)
+        done = run("call", "undo", *session)
         assert done.returncode == 2
         assert "in use by another workspace" in done.stderr
         ws.undo()
@@ -175,8 +174,8 @@ def test_tools_are_called_with_a_journal(root, over):
     assert run("call", "read", '{"path": "a.txt"}', *over).returncode == 0
     done = run("call", "write", '{"path": "a.txt", "content": "new\\n"}', *over)
     assert done.returncode == 0, "the command before has read it"
-    assert run("edit", "a.txt", "new", "newer", *over).returncode == 0
-    assert run("undo", "2", "--state", over[-1]).returncode == 0
+    assert run("call", "edit", "path=a.txt", "old_string=new", "new_string=newer", *over).returncode == 0
+    assert run("call", "undo", "steps=2", "--state", over[-1]).returncode == 0
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
@@ -189,7 +188,7 @@ def test_repairs_are_reported(root, over):
         "ws.edit('a.txt', 'two', 'zwei')"
     )
     assert subprocess.run([sys.executable, "-c", code, root, over[-1]], check=False).returncode == 9
-    done = run("undo", "--state", over[-1])
+    done = run("call", "undo", "--state", over[-1])
     assert done.returncode == 0
     assert done.stderr == (
         'agentfs: a change of "a.txt" was complete when a process died, and is now in the journal\n'
@@ -199,13 +198,16 @@ def test_repairs_are_reported(root, over):
 
 @pytest.mark.parametrize(
     ("command", "number"),
-    [(command, number) for command in ("log --limit", "undo", "redo") for number in ("0", "-1", "-5", "x")],
+    [
+        (command, number)
+        for command in ("log --limit", "call undo steps", "call redo steps")
+        for number in ("0", "-1", "x")
+    ],
 )
 def test_a_number_below_one_is_an_error(session, root, command, number):
-    name, *option = command.split()
+    *name, option = command.split()
     before = snapshot(root)
-    given = [f"{option[0]}={number}"] if option else [number]
-    done = run(name, *session, *given)
+    done = run(*name, *session, f"{option}={number}")
     assert done.returncode == 2
     assert done.stdout == ""
     assert number in done.stderr

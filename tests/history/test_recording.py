@@ -610,7 +610,7 @@ def test_the_command_line_shows_labels(root, tmp_path, capsys):
     assert capsys.readouterr().out.strip().endswith('"make fmt": changed "a.txt"')
     assert main(["diff", "--state", str(state), "--json"]) == 0
     assert '"label": "make fmt"' in capsys.readouterr().out
-    assert main(["undo", "--state", str(state)]) == 0
+    assert main(["call", "undo", "--state", str(state)]) == 0
     assert (root / "a.txt").read_text() == TEN
 
 

@@ -288,7 +288,7 @@ def test_the_command_line_undoes_paths(tmp_path, capsys):
     with Workspace(top, state=state) as ws, ws.transaction() as tx:
         tx.write("a", "x\n")
         tx.write("b", "x\n")
-    assert main(["undo", "--state", str(state), "--path", "a"]) == 0
+    assert main(["call", "undo", "paths=a", "--state", str(state)]) == 0
     assert sorted(snapshot(top)) == ["b"]
     assert main(["diff", "--state", str(state), "--path", "b"]) == 0
     assert "+++ b/b" in capsys.readouterr().out

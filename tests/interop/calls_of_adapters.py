@@ -170,7 +170,7 @@ def mcp(tools):
     from mcp import Client, types
     from mcp.server.mcpserver import MCPServer
 
-    from agentfs.frameworks import mcp_server
+    from agentfs.mcp import sdk_tools
 
     async def main(mode):
         seen = {"asked": {}}
@@ -180,7 +180,7 @@ def mcp(tools):
             seen["asked"][key] = question.message
             return types.ElicitResult(action="decline" if key == "refused" else "accept", content={})
 
-        server = MCPServer("files", instructions=tools.instructions(), tools=mcp_server.tools(tools))
+        server = MCPServer("files", instructions=tools.instructions(), tools=sdk_tools(tools))
         async with Client(server, elicitation_callback=elicit, mode=mode) as client:
             seen["instructions"] = client.instructions
             offered = (await client.list_tools()).tools

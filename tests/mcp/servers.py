@@ -3,22 +3,24 @@
 import asyncio
 import atexit
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import asynccontextmanager
 from functools import cache
-from os.path import normpath
 from pathlib import Path
 from unittest import mock
 
-from mcp import Client, StdioServerParameters, types
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from agentfs.cli import main
-from agentfs.mcp import WorkspaceServer
+from agentfs.mcp import offered, tool_server
+from agentfs.tools.toolset import Toolset
 
 WARM = str(Path(__file__).parent / "warm.py")
 ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
@@ -85,35 +87,36 @@ class HttpServer:
 
 
 @asynccontextmanager
-async def served(server, **settings):
-    """A client of a server in this process."""
+async def served(workspace, *names, **settings):
+    """A client of a server in this process, which offers the tools of a workspace."""
+    made = tool_server(offered(workspace, names or None))
+    async with asyncio.timeout(60), Client(made, **settings) as connected:
+        yield connected
+
+
+@asynccontextmanager
+async def client(tree, *options, **settings):
+    """A client of the server that a command line starts, in this process."""
+    offers, ended = queue.Queue(), threading.Event()
+
+    def serve(tools):
+        offers.put(tools)
+        ended.wait()
+
+    def run():
+        offers.put(main(["mcp", "--root", str(tree), *options]))
+
+    with mock.patch("agentfs.mcp.serve_stdio", serve):
+        thread = threading.Thread(target=run)
+        thread.start()
+        tools = await asyncio.to_thread(offers.get)
+        assert isinstance(tools, Toolset), tools
     try:
-        async with asyncio.timeout(60), Client(server.server, **settings) as connected:
+        async with asyncio.timeout(60), Client(tool_server(tools), **settings) as connected:
             yield connected
     finally:
-        server._workspace.close()
-
-
-def made(tree, *options):
-    """The server that a command line starts."""
-    servers = []
-    with mock.patch.object(WorkspaceServer, "run", lambda server, _: servers.append(server)):
-        assert main(["mcp", "--root", str(tree), *options]) == 0
-    return servers[0]
-
-
-def client(tree, *options, **settings):
-    """A client of the server that a command line starts, in this process."""
-    return served(made(tree, *options), **settings)
-
-
-def roots_of(tree, *names):
-    listed = [types.Root(uri=Path(normpath(tree / name)).as_uri()) for name in names]
-
-    async def roots(context):
-        return types.ListRootsResult(roots=listed)
-
-    return roots
+        ended.set()
+        thread.join()
 
 
 def told(result):

@@ -241,7 +241,7 @@ KINDS = ("ours", "function", "coroutine", "method", "pydantic", "mcp")
 def serve(top: Path, transport: str) -> None:
     """Serve all cells over MCP."""
     from agentfs import Toolset
-    from agentfs.frameworks import mcp_server
+    from agentfs.mcp import sdk_tools
 
     cells = {
         f"{kind}_{column}": Cell(kind, column, top / kind / column) for kind in KINDS for column in COLUMNS
@@ -250,7 +250,7 @@ def serve(top: Path, transport: str) -> None:
     for name, cell in cells.items():
         ws = Workspace(cell.top, **cell.options())
         own = Toolset([replace(tool_of(cell.tool(ws)), name=name)], workspace=ws)
-        tools += mcp_server.tools(own)
+        tools += sdk_tools(own)
     server = MCPServer("table", tools=tools)
 
     @server.tool()

@@ -16,8 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
 from agentfs import Policy, Toolset, Workspace, connect, dialects
-from agentfs.frameworks import mcp_server
-from agentfs.mcp import WorkspaceServer
+from agentfs.mcp import sdk_tools
 from tests.mcp.servers import ENVIRONMENT, served, told
 from tests.remote.over_pipe import open_pipe
 from tests.tools.gate_table import COLUMNS, KINDS, Cell
@@ -62,7 +61,7 @@ def function(tools, cell):
 
 def over_mcp(tools, cell):
     async def main():
-        async with Client(MCPServer("table", tools=mcp_server.tools(tools))) as client:
+        async with Client(MCPServer("table", tools=sdk_tools(tools))) as client:
             return told(await client.call_tool(cell.name, cell.arguments))
 
     return asyncio.run(main())
@@ -146,9 +145,9 @@ async def test_each_setting_holds_for_the_server_of_a_workspace(column, tmp_path
     """It serves methods of ours alone and has no events; with an ask rule it asks its client."""
     cell = Cell("ours", column, tmp_path / "tree")
     options = {name: each for name, each in cell.options().items() if name != "on_event"}
-    server = WorkspaceServer(str(cell.top), names=["read", "write"], watch=False, **options)
-    async with served(server) as client:
-        said = told(await client.call_tool(cell.own_name, cell.arguments))
+    with Workspace(cell.top, **options) as ws:
+        async with served(ws, "read", "write") as client:
+            said = told(await client.call_tool(cell.own_name, cell.arguments))
     if column in ("plan", "read_only"):  # it offers no tool that changes something
         assert said.startswith('There is no tool "write"')
         assert cell.record()["ran"] == 0

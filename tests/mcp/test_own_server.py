@@ -5,7 +5,8 @@ from mcp import Client, types
 from mcp.server.mcpserver import MCPServer
 
 from agentfs import Policy, Workspace
-from agentfs.frameworks import ask, mcp_server
+from agentfs.frameworks import ask
+from agentfs.mcp import sdk_tools
 
 FILE = {"path": "a.txt", "content": "new\n"}
 MODES = ["auto", "legacy"]
@@ -18,7 +19,7 @@ def ws(tmp_path):
 
 
 def server(ws, **options):
-    return MCPServer("files", tools=mcp_server.tools(ws.tools(**options)))
+    return MCPServer("files", tools=sdk_tools(ws.tools(**options)))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -54,7 +55,7 @@ async def test_a_change_during_the_question_is_never_lost(ws, tmp_path, mode):
 
 
 async def test_an_answer_to_another_question_does_not_count(ws, tmp_path):
-    tool = next(each for each in mcp_server.tools(ws.tools()) if each.name == "write")
+    tool = next(each for each in sdk_tools(ws.tools()) if each.name == "write")
     assert not tool.output_schema
 
     async def elicit(_, question):
