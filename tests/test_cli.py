@@ -176,11 +176,12 @@ def test_a_failure_is_2_and_on_standard_error(tree, arguments):
 @pytest.mark.parametrize("arguments", [
     ["--root", "sub", "call", "ls"], ["call", "--root", "sub", "ls"], ["call", "ls", "--root", "sub"],
     ["--root=sub", "--json", "call", "ls"],
-    ["--mount", "x=sub", "--root", ".", "call", "read", "path=x/c.txt"],
+    ["--mount", "x=sub", "--root", "other", "call", "read", "path=x/c.txt"],
 ])  # fmt: skip
 def test_options_go_before_or_after_the_command(tree, arguments):
     """`agentfs --root . ls` said "invalid choice: '.'"."""
     (tree / "sub/c.txt").write_text("text\n")
+    (tree / "other").mkdir()
     done = run(*arguments, cwd=tree)
     assert done.returncode == 0, done.stderr
     assert "c.txt" in done.stdout or "1|text" in done.stdout

@@ -42,7 +42,7 @@ def by_tier() -> Iterator[object]:
         yield pytest.param(pages, id=name, marks=[pytest.mark.full] * (name in SLOW))
 
 
-@pytest.mark.parametrize("pages", by_tier())
+@pytest.mark.parametrize("pages", [*by_tier()])
 def test_blocks_run_and_print_what_the_page_shows(pages, tmp_path, python):
     for page, text in with_outputs(pages, tmp_path, python).items():
         assert text == page.read_text(encoding="utf-8"), "python scripts/pages.py writes it anew"

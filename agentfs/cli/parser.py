@@ -15,7 +15,7 @@ from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error
 from agentfs.cli.review_command import show_review
 from agentfs.cli.run_command import run_command
-from agentfs.cli.servers import serve_mcp, serve_stdio
+from agentfs.cli.servers import serve_mcp, serve_remote
 from agentfs.text.nearest import nearest
 
 _Run = Callable[[CommandOptions], int]
@@ -34,7 +34,7 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
         token_file token_env dialect state connect""",
     ),
     "serve": (
-        serve_stdio,
+        serve_remote,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
         "root mount state read_only policy deny protect",
     ),

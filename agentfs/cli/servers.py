@@ -76,7 +76,7 @@ def _token(options: CommandOptions, settings: Settings) -> str | None:
         raise EncodingError(f"{options.token_file} is not text in UTF-8.") from None
 
 
-def serve_stdio(options: CommandOptions) -> int:
+def serve_remote(options: CommandOptions) -> int:
     """Serve a client of `agentfs.connect`."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         raise InvalidArgumentError("Standard input is closed.")
