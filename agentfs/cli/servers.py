@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import agentfs
-from agentfs import remote
 from agentfs.cli.call_command import words_of
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import FAILED, print_error
@@ -14,6 +13,7 @@ from agentfs.cli.policy_file import Settings, check_outside, settings_of
 from agentfs.errors import EncodingError, InvalidArgumentError
 from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
+from agentfs.remote.server import Options, serve
 from agentfs.tools.approval import ask
 from agentfs.workspace import Workspace
 
@@ -81,5 +81,4 @@ def serve_remote(options: CommandOptions) -> int:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         raise InvalidArgumentError("Standard input is closed.")
     settings = settings_of(options, Limits())
-    served = remote.server.Options(settings.root, settings.policy, options.state, dict(settings.mounts))
-    return remote.server.serve(served)
+    return serve(Options(settings.root, settings.policy, options.state, settings.mounts))

@@ -20,34 +20,19 @@ from typing import Any, Self, TypedDict
 import agentfs
 from agentfs.arguments.checks import ArgumentChecker
 from agentfs.base import call_context
-from agentfs.base.visible import escape_controls
 from agentfs.enforcement.guard import check_arguments, host_policy
-from agentfs.errors import (
-    AgentFSError,
-    DisconnectedError,
-    InvalidArgumentError,
-    UnsupportedSystemError,
-    closed,
-)
+from agentfs.errors import AgentFSError, DisconnectedError, UnsupportedSystemError, closed
 from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import wire
-from agentfs.remote.connection import Connection, Lost, Opener
+from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult, Result, Review
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
-
-_HINTS = {False: "This call changed nothing.", None: "This call may have changed files: read them to see."}
-
-
-def _disconnected(message: str, *, applied: bool | None) -> DisconnectedError:
-    """Return the error of a call without a result; `applied` is False, or None if that is unknown."""
-    hint = f"{_HINTS[applied]} The next call opens a new connection."
-    return DisconnectedError(escape_controls(message), hint=hint, details={"applied": applied})
 
 
 class _Opened(TypedDict):
@@ -55,7 +40,6 @@ class _Opened(TypedDict):
 
     root: str
     policy: Policy
-    notes: list[str]
 
 
 class _Session:
@@ -63,35 +47,30 @@ class _Session:
 
     def __init__(self, command: Sequence[str] | Opener, hello: Mapping[str, Any], patience: float) -> None:
         self._started_by = command, hello, patience
-        self._process = os.getpid()
+        self._patience, self._process = patience, os.getpid()
         self._opening = threading.Lock()
         self._connection: Connection | None = None
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.notes = "", list[str]()
-        self.policy = Policy()  # of the server
-        with self._explained():
-            self._connected()
+        self.root, self.policy = "", Policy()  # of the server
+        self._connected()
 
     def __del__(self) -> None:
         if self._connection is not None:
             self._connection.lose("the workspace was dropped")  # ends the threads, and the remote side
 
-    def call(
-        self, message: Mapping[str, Any], seconds: float, answer: Any, *, changes: bool
-    ) -> Mapping[str, Any]:
-        """Send a call and return the message with its result; raise `disconnected` without one."""
+    def call(self, message: Mapping[str, Any], *how: Any, changes: bool) -> Mapping[str, Any]:
+        """Send a call, as `Connection.call`. After a lost connection, the next call opens another one."""
         if os.getpid() != self._process:  # in a fork, stream and threads belong to the parent
-            raise _disconnected("This workspace belongs to another process.", applied=False)
-        with self._explained(changes=changes):
-            connection = self._connected()
-            try:
-                return connection.call(message, seconds, answer)
-            except Lost:
-                with self._opening:  # another call may have opened the next one
-                    self._connection = None if self._connection is connection else self._connection
-                connection.close()
-                raise
+            raise disconnected("this workspace belongs to another process", applied=False)
+        connection = self._connected()
+        try:
+            return connection.call(message, *how, changes=changes)
+        except DisconnectedError:
+            with self._opening:  # another call may have opened the next one
+                self._connection = None if self._connection is connection else self._connection
+            connection.close()
+            raise
 
     def cancel(self, number: int) -> None:
         """Cancel a call at the remote side."""
@@ -102,46 +81,23 @@ class _Session:
         """End the connection, and open no other."""
         self.closed = True
         if self._connection is not None and os.getpid() == self._process:
-            self._connection.close()
-
-    @contextmanager
-    def _explained(self, *, changes: bool = False) -> Generator[None]:
-        """Raise `disconnected` if the connection is lost in the block."""
-        try:
-            yield
-        except Lost as lost:
-            reason, *sent = lost.args
-            applied = None if changes and any(sent) else False
-            raise _disconnected(f"The remote side was lost: {reason}.", applied=applied) from lost.__cause__
+            self._connection.close(self._patience)
 
     def _connected(self) -> Connection:
         with self._opening:
             if self.closed:
                 raise closed()
             if self._connection is None:
-                connection = Connection(*self._started_by)
-                try:
-                    self._accept(connection.opened)
-                except BaseException:
-                    connection.close()
-                    raise
-                self._connection = connection
+                connection = self._connection = Connection(*self._started_by)
+                version = connection.opened.get("agentfs")
+                if version != agentfs.__version__:
+                    raise UnsupportedSystemError(
+                        f"The remote side has agentfs {str(version)[:20]!a}, not {agentfs.__version__!a}.",
+                        hint="Install the same version on both sides.",
+                    )
+                opened = _value_of(connection.opened, _Opened, applied=False)
+                self.root, self.policy = wire.shown(opened["root"]), opened["policy"]
             return self._connection
-
-    def _accept(self, opened: Mapping[str, Any]) -> None:
-        """Take over what the server says about itself; raise its error, or one for another version."""
-        version = opened.get("agentfs")
-        if version != agentfs.__version__:
-            raise UnsupportedSystemError(
-                f"The remote side has agentfs {str(version)[:20]!a}; this side has {agentfs.__version__!a}.",
-                hint="Install the same version on both sides.",
-            )
-        found = _value_of(opened, _Opened, applied=False)
-        self.policy, self.root, self.notes = (
-            found["policy"],
-            wire.shown(found["root"]),
-            wire.shown(found["notes"]),
-        )
 
 
 class RemoteWorkspace(Workspace):
@@ -170,11 +126,6 @@ class RemoteWorkspace(Workspace):
     def workdir(self) -> str:
         """The directory, relative to the root, where relative paths start; "." is the root."""
         return self._workdir
-
-    @property
-    def recovery_notes(self) -> tuple[str, ...]:
-        """Notes on changes that were recovered on opening, after a process had died during them."""
-        return tuple(self._session.notes)
 
     @property
     def host(self) -> Self:
@@ -267,23 +218,21 @@ class RemoteWorkspace(Workspace):
             "arguments": wire.to_wire(arguments, functions),
             "within": self._within,
             "tool": call and call.tool,
-            "progress": call is not None and call.reports_progress,
+            "progress": call is not None and call.reports_progress and not changes,
         }
 
         def answer(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
             nonlocal seen, raised
             if "ask" in message:
-                function, arguments = self._question(message, functions)
-                reply = {"reply": message["ask"], "of": number}
+                function, *arguments = _question(message["ask"], functions)
                 try:
-                    return {**reply, "value": wire.to_wire(call_context.call_back(function, *arguments))}
+                    answered = {"value": wire.to_wire(call_context.call_back(function, *arguments))}
                 except Exception as error:  # noqa: BLE001 - raised when the remote side has answered
-                    raised = error
-                    return {**reply, "raised": True}
+                    raised, answered = error, {"raised": True}
+                return {"of": number, "reply": message.get("question"), **answered}
             entries = message["progress"]
             if call is not None and type(entries) is int and entries > seen:
-                with suppress(call_context.Cancelled) if changes else nullcontext():
-                    call.step(entries - seen)
+                call.step(entries - seen)
                 seen = entries
             return None
 
@@ -300,18 +249,13 @@ class RemoteWorkspace(Workspace):
         value = _value_of(found, returns, applied=None if changes else False, cause=raised)
         return value.bound_to(self) if isinstance(value, Review) else value
 
-    def _question(
-        self, message: Mapping[str, Any], functions: Sequence[Callable[..., Any]]
-    ) -> tuple[Callable[..., Any], list[Any]]:
-        """Return the function that a question is for, and its arguments."""
-        number = message.get("function")
-        if type(number) is int and 0 <= number < len(functions):
-            function = functions[number]
-            wanted = list[PermissionRequest] if function in self.policy.askers else list[Any]
-            arguments = wire.from_wire(message.get("arguments"), functions.__getitem__)
-            if arguments and wire.is_instance(arguments, wanted):
-                return function, arguments
-        raise wire.ProtocolError("It asked an invalid question.")
+
+def _question(asked: Any, functions: Sequence[Callable[..., Any]]) -> list[Any]:
+    """Return the function of the program that the remote side asks, and the arguments."""
+    found = wire.from_wire(asked, lambda number: functions[number if number >= 0 else len(functions)])
+    if not (isinstance(found, list) and len(found) > 1 and callable(found[0])):
+        raise wire.ProtocolError("it asked an invalid question")
+    return found
 
 
 def _value_of(
@@ -322,12 +266,11 @@ def _value_of(
         if "error" in message:
             raise wire.error_from_wire(message["error"]) from cause
         value = wire.from_wire(message.get("value"))
-        if wire.is_instance(value, returns):
-            return value
-        reason = f"not {returns}"
     except wire.ProtocolError as error:
-        reason = str(error)
-    raise _disconnected(f"The remote side returned an invalid result: {reason}", applied=applied)
+        raise disconnected(f"it returned an invalid result: {error}", applied=applied) from None
+    if not wire.is_instance(value, returns):
+        raise disconnected(f"it did not return {returns}", applied=applied)
+    return value
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -367,7 +310,7 @@ def _remote_property(name: str, local: property) -> property:
     """Return a property whose value is that of the remote side."""
 
     def remote(self: RemoteWorkspace) -> Any:
-        return self._call(name, {}, typing.get_type_hints(local.fget)["return"])
+        return wire.shown(self._call(name, {}, typing.get_type_hints(local.fget)["return"]))
 
     return property(remote, doc=local.__doc__)
 
@@ -417,10 +360,6 @@ def connect(
             the server does not allow; any error that opening a `Workspace` there raises.
     """
     ArgumentChecker(connect).check((), locals())
-    if not (callable(command) or command):
-        raise InvalidArgumentError("The command is empty.")
-    if not patience > 0:
-        raise InvalidArgumentError(f"`patience` must be a positive number of seconds, not {patience!r}.")
     functions: list[Callable[..., Any]] = []
     policy, limits = policy or Policy(), limits or Limits()
     hello = {

@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import queue
-import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -19,12 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, BinaryIO, NamedTuple
 
 import agentfs
 from agentfs.base import call_context
 from agentfs.errors import (
-    BusyError,
     ClosedError,
     InvalidArgumentError,
     InvalidPathError,
@@ -41,7 +39,6 @@ from agentfs.workspace import Workspace
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
 _MAX_CALLS = 1024
 _MAX_VIEWS = 64
-_MAX_WAITING = 16  # unread replies for one call
 _BLOCKS = {"transaction": "commit_notes", "recording": "result"}  # with the attribute that has the outcome
 # The methods and properties of a workspace that a client can name.
 _CALLED = {
@@ -68,22 +65,6 @@ class Options:
     mounts: Mapping[str, Mount] = field(default_factory=dict[str, Mount])
 
 
-class _Hello(TypedDict):
-    """The first message of a client."""
-
-    root: str
-    state: str | None
-    policy: Policy
-    limits: Limits
-
-
-class _Fields(TypedDict):
-    """The fields of a call that must have their type."""
-
-    method: str
-    arguments: dict[str, Any]
-
-
 class _CallbackError(Exception):
     """A function of the client has raised an exception that only the client knows."""
 
@@ -97,18 +78,12 @@ class _Call(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """An open block of the client: its method, context manager and value, and the workspace inside."""
+    """An open block of the client: its context manager, the outcome's name, its value and workspace."""
 
-    method: str
     manager: AbstractContextManager[Any]
+    outcome: str
     value: Any
     workspace: Workspace
-
-    def abort(self) -> None:
-        """Leave the block by an exception."""
-        error = ClosedError("The client has left the block.")
-        with suppress(Exception):
-            self.manager.__exit__(type(error), error, None)
 
 
 _current: ContextVar[tuple["Server", _Call]] = ContextVar("agentfs_call_of_client")
@@ -119,20 +94,12 @@ def serve(options: Options) -> int:
     output = os.dup(1)
     os.dup2(2, 1)  # keeps anything that is printed here out of the messages
     server = Server(options, output)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shared terminal is for the client
-    ending = [
-        each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN
-    ]
-    for each in ending:
-        signal.signal(each, lambda *_: sys.exit(0))
     try:
         server.run(sys.stdin.buffer)
     except wire.ProtocolError as error:
         sys.stderr.write(f"agentfs: {error}\n")
         return 2
     finally:
-        for each in ending:
-            signal.signal(each, signal.SIG_IGN)
         server.end()
     return 0
 
@@ -152,17 +119,20 @@ class Server:
         self._questions = itertools.count(1)
         self._workspace: Workspace | None = None
 
-    def run(self, incoming: wire.Readable) -> None:
+    def run(self, incoming: BinaryIO) -> None:
         """Handle messages until the client leaves."""
-        hello = wire.read_message(incoming)
-        if hello is None:
+        line = incoming.readline(wire.MAX_LINE)
+        if not line:
             return
         try:
-            self._open(hello)
+            self._open(wire.parse_line(line))
+        except wire.ProtocolError:
+            raise
         except Exception as error:  # noqa: BLE001 - the client raises it
             self._send({"of": 0, "agentfs": agentfs.__version__, "error": wire.error_to_wire(error)})
             return
-        while (message := wire.read_message(incoming)) is not None:
+        while line := incoming.readline(wire.MAX_LINE):
+            message = wire.parse_line(line)
             number = message.get("call", message.get("cancel", message.get("of")))
             if type(number) is not int:
                 raise wire.ProtocolError("The client sent an invalid message.")
@@ -173,8 +143,6 @@ class Server:
                 if call.execution.abandon():
                     call.replies.put(None)
             elif call is not None:
-                if call.replies.qsize() > _MAX_WAITING:
-                    raise wire.ProtocolError("The client sends replies faster than they are read.")
                 call.replies.put(message)
 
     def end(self) -> None:
@@ -183,8 +151,8 @@ class Server:
             call.execution.abandon()
             call.replies.put(None)
         self._workers.shutdown(cancel_futures=True)
-        for block in reversed([*self._blocks.values()]):
-            block.abort()
+        for name in reversed([*self._blocks]):
+            self._leave(name, raised=True)
         if self._workspace is not None:
             self._workspace.close()
 
@@ -192,21 +160,28 @@ class Server:
         """Open the workspace of the client, and say so."""
         if hello.get("agentfs") != agentfs.__version__:
             raise UnsupportedSystemError("The versions of agentfs differ.")
-        given = _checked(hello, _Hello)
-        options, state, path = self._options, given["state"], self._inside(given["root"])
+        names = ("root", "state", "policy", "limits")
+        root, state, policy, limits = (_decode(hello.get(name)) for name in names)
+        if not (
+            isinstance(root, str)
+            and isinstance(state, str | None)
+            and isinstance(policy, Policy)
+            and isinstance(limits, Limits)
+        ):
+            raise InvalidArgumentError("The first message has a field of a wrong type.")
+        options, path = self._options, self._inside(root)
         if state is not None:
             if options.state is None:
                 hint = "Start it with `agentfs serve --state DIRECTORY`."
                 raise RefusedError("The server keeps no state.", hint=hint)
             state = _below(options.state, state)
-        policy = narrowed(given["policy"], options.policy)
+        policy = narrowed(policy, options.policy)
         workspace = self._workspace = Workspace(
-            path, policy=policy, limits=given["limits"], state=state, mounts=options.mounts
+            path, policy=policy, limits=limits, state=state, mounts=options.mounts
         )
         if workspace.root != path:
             raise RefusedError("The root was moved while the workspace opened it.")
-        own = replace(options.policy, after_change=())
-        opened = {"root": workspace.root, "policy": own, "notes": [*workspace.recovery_notes]}
+        opened = {"root": workspace.root, "policy": replace(options.policy, after_change=())}
         self._send({"of": 0, "agentfs": agentfs.__version__, "value": wire.to_wire(opened)})
 
     def _inside(self, root: str) -> str:
@@ -222,19 +197,19 @@ class Server:
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
         if number in self._calls:
             raise wire.ProtocolError("Two calls have the same number.")
-        progress = functools.partial(self._progress, number) if message.get("progress") is True else None
-        tool = message.get("tool")
-        execution = call_context.Execution(tool if isinstance(tool, str) else None, on_progress=progress)
-        call = _Call(number, execution, queue.SimpleQueue())
         if len(self._calls) >= _MAX_CALLS:
-            busy = BusyError(f"The client has {_MAX_CALLS} calls under way.")
-            self._send({"of": number, "error": wire.error_to_wire(busy)})
-            return
-        self._calls[number] = call
-        self._workers.submit(self._work, call, message)
+            raise wire.ProtocolError("The client has too many calls under way.")
 
-    def _progress(self, number: int, entries: int) -> None:
-        self._send({"of": number, "progress": entries})
+        def progress(entries: int) -> None:
+            self._send({"of": number, "progress": entries})
+
+        tool = message.get("tool")
+        execution = call_context.Execution(
+            tool if isinstance(tool, str) else None,
+            on_progress=progress if message.get("progress") is True else None,
+        )
+        call = self._calls[number] = _Call(number, execution, queue.SimpleQueue())
+        self._workers.submit(self._work, call, message)
 
     def _work(self, call: _Call, message: Mapping[str, Any]) -> None:
         call_context.current.set(call.execution)
@@ -254,12 +229,10 @@ class Server:
             self._send({"of": call.number, "error": wire.error_to_wire(error)})
 
     def _run(self, message: Mapping[str, Any]) -> Any:
-        given = _checked(message, _Fields)
-        workspace, method, arguments = (
-            self._resolve(message.get("within")),
-            given["method"],
-            given["arguments"],
-        )
+        workspace, arguments = self._resolve(message.get("within")), _decode(message.get("arguments"))
+        method = message.get("method")
+        if not isinstance(arguments, dict):
+            raise wire.ProtocolError("A call has no arguments.")
         if method == "enter":
             return self._enter(workspace, **arguments)
         if method == "leave":
@@ -300,15 +273,18 @@ class Server:
         manager = getattr(workspace, method)(**arguments)
         value = manager.__enter__()
         inside = value if isinstance(value, Workspace) else workspace
-        self._blocks[block] = _Block(method, manager, value, inside)
+        self._blocks[block] = _Block(manager, _BLOCKS[method], value, inside)
 
     def _leave(self, block: str, *, raised: bool) -> Any:
-        entered = self._block(block)
+        manager, outcome, value, _ = self._block(block)
         del self._blocks[block]
-        if raised:
-            return entered.abort()
-        entered.manager.__exit__(None, None, None)
-        return getattr(entered.value, _BLOCKS[entered.method])
+        if not raised:
+            manager.__exit__(None, None, None)
+            return getattr(value, outcome)
+        error = ClosedError("The client has left the block.")
+        with suppress(Exception):
+            manager.__exit__(type(error), error, None)
+        return None
 
     def _block(self, name: str) -> _Block:
         if name not in self._blocks:
@@ -318,8 +294,8 @@ class Server:
     def ask(self, call: _Call, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return its result."""
         number = next(self._questions)
-        question = {"ask": number, "function": function, "arguments": wire.to_wire([*arguments])}
-        self._send({"of": call.number, **question})
+        asked = [{"$": "function", "number": function}, *map(wire.to_wire, arguments)]
+        self._send({"of": call.number, "question": number, "ask": asked})
         while (reply := call.replies.get()) is not None:
             if reply.get("reply") == number:
                 if reply.get("raised") is True:
@@ -332,14 +308,6 @@ class Server:
         with self._sending, suppress(OSError):  # the client has gone: the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
-
-
-def _checked(message: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """Return the decoded fields of a message; raise `invalid_argument` if one has a wrong type."""
-    found = {name: _decode(message.get(name)) for name in kind.__annotations__}
-    if not wire.is_instance(found, kind):
-        raise InvalidArgumentError("A message has a field of a wrong type.")
-    return found
 
 
 def _below(top: str, path: str) -> str:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from os import PathLike, fspath
-from typing import Any, Protocol, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from agentfs import errors, limits, permissions, policy, results
 from agentfs.arguments.hints import kind_of
@@ -61,14 +61,6 @@ class ProtocolError(Exception):
     """The other side sent an invalid message."""
 
 
-class Readable(Protocol):
-    """A binary file whose `readline` takes a limit."""
-
-    def readline(self, limit: int, /) -> bytes:
-        """Return the next line with its line feed, or its first `limit` bytes; b"" at the end."""
-        ...
-
-
 def to_line(message: Mapping[str, Any]) -> bytes:
     """Return an encoded message as a line; raise `too_large` if it is over a limit."""
     line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
@@ -80,18 +72,10 @@ def to_line(message: Mapping[str, Any]) -> bytes:
     return line
 
 
-def read_message(incoming: Readable) -> dict[str, Any] | None:
-    """Return the next message of a stream, or None at its end."""
-    line = incoming.readline(MAX_LINE + 1)
-    if not line:
-        return None
-    if not line.endswith(b"\n"):
-        raise ProtocolError("A line was cut off, or is too long.")
-    return parse_line(line)
-
-
 def parse_line(line: bytes) -> dict[str, Any]:
     """Return the message of a line."""
+    if not line.endswith(b"\n"):
+        raise ProtocolError("A line was cut off, or is too long.")
     if memory_of(line) > MAX_MEMORY:
         raise ProtocolError("A line takes too much memory.")
     try:

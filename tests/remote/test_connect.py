@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Allow, Deny, Limits, LineChange, Policy, Workspace, connect
+from agentfs import Allow, Deny, Limits, LineChange, Mount, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     ClosedError,
     ConflictError,
@@ -47,6 +47,39 @@ def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remo
             there, here = getattr(remote, name), getattr(local, name)
             assert inspect.signature(there) == inspect.signature(here)
             assert there.__doc__ == here.__doc__
+
+
+PROPERTIES = [name for name, each in vars(Workspace).items() if isinstance(each, property) and name[0] != "_"]
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_each_public_property_is_that_of_a_local_workspace(tmp_path, name):
+    """`mounts` raised AttributeError."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "root" / "src").mkdir(parents=True)
+    mounts = {"deps": Mount(str(tmp_path / "lib"), read_only=True)}
+    root = tmp_path / "root"
+    server = open_pipe(mounts=mounts, policy=Policy(deny=["delete"]))
+    with Workspace(root, mounts=mounts) as local, connect(server, root) as remote:
+        if name == "host":
+            with pytest.raises(RefusedError, match="no `host`"):
+                remote.host.ls()
+            return
+        assert getattr(remote, name) == getattr(local, name)
+        views = [ws.view(workdir="src") for ws in (remote, local)]
+        assert getattr(views[0], name) == getattr(views[1], name)
+
+
+def test_its_policy_and_limits_are_the_effective_ones(tmp_path):
+    own = Policy(read_only=True, deny=["delete"], protect=Protect(read=[*Protect.READ, "*.secret"]))
+    limits = Limits(read_lines=5)
+    with connect(open_pipe(policy=own), tmp_path, limits=limits, policy=Policy(deny=["move"])) as ws:
+        assert ws.limits == limits
+        assert ws.policy.read_only
+        assert ws.policy.deny == ("delete", "move")
+        assert "*.secret" in ws.policy.protect.read
+        view = ws.view(policy=replace(ws.policy, mode="plan"), limits=Limits())
+        assert (view.policy.mode, view.policy.read_only, view.limits) == ("plan", True, Limits())
 
 
 def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):

@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import pytest
@@ -63,33 +61,6 @@ def started(root, *options):
         [*SERVE, str(root), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1
     )
     return process, lambda: (process.stdout, process.stdin)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("number", "ends"), [(signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGINT, False)]
-)
-def test_a_signal_ends_the_server_in_order_or_not_at_all(tmp_path, number, ends):
-    """The change that waits for its permission meanwhile is not made, or as a whole."""
-    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so do its children
-    try:
-        process, streams = started(tmp_path)
-    finally:
-        signal.signal(signal.SIGHUP, inherited)
-
-    def permission(_):
-        process.send_signal(number)
-        time.sleep(0.2)
-        return True
-
-    with connect(streams, ".", policy=Policy(on_ask=permission), patience=10) as ws:
-        if ends:
-            with pytest.raises(DisconnectedError):
-                ws.write("a.txt", "one\n")
-        else:
-            assert ws.write("a.txt", "one\n").created
-    assert process.wait(10) == 0
-    assert (tmp_path / "a.txt").exists() != ends
 
 
 def test_a_killed_server_ends_the_calls_and_its_state_is_kept(tmp_path):
