@@ -5,6 +5,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -143,12 +144,12 @@ def test_nothing_outside_is_written(staged, tree, tmp_path):
 
 
 def test_nobody_sees_the_private_directory_for_temporaries(staged, tmp_path):
-    Path("/tmp/agentfs-probe-of-tests").touch()
-    try:
-        assert b"probe-of-tests" not in staged.run("ls -a /tmp; echo x > /tmp/made-by-tests").stdout
-    finally:
-        os.unlink("/tmp/agentfs-probe-of-tests")
-    assert not Path("/tmp/made-by-tests").exists()
+    with tempfile.NamedTemporaryFile(dir="/tmp", prefix="agentfs-probe-") as probe:
+        made = f"{probe.name}-made"
+        seen = staged.run(f"ls -a /tmp; echo x > {made} && echo written").stdout
+        assert b"written" in seen
+        assert b"agentfs-probe-" not in seen
+    assert not Path(made).exists()
 
 
 @pytest.mark.parametrize(

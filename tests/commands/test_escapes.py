@@ -4,10 +4,12 @@ import ctypes
 import os
 import pty
 import runpy
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -125,9 +127,12 @@ def in_terminal(tree: Path, way: str) -> bytes:
     child, terminal = pty.fork()
     if child == 0:
         os.execv(sys.executable, [sys.executable, "-c", IN_TERMINAL, str(tree), PYTHON, way])
-    shown, sent = b"", False
+    shown, sent, end = b"", False, time.monotonic() + 30
     try:
         while b"line: " not in shown or not shown.endswith(b"\n"):
+            if not select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
+                os.kill(child, signal.SIGKILL)
+                break
             shown += os.read(terminal, 4096)
             if b"0\r\n" in shown and not sent:
                 os.write(terminal, b"typed\n")

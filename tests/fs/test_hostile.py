@@ -351,17 +351,6 @@ def refused_at_once(arena: Arena, path: str) -> None:
 def test_42_a_fifo(arena):
     os.mkfifo(arena.top / "fifo")
     refused_at_once(arena, "fifo")
-    arena.ws.read("f")
-    begun = time.perf_counter()  # the fastest of several, as other programs run too
-    quick = min(timed(lambda: arena.code(lambda: arena.ws.read("fifo"))) for _ in range(20))
-    assert quick < 0.05
-    assert time.perf_counter() - begun < 20
-
-
-def timed(call: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
-    call()
-    return time.perf_counter() - begun
 
 
 def test_43_a_socket(arena, monkeypatch):

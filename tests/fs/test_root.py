@@ -265,7 +265,7 @@ def test_special_files_are_refused_at_once(root, tmp_path):
         assert root.entry(name).type == "other"
         assert isinstance(sifted(root, "", name), OSError)
     plug.close()
-    assert time.perf_counter() - start < 0.05 * 6 * 10
+    assert time.process_time() - start < 0.05 * 6
 
 
 def test_devices_are_refused():

@@ -64,6 +64,7 @@ def paths(result):
 # Deadlines
 
 
+@pytest.mark.full
 def test_line_6_a_recording_ends_with_its_deadline_and_blocks_nobody(root, slow):
     with Workspace(root, limits=Limits(timeout=0.3)) as ws:
         slow.set()
@@ -74,6 +75,7 @@ def test_line_6_a_recording_ends_with_its_deadline_and_blocks_nobody(root, slow)
         assert not ws._journal.recordings._open
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("phase", ["begin", "end"])
 def test_line_6_other_threads_change_files_during_a_scan(root, slow, phase):
     with Workspace(root) as ws:

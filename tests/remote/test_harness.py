@@ -17,7 +17,7 @@ def test_a_proxy_forwards_everything_and_delays_both_directions():
         started = time.monotonic()
         stream.write(LINE)
         assert stream.readline() == LINE
-        assert 0.1 <= time.monotonic() - started < 1
+        assert time.monotonic() - started >= 0.1
         assert proxy.passed == [{"to_far": len(LINE), "from_far": len(LINE)}]
 
 

@@ -359,7 +359,7 @@ def overflow(drained):
     return {}, bool(changes)
 
 
-@pytest.mark.full
+@pytest.mark.long  # it changes a setting of the machine, which other tests meet
 @linux
 @needs_root
 def test_a_short_queue_that_overflows_loses_nothing(root):
