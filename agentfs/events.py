@@ -261,7 +261,7 @@ def reports_calls(method: _F) -> _F:
         on_event: OnEvent | None = self.on_event
         if on_event is None and not _is_debugging():
             return method(self, *args, **kwargs)
-        if on_event in _reported_to.get() or call_context.is_rehearsed(changes=True):
+        if on_event in _reported_to.get():
             return method(self, *args, **kwargs)
         execution = call_context.current.get()
         direct = execution is None or execution.tool is None

@@ -9,21 +9,21 @@ from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
-# The effect of a tool. "manage" deletes, moves or restores files; "execute" may do anything, as a command
-# does; "none" needs no permission.
-Effect = Literal["none", "read", "search", "edit", "write", "manage", "execute"]
-READING: tuple[Effect, ...] = ("none", "read", "search")
-CHANGING: tuple[Effect, ...] = ("edit", "write", "manage", "execute")
-# The names besides those of tools that a rule may have, with the effects that each covers.
-GROUPS: dict[str, tuple[Effect, ...]] = {
-    "read": ("read",),
-    "search": ("search",),
-    "edit": ("edit",),
-    "write": ("write",),
-    "manage": ("manage",),
-    "execute": ("execute",),
-    "change": CHANGING,
-    "*": ("read", "search", *CHANGING),
+# The effect of a tool: it needs no permission, changes nothing, changes files, or may do anything.
+Effect = Literal["none", "read", "write", "execute"]
+READING: tuple[Effect, ...] = ("none", "read")
+# What happens to a path.
+Action = Literal["read", "create", "edit", "delete"]
+_CHANGES = frozenset({"create", "edit", "delete"})
+# The names of rules about what happens to a path, whichever tool does it.
+GROUPS: dict[str, frozenset[str]] = {
+    "read": frozenset({"read"}),
+    "create": frozenset({"create"}),
+    "edit": frozenset({"edit"}),
+    "delete": frozenset({"delete"}),
+    "write": frozenset({"create", "edit"}),
+    "change": _CHANGES,
+    "*": _CHANGES | {"read", "execute"},
 }
 DO_NOT_RETRY = "Do not try again in any way; tell the user, or go on without it."  # the hint of a refusal
 _RULE = r"(?P<name>\*|[A-Za-z_][A-Za-z0-9_]*)(?:\((?P<subject>[^\n]+)\))?"
@@ -57,8 +57,8 @@ class PermissionRequest:
     Attributes:
         method: The method of the workspace, such as "edit", or the name of another tool; "transaction" for
             the end of a transaction.
-        effect: "read", "search", "edit", "write", "manage" for a method that deletes, moves or restores
-            files, or "execute" for a tool that may do anything. The preview of a change is a "read".
+        effect: "read", "write" for a change, or "execute" for a tool that may do anything. The preview of a
+            change is a "read".
         arguments: The arguments as Python values. Print them with `repr`: a model sent them.
         paths: The paths in the arguments relative to the root, as given and with links resolved, and every
             path that the call would change. Control characters are visible: `⟦U+001B⟧`.
@@ -121,7 +121,7 @@ class Rule(NamedTuple):
 
     Attributes:
         text: The rule as a text.
-        name: The method, another tool, or a group.
+        name: What happens to a path, or a tool.
         subject: The text in parentheses, or None.
         glob: The same as a glob for paths, without `.` and empty names, or None.
     """
@@ -130,10 +130,6 @@ class Rule(NamedTuple):
     name: str
     subject: str | None
     glob: str | None
-
-    def names(self, method: str, effect: Effect) -> bool:
-        """Return True if the rule is about a method with this effect."""
-        return self.name == method or effect in GROUPS.get(self.name, ())
 
 
 def parse_rule(text: Any) -> Rule:

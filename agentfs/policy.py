@@ -168,17 +168,16 @@ class Policy:
             findings are noted, for each edit, write and replacement. They run as `run` does, staged if the
             system can.
         protect: The names whose contents are not shown, and those that are not changed.
-        mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
-            "bypass" allows what no rule of `deny` or `ask` covers.
+        mode: "default"; "accept_edits" does not ask about what is created or edited; "plan" refuses every
+            change; "bypass" allows what no rule of `deny` or `ask` covers.
         on_ask: A callback that decides about a change before it is made, or several that are called in
             order. Each sees the call as the previous one changed it. Calls that only read are allowed without
-            asking, unless a rule of `ask` names them.
-        allow: Rules for calls that are allowed without asking, such as `edit(src/**)` or `bash(git status)`.
+            asking, unless a rule of `ask` covers them.
+        allow: Rules for calls that are allowed without asking, such as `edit(src/**)` or `run(git status)`.
             With rules but no `on_ask`, all other changes are refused.
         deny: Rules for calls that are always refused.
         ask: Rules for calls that `on_ask` decides, even if `allow` covers them; without a callback they are
-            refused. If there are such rules, the callback decides nothing else except changes that `allow`
-            does not cover, and tools that declare no effect. A search skips files that a rule asks about.
+            refused. A search skips files that a rule asks about.
     """
 
     read_only: bool = False

@@ -15,14 +15,6 @@ from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
-from agentfs.enforcement.guard import (
-    ask_about_transaction,
-    check_rules,
-    guard_methods,
-    host_of,
-    may_show_recorded,
-    view_of,
-)
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.fs.hidden_files import HiddenFiles
@@ -59,6 +51,14 @@ from agentfs.results import (
 )
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
+from agentfs.tools.guard import (
+    check_rules,
+    guard_methods,
+    host_of,
+    judge_transaction,
+    may_show_recorded,
+    view_of,
+)
 from agentfs.tools.tool import offered_tools, tool
 
 if TYPE_CHECKING:
@@ -459,7 +459,7 @@ class Workspace:
         return editing.append.append_to_file(target, content)
 
     @tool(
-        effect="edit",
+        effect="write",
         default=True,
         advice="For a change to a part of a file use {edit}, with enough context for a unique match.",
     )
@@ -512,7 +512,7 @@ class Workspace:
             self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
         )
 
-    @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
+    @tool(effect="write", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(
         self,
         path: Path,
@@ -549,7 +549,7 @@ class Workspace:
             self._edit_target(path, encoding, expect_revision, preview, raw), made, match
         )
 
-    @tool(effect="edit", needs={"read": ("line_ids",), "grep": ("line_ids",)})
+    @tool(effect="write", needs={"read": ("line_ids",), "grep": ("line_ids",)})
     def edit_lines(
         self,
         path: Path,
@@ -581,7 +581,7 @@ class Workspace:
         made = cast("Sequence[LineChange]", changes)
         return editing.edit_lines.edit_lines_file(target, made)
 
-    @tool(effect="edit", for_models=False)  # models cannot count offsets
+    @tool(effect="write", for_models=False)  # models cannot count offsets
     def splice(
         self,
         path: Path,
@@ -615,7 +615,7 @@ class Workspace:
             self._edit_target(path, encoding, expect_revision, preview, raw), spans
         )
 
-    @tool(effect="edit", advice="The same change in many files is one {replace}.")
+    @tool(effect="write", advice="The same change in many files is one {replace}.")
     def replace(
         self,
         old_string: str,
@@ -669,7 +669,7 @@ class Workspace:
     def _context(self) -> Context:
         return Context(self._root, self._read_tracker, self.limits, self._outputs)
 
-    @tool(effect="manage")
+    @tool(effect="write")
     def delete(
         self, path: Path, recursive: bool = False, *, expect: int | None = None, preview: bool = False
     ) -> DeleteResult:
@@ -692,7 +692,7 @@ class Workspace:
         options = editing.delete_move.DeleteOptions(fspath(path), recursive, expect, preview)
         return editing.delete_move.delete_path(self._context, options)
 
-    @tool(effect="manage")
+    @tool(effect="write")
     def move(self, path: Path, to: Path) -> MoveResult:
         """Move or rename a file, a link, or a directory with its contents.
 
@@ -729,7 +729,7 @@ class Workspace:
         """
         return editing.delete_move.copy_path(self._context, fspath(path), fspath(to), overwrite=overwrite)
 
-    @tool(effect="search", for_models=False)
+    @tool(effect="read", for_models=False)
     def exists(self, path: Path) -> bool:
         """Return True if something exists at a path; for programs.
 
@@ -744,7 +744,7 @@ class Workspace:
         """
         return self._root.exists(fspath(path))
 
-    @tool(effect="search", for_models=False)
+    @tool(effect="read", for_models=False)
     def stat(self, path: Path) -> Entry:
         """Return the kind, size and time of a file or directory, as `ls` lists it; for programs.
 
@@ -759,7 +759,7 @@ class Workspace:
         """
         return self._root.entry(fspath(path))
 
-    @tool(effect="search", for_models=False)
+    @tool(effect="read", for_models=False)
     def realpath(self, path: Path) -> str:
         """Return the path that a path leads to, with all links resolved; for programs.
 
@@ -831,7 +831,7 @@ class Workspace:
         """
         return editing.write.make_directory(self._context, fspath(path))
 
-    @tool(effect="search", default=True)
+    @tool(effect="read", default=True)
     def ls(
         self,
         path: Paths = ".",
@@ -864,7 +864,7 @@ class Workspace:
         """
         return self._search(search.listing.list_directory, search.options.ListOptions, locals())
 
-    @tool(effect="search", default=True, advice="Find files by name with {glob}.")
+    @tool(effect="read", default=True, advice="Find files by name with {glob}.")
     def glob(
         self,
         pattern: Globs,
@@ -903,7 +903,7 @@ class Workspace:
         """
         return self._search(search.listing.find_files, search.options.GlobOptions, locals())
 
-    @tool(effect="search")
+    @tool(effect="read")
     def find(
         self,
         path: Paths = ".",
@@ -964,7 +964,7 @@ class Workspace:
         """
         return self._search(search.listing.find_files, search.options.FindOptions, locals())
 
-    @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
+    @tool(effect="read", default=True, advice="Search contents with {grep} before you read.")
     def grep(
         self,
         pattern: str,
@@ -1060,7 +1060,7 @@ class Workspace:
         del arguments["self"]
         return self._outputs.keep_full_text(find(self._context, kind(**arguments)), self._root)
 
-    @tool(effect="manage")
+    @tool(effect="write")
     def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:
         """Take back your last changes, all of them or none; what other programs changed since stays.
 
@@ -1077,7 +1077,7 @@ class Workspace:
         """
         return history.undo.undo(self._journal, self._context, steps, paths)
 
-    @tool(effect="manage")
+    @tool(effect="write")
     def redo(self, steps: int = 1) -> UndoResult:
         """Make changes again that were undone; what other programs changed since stays.
 
@@ -1107,7 +1107,7 @@ class Workspace:
         """
         return history.operations.checkpoint(self._journal, name)
 
-    @tool(effect="manage")
+    @tool(effect="write")
     def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
         """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
 
@@ -1159,7 +1159,7 @@ class Workspace:
         with closing(staged):
             yield inner
             if calls:  # in a nested transaction there are none: the outer one asks
-                ask_about_transaction(self, staged.changes)
+                judge_transaction(self, staged.changes, calls)
             inner.commit_notes = staged.commit()
 
     @contextmanager
@@ -1240,7 +1240,7 @@ class Workspace:
         """
         return history.review.review(self._journal, self._context, since, paths).bound_to(self)
 
-    @tool(effect="manage", for_models=False)
+    @tool(effect="write", for_models=False)
     def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
         """Carry out the decisions of a review, all of them or none.
 

@@ -23,7 +23,7 @@ MOST = {
     ("store",): 959,
     ("commands",): 2_000,
     ("tools", "arguments", "habits"): 3_048,
-    ("permission", "enforcement"): 680,
+    ("permission",): 680,
     ("providers",): 418,
     ("editing",): 3_173,
     ("history",): 4_102,

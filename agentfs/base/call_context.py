@@ -158,8 +158,6 @@ author: ContextVar[tuple[str, str]] = ContextVar("agentfs_author", default=("pro
 _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default=None)
 # The deadline of the program's own tool that runs. Methods that it calls get deadlines of their own.
 _tool_deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_tool_deadline", default=None)
-# In a rehearsal, True if the call goes on after a method that only reads; else None.
-_rehearsal: ContextVar[bool | None] = ContextVar("agentfs_rehearsal", default=None)
 
 
 class limited:  # noqa: N801 - used as a function, like contextlib.suppress
@@ -293,26 +291,6 @@ def step(entries: int = 1) -> None:
     execution = current.get()
     if execution is not None:
         execution.step(entries)
-
-
-@contextmanager
-def rehearsal(*, reads: bool) -> Generator[None]:
-    """Find out what the calls in the block ask the user; they raise `Cancelled` before they change anything.
-
-    Args:
-        reads: Go on after a method that only reads. If False, stop when the first method is allowed.
-    """
-    token = _rehearsal.set(reads)
-    try:
-        yield
-    finally:
-        _rehearsal.reset(token)
-
-
-def is_rehearsed(*, changes: bool) -> bool:
-    """Return True if a rehearsal ends before a method that changes something, or that only reads."""
-    reads = _rehearsal.get()
-    return reads is not None and (changes or not reads)
 
 
 def call_back(function: Callable[..., Any], *arguments: Any) -> Any:

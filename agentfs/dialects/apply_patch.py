@@ -440,7 +440,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
             raise
         return _result(operations, notes, changes.commit_notes)
 
-    return [Tool(function=apply_patch, text=_DESCRIPTION, effect="edit")]
+    return [Tool(function=apply_patch, text=_DESCRIPTION, effect="write")]
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:

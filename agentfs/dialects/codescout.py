@@ -185,9 +185,9 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
             renames={"offset": "start_line"},
             follow=_follow_read,
         ),
-        Tool(function=tools.list_dir, effect="search", methods={"ls": {}}, follow=_follow_list),
-        Tool(function=tools.search_pattern, effect="search", methods={"grep": {}}, renames=results),
-        Tool(function=tools.find_file, effect="search", methods={"glob": {}}, renames=results),
+        Tool(function=tools.list_dir, effect="read", methods={"ls": {}}, follow=_follow_list),
+        Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
+        Tool(function=tools.find_file, effect="read", methods={"glob": {}}, renames=results),
         Tool(
             function=tools.create_file,
             effect="write",
@@ -196,7 +196,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
         ),
         Tool(
             function=tools.edit_file,
-            effect="edit",
+            effect="write",
             methods={"edit": {}},
             expose=("path", "old_string", "new_string", "replace_all", "insert"),
         ),

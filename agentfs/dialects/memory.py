@@ -112,7 +112,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
     return [
         Tool(
             function=memory,
-            effect="manage",
+            effect="write",
             methods={},
             renames={"old_string": "old_str", "new_string": "new_str"},
             follow=_follow,

@@ -131,10 +131,10 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
         Tool(
             function=tools.write, effect="write", renames=file, advice=tool_of(workspace.write).advice_text()
         ),
-        Tool(function=tools.edit_lines, effect="edit", renames=file, methods=changed),
-        Tool(function=tools.glob, effect="search"),
-        Tool(function=tools.grep, effect="search", renames={"glob": "include"}),
-        Tool(function=tools.ls, effect="search"),
+        Tool(function=tools.edit_lines, effect="write", renames=file, methods=changed),
+        Tool(function=tools.glob, effect="read"),
+        Tool(function=tools.grep, effect="read", renames={"glob": "include"}),
+        Tool(function=tools.ls, effect="read"),
     ]
 
 

@@ -84,7 +84,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
     return [
         Tool(
             function=str_replace_based_edit_tool,
-            effect="edit",
+            effect="write",
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
             renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
             follow=view_for,

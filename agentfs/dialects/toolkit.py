@@ -37,6 +37,7 @@ from agentfs.events import first_line as first_line
 from agentfs.fs import quote as quote
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
+from agentfs.permissions import PermissionAnswer as PermissionAnswer
 from agentfs.providers.anthropic_format import ANTHROPIC_TYPES as ANTHROPIC_TYPES
 from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks as without_marks

@@ -6,14 +6,16 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, Workspace
+from agentfs import AgentFSError, Allow, Edit, PermissionRequest, Policy, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     Mode,
     Name,
     OnAsk,
+    PermissionAnswer,
     RenderContext,
     Tool,
     first_line,
@@ -36,8 +38,8 @@ _MODES: dict[str, Mode] = {
 # The rules that make the callbacks of a context decide about every call that its mode does not decide.
 _ASKED: dict[Mode, Sequence[str]] = {
     "default": ("*",),
-    "accept_edits": ("read", "search", "manage", "execute"),
-    "plan": ("read", "search"),
+    "accept_edits": ("read", "delete"),
+    "plan": ("read",),
     "bypass": (),
 }
 _COMPACT_CHARS = 120
@@ -187,17 +189,17 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
     return (
         Tool(function=tools.read, name="Read", effect="read", renames=_FILE),
         Tool(function=tools.write, name="Write", effect="write", renames=_FILE, advice=advice("write")),
-        Tool(function=tools.edit, name="Edit", effect="edit", renames=_FILE, advice=advice("edit")),
+        Tool(function=tools.edit, name="Edit", effect="write", renames=_FILE, advice=advice("edit")),
         Tool(
             function=tools.multi_edit,
             name="MultiEdit",
-            effect="edit",
+            effect="write",
             renames=_FILE,
             advice=advice("multi_edit"),
         ),
-        Tool(function=tools.ls, name="LS", effect="search"),
-        Tool(function=tools.glob, name="Glob", effect="search", advice=advice("glob")),
-        Tool(function=tools.grep, name="Grep", effect="search"),
+        Tool(function=tools.ls, name="LS", effect="read"),
+        Tool(function=tools.glob, name="Glob", effect="read", advice=advice("glob")),
+        Tool(function=tools.grep, name="Grep", effect="read"),
     )
 
 
@@ -330,7 +332,28 @@ def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, A
     if context.permission_mode is None or policy.mode == "plan":
         mode = policy.mode
     asked = _ASKED[mode] if callbacks else ()
-    return replace(policy, mode=mode, on_ask=[*policy.askers, *callbacks], ask=[*policy.ask, *asked])
+    on_ask = _asking_all([*policy.askers, *callbacks])
+    return replace(policy, mode=mode, on_ask=on_ask, ask=[*policy.ask, *asked])
+
+
+def _asking_all(callbacks: Sequence[OnAsk]) -> OnAsk | None:
+    """Return one callback that asks several in order, each about the call as the one before changed it."""
+
+    async def ask(request: PermissionRequest) -> PermissionAnswer:
+        changed: dict[str, Any] = {}
+        for callback in callbacks:
+            answer = callback(request)
+            answer = await answer if isawaitable(answer) else answer
+            if isinstance(answer, Allow):
+                changed |= answer.arguments or {}
+                # The diff was that of other arguments.
+                given = {**request.arguments, **changed}
+                request = replace(request, arguments=given, diff="", changes=()) if changed else request
+            elif answer is not True:
+                return answer
+        return Allow(changed or None)
+
+    return ask if callbacks else None
 
 
 def _failure(code: str, message: str) -> WaveResult:

@@ -43,7 +43,7 @@ from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.providers.openai import REFUSED, command_output, patch_of
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult
-from agentfs.tools.approval import answering, question_of
+from agentfs.tools.approval import answering, needs_approval
 from agentfs.tools.tool import Tool
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -64,8 +64,8 @@ def tools(toolset: Toolset, *, strict: bool = False, approval: bool = False) -> 
     Args:
         toolset: The tools. Pass their `instructions()` to the agent.
         strict: Ask the provider to enforce the schemas.
-        approval: Find out before each call whether it needs approval. It is rehearsed for that, up to its
-            question. The SDK then also asks about calls whose arguments are not JSON.
+        approval: Find out before each call whether the rules may ask the user about it. Nothing is run for
+            that. The SDK then also asks about calls whose arguments are not JSON.
 
     Returns:
         One tool for each, in order.
@@ -87,9 +87,9 @@ def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any], approval: bool) 
             result = results[context] = await toolset.acall(tool.name, arguments, context=context)
         return _output(result)
 
-    async def needs_approval(_: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+    async def may_ask(_: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         del call_id
-        return await question_of(toolset, tool, arguments) is not None
+        return needs_approval(toolset, tool.name, arguments)
 
     def custom_data(context: FunctionToolCustomDataContext) -> dict[str, Any] | None:
         result = results.get(context.tool_context)
@@ -101,7 +101,7 @@ def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any], approval: bool) 
         params_json_schema=schema["parameters"],
         on_invoke_tool=invoke,
         strict_json_schema=schema["strict"],
-        needs_approval=needs_approval if approval else False,
+        needs_approval=may_ask if approval else False,
         custom_data_extractor=custom_data,
     )
 

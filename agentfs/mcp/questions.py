@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from agentfs.base.advice import plural
 from agentfs.base.visible import visible
-from agentfs.permissions import Allow, Deny, PermissionRequest
+from agentfs.permissions import READING, Allow, Deny, PermissionRequest
 from agentfs.workspace import Workspace
 
 ANSWER_SECONDS = 600.0  # for a user to answer
@@ -107,7 +107,7 @@ def _text(request: PermissionRequest) -> str:
     more = len(request.paths) - _PATHS
     paths = ", ".join("the root directory" if path == "." else path for path in request.paths[:_PATHS])
     paths += f" and {plural(more, 'more file', 'more files')}" if more > 0 else ""
-    changes = "change" if request.effect not in ("read", "search", "none") else "use"
+    changes = "change" if request.effect not in READING else "use"
     action = _ACTIONS.get(request.method, changes)
     wants = f"{request.tool or request.method} wants to {action} {paths or 'files that it finds'}"
     return f"{wants}. Allow it?\n\n{shown}".rstrip()

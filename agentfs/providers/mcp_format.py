@@ -50,9 +50,5 @@ def call_result(result: ToolResult) -> Message:
 
 def _annotations(effect: Effect) -> dict[str, bool]:
     reads = effect in READING
-    hints = {
-        "readOnlyHint": reads,
-        "destructiveHint": not reads,
-        "idempotentHint": reads or effect == "write",
-    }
+    hints = {"readOnlyHint": reads, "destructiveHint": not reads, "idempotentHint": reads}
     return hints if effect == "execute" else {**hints, "openWorldHint": False}  # a command may use a network

@@ -20,7 +20,6 @@ from typing import Any, Self, TypedDict
 import agentfs
 from agentfs.arguments.checks import ArgumentChecker
 from agentfs.base import call_context
-from agentfs.enforcement.guard import check_arguments, host_policy
 from agentfs.errors import AgentFSError, DisconnectedError, UnsupportedSystemError, closed
 from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording
@@ -31,6 +30,7 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult, Result, Review
+from agentfs.tools.guard import check_arguments, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
@@ -289,12 +289,6 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
         changes = effect not in READING and given.get("preview") is not True
-        if changes and call_context.is_rehearsed(changes=True):
-            # The remote side asks and acts in one call. So a rehearsal always asks, without a diff.
-            request = PermissionRequest(name, effect, given, ())
-            for permission in self.policy.askers:
-                call_context.call_back(permission, request)
-            raise call_context.Cancelled
         bound.apply_defaults()
         timeout = bound.arguments.get("timeout")
         seconds = float(timeout) if isinstance(timeout, (int, float)) and timeout > 0 else 0.0

@@ -1,13 +1,14 @@
 """Approval by the framework or the MCP server that runs a call: the callback `ask`, and its answers."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from agentfs.base import call_context
+from agentfs.errors import AgentFSError
 from agentfs.permissions import Deny, PermissionAnswer, PermissionRequest
-from agentfs.tools.tool import Tool, is_method
+from agentfs.tools.gate import may_ask
 from agentfs.tools.toolset import Toolset
 
 Answer: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
@@ -57,19 +58,10 @@ def answering(answer: Answer) -> Generator[None]:
         _answer.reset(token)
 
 
-async def question_of(toolset: Toolset, tool: Tool, arguments: dict[str, Any]) -> PermissionRequest | None:
-    """Return the request that a call would make to `ask`, or None. The call is only rehearsed."""
-    if tool.effect == "none":
-        return None
-
-    def leave(request: PermissionRequest) -> PermissionAnswer:
-        raise Paused(request)
-
+def needs_approval(toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> bool:
+    """Return True if the user may be asked about a call. It runs nothing, so it does not know the changes."""
     try:
-        with answering(leave), call_context.rehearsal(reads=not is_method(tool.function)):
-            await toolset.acall(tool.name, arguments)
-    except Paused as pause:
-        return pause.request
-    except call_context.Cancelled:
-        pass
-    return None
+        tool, values = toolset.bind(name, arguments)
+        return toolset.workspace is not None and may_ask(toolset.workspace, tool, values)
+    except AgentFSError:
+        return False  # the call is refused without a question

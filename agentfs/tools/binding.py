@@ -91,7 +91,7 @@ def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
     pattern = values.get("pattern")
     if tool.own_name == "glob" and isinstance(pattern, str) and not any(mark in pattern for mark in "*?[{"):
         values["pattern"] = f"**/*{pattern}*" if "/" in pattern else f"*{pattern}*"
-    if bound.tool.effect == "search" and not _finds(bound.tool, values):
+    if bound.tool.effect == "read" and not _finds(bound.tool, values):
         return None
     return Advice({"name": bound.tool.name, "arguments": values})
 
@@ -119,7 +119,8 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 
 def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
     has_habits = is_method(tool.function)
-    reader = LenientReader(ALIASES if has_habits else {})
+    methods_names = {own: name for name, own in tool.renames.items()}
+    reader = LenientReader(ALIASES if has_habits else methods_names)
     values = reader.read_members(tool.parameters, given)
     if not (reader.problems and has_habits):
         return BoundCall(tool, values, reader.coercions, reader.problems)

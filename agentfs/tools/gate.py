@@ -1,11 +1,11 @@
 """The gate: the rules, time and output limit of every tool of a toolset that is not a method of a workspace.
 
-Methods check their own calls (`agentfs.enforcement`), because programs and functions call them too.
+Methods check their own calls (`agentfs.tools.guard`), because programs and functions call them too.
 """
 
 import inspect
 import posixpath
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Protocol, cast
@@ -15,13 +15,15 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Names, call
 from agentfs.base.visible import one_line
 from agentfs.concurrency.runner import run_until, run_until_on_loop
-from agentfs.errors import AgentFSError, DeadlineExceededError, ReadOnlyError, RefusedError
+from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError
 from agentfs.limits import Limits
-from agentfs.permissions import CHANGING, DO_NOT_RETRY, GROUPS, PermissionRequest, Rule
+from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused
+from agentfs.permission.decide import Judged, Subject, check_rule, decide
+from agentfs.permissions import GROUPS, Action, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.text import head_and_tail
-from agentfs.tools.rules import Subject, ask_user, not_permitted, rule_catches, rules_allow
+from agentfs.text.nearest import nearest
 from agentfs.tools.tool import Tool
 
 _CANCELLATIONS = ("CancelledError", "Cancelled")  # the exceptions of asyncio and trio
@@ -45,66 +47,58 @@ class GatedBy(Protocol):
         ...
 
 
-class Judgement:
-    """One call of a tool under the rules of a workspace."""
+def permission_of(
+    workspace: GatedBy, tool: Tool, values: Mapping[str, Any]
+) -> Callable[[], Mapping[str, Any]] | None:
+    """Decide about a call; return None if it is allowed, or the function that asks the user.
 
-    def __init__(self, workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> None:
-        self._workspace = workspace
-        self._tool = tool
-        self._values = values
-        self._effect = tool.effect
-        self._subject = _subject(workspace, tool, values)
+    The function returns the arguments that the user changes.
 
-    def needs_permission(self) -> bool:
-        """Return True if the user must be asked; raise `refused` or `read_only` if the call is not allowed.
+    Raises:
+        AgentFSError: The call is refused (`refused`, `read_only`).
+    """
+    policy, subject = workspace.policy, _subject(workspace, tool, values)
+    decision = decide(policy, rule_names(tool), tool.effect, subject)
+    if decision.outcome == "refuse":
+        raise refused(policy, decision, tool.name, subject.paths)
+    if decision.outcome == "allow":
+        return None
+    context = call_context.current.get()
+    called_as = one_line(context.tool) if context and context.tool else None
+    paths = tuple(map(one_line, subject.paths))
 
-        Deny rules and plan mode are checked first, then ask rules, then the other modes, then allow rules.
-        """
-        policy, effect = self._workspace.policy, self._effect
-        for rule in self._caught_by(policy.deny_rules):
-            raise self._refusal(f"The rule `{rule.text}` denies this call.")
-        if effect in CHANGING and (policy.read_only or policy.mode == "plan"):
-            raise self._refusal_of_change(policy)
-        if any(True for _ in self._caught_by(policy.ask_rules)):
-            return True
-        if policy.mode == "bypass" or (policy.mode == "accept_edits" and effect in ("edit", "write")):
-            return False
-        if (allowing := self._about(policy.allow_rules)) and rules_allow(allowing, self._subject):
-            return False
-        return effect in CHANGING and bool(policy.allow or (policy.askers and not policy.ask))
-
-    def ask(self) -> Mapping[str, Any]:
-        """Ask the user; return the arguments that the answers change. Raise `refused` without permission."""
-        context = call_context.current.get()
-        called_as = one_line(context.tool) if context and context.tool else None
-        paths = tuple(map(one_line, self._subject.paths))
-        request = PermissionRequest(self._tool.name, self._effect, self._values, paths, tool=called_as)
-        if not self._workspace.policy.askers:
-            raise self._refusal("This call needs permission, and there is nobody to ask.")
+    def ask() -> Mapping[str, Any]:
+        if not policy.askers:
+            raise not_permitted(NOBODY, tool.name, subject.paths)
+        request = PermissionRequest(tool.name, tool.effect, values, paths, tool=called_as)
         changed: dict[str, Any] = {}
-        for asker in self._workspace.policy.askers:
-            answer = ask_user(asker, request, paths)
-            changed |= answer.arguments or {}
+        for asker in policy.askers:
+            changed |= ask_user(asker, request).arguments or {}
             request = replace(request, arguments={**request.arguments, **changed})
         return changed
 
-    def _about(self, rules: Iterable[Rule]) -> list[Rule]:
-        names = rule_names(self._tool)
-        return [rule for rule in rules if rule.name in names or self._effect in GROUPS.get(rule.name, ())]
+    return ask
 
-    def _caught_by(self, rules: Iterable[Rule]) -> Iterator[Rule]:
-        return (rule for rule in self._about(rules) if rule_catches(rule, self._subject, True))
 
-    def _refusal_of_change(self, policy: Policy) -> AgentFSError:
-        name = self._tool.name
-        reason = f"{name} may change something"
-        hint = "Tell the user what you would do."
-        if policy.read_only:
-            return ReadOnlyError(f"The workspace is read-only, and {reason}.", hint=hint)
-        return self._refusal(f"Nothing is changed in plan mode, and {reason}.", hint)
+_CHANGES: tuple[Action, ...] = ("create", "edit", "delete")
 
-    def _refusal(self, reason: str, hint: str = DO_NOT_RETRY) -> RefusedError:
-        return not_permitted(reason, self._tool.name, self._subject.paths, hint)
+
+def may_ask(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> bool:
+    """Return True if the user may be asked about a call; an error is raised if it is refused."""
+    if not tool.checks_itself:
+        return permission_of(workspace, tool, values) is not None
+    policy = workspace.policy
+    effects: Sequence[Judged] = _CHANGES if tool.effect == "write" else (tool.effect,)
+    named = {tool.renames.get(each, each) for each in ("path", "to", "paths")}
+    given = [values[each.name] for each in tool.parameters if each.target in named and each.name in values]
+    paths = [path for each in given for path in (each if isinstance(each, list) else [each])]
+    spellings = [spelling for path in paths for spelling in _spellings(workspace, str(path))]
+    command = values.get("command") if tool.effect == "execute" else None
+    subject = Subject(tuple(spellings), command=command)
+    if any(decide(policy, tool.stands_for, each, subject).outcome == "ask" for each in effects):
+        return True
+    unnamed = [rule for rule in policy.ask_rules if rule.glob and rule.name in GROUPS]
+    return tool.effect == "write" and not paths and bool(unnamed)  # it finds its files by itself
 
 
 def rule_names(tool: Tool) -> list[str]:
@@ -112,9 +106,27 @@ def rule_names(tool: Tool) -> list[str]:
     return [*dict.fromkeys([tool.name, tool.own_name])]
 
 
-def has_subject(tool: Tool) -> bool:
-    """Return True if the text of a rule is about a parameter of a tool."""
-    return tool.rule_parameter is not None or any(map(_takes_paths, tool.parameters))
+def check_tool_rule(rule: Rule, names: Sequence[str], own: Iterable[Tool]) -> None:
+    """Raise `invalid_argument` for a rule that names none of the tools, or whose text matches nothing."""
+    if rule.name not in names:
+        near = nearest(rule.name, (*GROUPS, *names))
+        raise InvalidArgumentError(
+            f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
+            hint=f"The tools are {', '.join(names)}; rules about paths are "
+            f"{', '.join(GROUPS)}. Add all tools of the program at once.",
+            details={"rule": rule.text, "nearest": near},
+        )
+    for tool in own:
+        if rule.name not in rule_names(tool) or rule.subject is None or tool.rule_parameter is not None:
+            continue
+        if not any(map(_takes_paths, tool.parameters)):
+            raise InvalidArgumentError(
+                f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
+                hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
+                "parameter the hint pathlib.Path.",
+                details={"rule": rule.text},
+            )
+        check_rule(rule)
 
 
 def _takes_paths(parameter: Parameter) -> bool:

@@ -138,7 +138,9 @@ class ToolNames(Names):
         if limit is None or not offset or "offset" in visible or call["name"] not in self._called.stands_for:
             return None
         # A page with fewer results than requested was cut by another limit, which a higher one does not lift.
-        cut = (self._values.get(limit) or 0) > offset or self._called.effect != "search"
+        cut = (
+            (self._values.get(limit) or 0) > offset or self._called.effect != "read" or call["name"] == "read"
+        )
         return None if cut else self.repeated(Retry({limit: 2 * offset}))
 
     def retry(self, retry: Retry) -> Retry | None:

@@ -317,9 +317,8 @@ def tool(
     """Declare a method or function as a tool.
 
     Args:
-        effect: "none" needs no permission, "read" and "search" change nothing, "edit" and "write" change
-            files, "manage" deletes, moves or restores them, and "execute" may do anything, as a command does.
-            A function without a declaration counts as "execute".
+        effect: "none" needs no permission, "read" changes nothing, "write" changes files, and "execute" may
+            do anything, as a command does. A function without a declaration counts as "execute".
         rule: The parameter that the text of a permission rule is about: a command line if the effect is
             "execute", as in `bash(git push*)`; otherwise any text, as in `fetch(https://example.org/*)`.
             By default rules are about the parameters with the hint `pathlib.Path`.
@@ -382,7 +381,7 @@ def tool_of(given: Callable[..., Any] | Tool, *, prefix: str = "", expose: Seque
 
 
 def is_method(function: Any) -> bool:
-    """Return True for a method of a workspace, which `enforcement.guard` has wrapped."""
+    """Return True for a method of a workspace, which `tools.guard` has wrapped."""
     return hasattr(function, "_agentfs_guarded")
 
 

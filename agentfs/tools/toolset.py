@@ -20,19 +20,18 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import Limits
-from agentfs.permissions import GROUPS, READING, Rule, check_path_rule
+from agentfs.permissions import GROUPS, READING
 from agentfs.policy import Policy
 from agentfs.providers import STRICT_FORMATS, provider_of, read_calls, replies
 from agentfs.providers.provider import ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.text.nearest import nearest
 from agentfs.tools.binding import BoundCall, bind_call, refusal, resolve_unknown_tool
 from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.gate import (
     GatedBy,
-    Judgement,
     await_in_time,
-    has_subject,
+    check_tool_rule,
+    permission_of,
     rule_names,
     run_in_time,
     within_output_limit,
@@ -127,46 +126,23 @@ class Toolset:
             self._tools[tool.name] = tool
 
     def _check_rules(self, *, added: bool = False) -> None:
-        """Raise `invalid_argument` for a rule that names no tool.
+        """Raise `invalid_argument` for a rule that can match nothing.
 
         A toolset of methods alone may get tools later, so it is checked at its first use.
         """
-        if self._workspace is None or self._rules_checked:
-            return
         own = [tool for tool in self if not tool.checks_itself]
-        if added and not own:
+        if self._workspace is None or self._rules_checked or (added and not own):
             return
         policy: Policy = self._workspace.policy
-        rules = (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules)
-        cls: type[Any] = self._workspace.__class__
-        methods = [name for name, each in declarations(cls).items() if each.effect != "none"]
-        own_names = (name for tool in own for name in rule_names(tool))
-        self._rule_names = tuple(dict.fromkeys((*self._rule_names, *methods, *own_names)))
-        for rule in rules:
+        methods = [
+            name for name, each in declarations(type(self._workspace)).items() if each.effect != "none"
+        ]
+        known = (*self._rule_names, *methods, *(name for tool in own for name in rule_names(tool)))
+        self._rule_names = tuple(dict.fromkeys(known))
+        for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
             if rule.name not in GROUPS:
-                self._check_rule(rule, [tool for tool in own if rule.name in rule_names(tool)])
+                check_tool_rule(rule, self._rule_names, own)
         self._rules_checked = True
-
-    def _check_rule(self, rule: Rule, tools: Sequence[Tool]) -> None:
-        if rule.name not in self._rule_names:
-            near = nearest(rule.name, (*self._rule_names, *GROUPS))
-            raise InvalidArgumentError(
-                f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
-                hint=f"The tools are {', '.join(self._rule_names)}; groups of them are "
-                f"{', '.join(group for group in GROUPS if group not in self._rule_names)}. Add all tools of "
-                "the program at once.",
-                details={"rule": rule.text, "nearest": near},
-            )
-        for tool in tools:
-            if rule.subject is not None and not has_subject(tool):
-                raise InvalidArgumentError(
-                    f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
-                    hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
-                    "parameter the hint pathlib.Path.",
-                    details={"rule": rule.text},
-                )
-            if rule.subject is not None and tool.rule_parameter is None:
-                check_path_rule(rule)
 
     def _with(self, tools: Iterable[Tool]) -> Self:
         other = copy(self)
@@ -230,6 +206,20 @@ class Toolset:
                     f"There is no tool {short_repr(name)}.", hint=f"The tools are {', '.join(self._tools)}."
                 )
         return names
+
+    @property
+    def workspace(self) -> Any:
+        """The workspace whose rules, limits and events hold for the tools, or None."""
+        return self._workspace
+
+    def bind(self, name: str, arguments: str | Mapping[str, Any] | None) -> tuple[Tool, dict[str, Any]]:
+        """Return the tool that a call means, and its arguments; raise the error for a wrong call."""
+        tool = self._named(name)
+        if tool is None:
+            tool, arguments, _ = resolve_unknown_tool(self._tools, name, arguments)
+        bound = bind_call(self._tools, tool, parse_arguments(arguments))
+        _check_bound(bound)
+        return bound.tool, bound.values
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -441,7 +431,7 @@ class Toolset:
 
     async def _dispatch(self, name: Any, arguments: Any, context: Any, *, on_loop: bool) -> ToolResult:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
-        if not self._events.active or call_context.is_rehearsed(changes=True):
+        if not self._events.active:
             return (await self._execute(name, arguments, context, on_loop=on_loop))[0]
         given: Mapping[Any, Any] = {}
         with suppress(AgentFSError):  # reported by the call
@@ -508,17 +498,14 @@ class Toolset:
     ) -> tuple[dict[str, Any], Any]:
         """Run a tool of the program's own, if the rules allow it; return its arguments and its result."""
         if self._workspace is not None:
-            judgement = Judgement(self._workspace, tool, values)
-            if judgement.needs_permission():
-                ask = judgement.ask
+            ask = permission_of(self._workspace, tool, values)
+            if ask is not None:
                 changed = await self._runner.run_off_loop(ask, tool=tool.name) if on_loop else ask()
                 if changed:
                     bound = bind_call(self._tools, tool, {**values, **changed})
                     _check_bound(bound)
                     values = bound.values
-                    Judgement(self._workspace, tool, values).needs_permission()
-        if call_context.is_rehearsed(changes=tool.effect not in READING):
-            raise call_context.Cancelled
+                    permission_of(self._workspace, tool, values)
         if tool.effect not in READING:
             call_context.begin_change()
         given = tool.call_arguments(values)

@@ -517,7 +517,7 @@ def test_a_rule_that_denies_reading_hides_a_file(opened, tree):
 
 
 def test_a_rule_about_paths_holds_for_a_command(opened, tree):
-    ws = opened("staged", deny=["write(src/**)"])
+    ws = opened("staged", deny=["change(src/**)"])
     before = snapshot(tree)
     for command in ("echo x >> src/a.py", "rm src/a.py", "mv src other", "touch fine; echo > src/new"):
         assert code_of(lambda command=command: ws.run(command)) == "refused"

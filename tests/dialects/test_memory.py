@@ -263,7 +263,7 @@ def test_secrets_are_refused(do, tmp_path):
 
 
 def test_rules_and_limits_hold(tmp_path):
-    policy = Policy(deny=["change(memories/facts/**)"], on_ask=lambda request: request.effect != "manage")
+    policy = Policy(deny=["change(memories/facts/**)"], on_ask=lambda request: request.method != "delete")
     with Workspace(tmp_path, policy=policy, limits=Limits(file_bytes=1000)) as ws:
         do = speaker(ws)
         assert do("create", "/memories/facts/a", file_text="x").error["code"] == "refused"

@@ -381,7 +381,7 @@ def test_arguments_that_one_changes_reach_the_next(ws):
         change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
         assert execute(other, "Edit", change, permissionManager=policy).success
         assert other.read("README.md").content.startswith("# A other")
-    assert asked == [("other", True)], "with the diff of the changed arguments"
+    assert asked == [("other", False)], "without the diff of other arguments"
 
 
 def test_other_fields_of_a_context_are_kept():

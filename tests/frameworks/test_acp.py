@@ -18,7 +18,7 @@ async def test_an_agent_with_our_tools_does_the_task_and_asks(tmp_path):
         user = User("allow_always", "allow_always", "allow_once")
 
         async def do(client):
-            asking = Policy(run="staged", ask=["change"], on_ask=Permissions(client, "s1", base.root))
+            asking = Policy(run="staged", ask=["change", "run"], on_ask=Permissions(client, "s1", base.root))
             tools = base.view(policy=asking).tools(["edit", "run", "read"])
 
             async def call(name, **given):
@@ -58,7 +58,7 @@ class Direct:
 async def test_each_choice_and_the_rules_of_the_session(tmp_path):
     user = User("allow_once", "reject_once", None, "odd", "reject_always", "allow_always", "allow_always")
     permissions = Permissions(Direct(user), "s1", tmp_path)
-    policy = Policy(run="recorded", ask=["change"], on_ask=permissions)
+    policy = Policy(run="recorded", ask=["change", "run"], on_ask=permissions)
     async with AsyncWorkspace(tmp_path, policy=policy) as ws:
         tools = ws.tools(["write", "delete", "run"])
 

@@ -201,7 +201,7 @@ FRAMEWORKS = {
 
 
 def main(name: str) -> None:
-    policy = Policy(allow=["read", "search"], on_ask=ask)
+    policy = Policy(allow=["read"], on_ask=ask)
     with Workspace(".", policy=policy) as ws:
         print(json.dumps(FRAMEWORKS[name](ws.tools()) | {"files": sorted(os.listdir())}))
 

@@ -14,7 +14,7 @@ MODES = ["auto", "legacy"]
 
 @pytest.fixture
 def ws(tmp_path):
-    with Workspace(tmp_path, policy=Policy(allow=["read", "search"], on_ask=ask)) as ws:
+    with Workspace(tmp_path, policy=Policy(allow=["read"], on_ask=ask)) as ws:
         yield ws
 
 

@@ -28,7 +28,7 @@ class OutlineWorkspace(Workspace):
         lines = [line for line in page.content.splitlines() if line.startswith("def ")]
         return ReadResult(path, "text", "\n".join(lines), 1, 1, 1, 1, page.revision, text="\n".join(lines))
 
-    @tool(effect="manage")
+    @tool(effect="write")
     def erase(self, path: str) -> ReadResult:
         """Erase a file.
 
@@ -75,7 +75,7 @@ def test_a_new_tool_has_its_permission_and_arguments_checked(root):
         with pytest.raises(InvalidArgumentError, match="`path` must be a string"):
             ws.outline(3)
     assert requests[0] == ("outline", "read", ("a.py",), "outline")
-    assert requests[-1] == ("erase", "manage", ("a.py",), None)
+    assert requests[-1] == ("erase", "write", ("a.py",), None)
     for rule in ("outline(*.py)", "outline", "read", "*"):
         with OutlineWorkspace(root, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
             ws.outline("a.py")
@@ -86,7 +86,7 @@ def test_a_new_tool_has_its_permission_and_arguments_checked(root):
 
 
 def test_a_function_may_declare_its_effect():
-    @tool(effect="search")
+    @tool(effect="read")
     def count(text: str) -> int:
         """Count.
 

@@ -111,7 +111,7 @@ def test_mcp_annotations_follow_from_the_effect(seven):
     for name in ("read", "ls", "glob", "grep"):
         assert hints[name]["readOnlyHint"] is True
         assert hints[name]["openWorldHint"] is False
-    assert (hints["write"]["destructiveHint"], hints["write"]["idempotentHint"]) == (True, True)
+    assert (hints["write"]["destructiveHint"], hints["write"]["idempotentHint"]) == (True, False)
     assert (hints["multi_edit"]["destructiveHint"], hints["multi_edit"]["idempotentHint"]) == (True, False)
     assert hints["multi_edit"]["title"] == "Multi edit"
     undeclared = {"title": "Search", "readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}

@@ -184,7 +184,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
         return Tool(
             function=function,
             text=f"{read_docstring(function.__doc__).description}\n{bounds}",
-            effect="read" if function == tools.read_file else "search",
+            effect="read",
             render=_renderer(document, workspace),
             **options,
         )

@@ -12,7 +12,7 @@ from operator import methodcaller
 from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
 
-from agentfs import enforcement, search
+from agentfs import permission, search
 from agentfs.arguments.checks import ArgumentChecker, checks_arguments
 from agentfs.arguments.hints import resolve_hints
 from agentfs.base import call_context
@@ -21,7 +21,7 @@ from agentfs.events import reports_calls
 from agentfs.fs import Change, Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.permissions import CHANGING, GROUPS, Effect, parse_rule
+from agentfs.permissions import GROUPS, READING, Effect
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
@@ -90,15 +90,10 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
 
 def check_rules(cls: type[Any], policy: Policy) -> None:
     """Raise `invalid_argument` for a wrong rule about methods; a toolset checks the rules about tools."""
-    for rule in map(parse_rule, (*policy.allow, *policy.ask, *policy.deny)):
+    for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
         declared = declarations(cls).get(rule.name)
-        if rule.name in GROUPS or (declared is not None and declared.effect != "none"):
-            enforcement.permission_check.check_rule(rule)
-
-
-def _is_guarded(workspace: Guarded) -> bool:
-    """Return True if a rule, the mode or a callback may refuse a call."""
-    return workspace.policy.guards
+        if rule.name in GROUPS or (declared is not None and declared.effect in ("read", "write")):
+            permission.decide.check_rule(rule)
 
 
 def view_of(
@@ -142,14 +137,21 @@ def host_of(workspace: _G) -> _G:
 
 def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
     """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
-    if not _is_guarded(workspace):
-        return workspace._root.may_show
-    return enforcement.permission_check.may_show_unasked(workspace)
+    root, policy = workspace._root, workspace.policy
+    if not policy.guards:
+        return root.may_show
+
+    def test(path: str) -> bool:
+        subject = permission.decide.Subject((path,), ignores_case=root.ignores_case)
+        allowed = permission.decide.decide(policy, ("changes",), "read", subject).outcome == "allow"
+        return allowed and root.may_show(path)
+
+    return test
 
 
-def ask_about_transaction(workspace: Guarded, changes: Sequence[Change]) -> None:
-    """Ask about all changes of a transaction before they are made; raise `refused` without permission."""
-    enforcement.permission_check.ask_about(workspace, changes)
+def judge_transaction(workspace: Guarded, changes: Sequence[Change], names: Sequence[str]) -> None:
+    """Judge all changes of a transaction before they are made; raise `refused` without permission."""
+    permission.method_call.judge_changes(workspace, changes, names)
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,7 +163,7 @@ def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
 def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
     """Make a method check its arguments and its permission, and run within a deadline."""
     checker = ArgumentChecker(method)
-    changes = effect in CHANGING
+    changes = effect not in READING
 
     @functools.wraps(method)
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
@@ -174,10 +176,13 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
         timeout = None if effect == "execute" else named.get("timeout")  # a command's time is its own
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
-            if _is_guarded(self) and self._guarded_by != method.__name__:
+            if self.policy.guards and self._guarded_by != method.__name__:
                 bound = checker.signature.bind(self, *positional, **named)
-                return enforcement.permission_check.GuardedCall(self, method, effect, bound, checker).run()
+                return permission.method_call.MethodCall(self, method, effect, bound, checker, act).run()
             return perform(self, method, positional, named, effect)
+
+    def act(workspace: Guarded, arguments: dict[str, Any]) -> Any:
+        return perform(workspace, method, (), arguments, effect)
 
     return checked
 
@@ -200,17 +205,9 @@ def perform(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     effect: Effect,
-    *,
-    planned: bool = False,
 ) -> Any:
-    """Run a method, and add the nearest names to the error for a path that does not exist.
-
-    A `planned` call ends before its first change, so it is not held back by a rehearsal.
-    """
-    changes = effect in CHANGING
-    previews = planned or kwargs.get("preview") is True
-    if call_context.is_rehearsed(changes=changes) and not previews:
-        raise call_context.Cancelled
+    """Run a method, and add the nearest names to the error for a path that does not exist."""
+    changes = effect not in READING
 
     def work() -> Any:
         try:

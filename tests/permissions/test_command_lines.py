@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentfs.tools.command_line import REFUSED_LINE, SimpleCommand, allows, catches, simple_commands
+from agentfs.permission.command_lines import REFUSED_LINE, SimpleCommand, allows, catches, simple_commands
 from tests.conftest import part_or_all, program, public_directory
 
 TAKEN_APART = {
@@ -24,29 +24,43 @@ TAKEN_APART = {
     "a;b&&c||d|e&f": ["a", "b", "c", "d", "e", "f"],
     "a\nb\n\n# c; d\ne # f": ["a", "b", "e"],
     "a#b c": ["a#b c"],
-    'a "$(b "$(c)" `d`)" <(e) >(f)': ["c", "d", "b ? ?", "e", "f", "a ? ? ?"],
-    "(a; b) && { c; }": ["a", "b", "c"],
-    "if [ -f x ]; then a; elif b; then c; else d; fi 2>&1": ["[ -f x ]", "a", "b", "c", "d"],
-    "while a x; do b; done; until c; do d; done": ["a x", "b", "c", "d"],
-    "for f in *.py; do cat $f; done": ["!for f in ?.py", "cat ?"],
-    "! a | ! b": ["a", "b"],
-    "a 2>&1 >/dev/null </dev/null 2>>/dev/null &>/dev/null 1>&-": ["a"],
-    "a >f 2>>g <h &>i >|j <>k >&l": ["!> f", "!>> g", "!< h", "!&> i", "!>| j", "!<> k", "!>& l", "a"],
-    "a > /dev/null/../x": ["!> /dev/null/../x", "a"],
-    "> f": ["!> f"],
-    "x=1 a": ["!x=1", "a"],
+    'a "$(b "$(c)" `d`)" <(e) >(f)': ["!?"],
+    "(a; b) && { c; }": ["!", "!a", "!b", "!", "!?", "!c", "!", "}"],
+    "if [ -f x ]; then a; elif b; then c; else d; fi 2>&1": [
+        "!if [ -f x ]",
+        "!then a",
+        "!elif b",
+        "!then c",
+        "!else d",
+        "!fi",
+    ],
+    "while a x; do b; done; until c; do d; done": [
+        "!while a x",
+        "!do b",
+        "!done",
+        "!until c",
+        "!do d",
+        "!done",
+    ],
+    "for f in *.py; do cat $f; done": ["!for f in ?.py", "!do cat ?", "!done"],
+    "! a | ! b": ["!! a", "!! b"],
+    "a 2>&1 >/dev/null </dev/null 2>>/dev/null &>/dev/null 1>&-": ["!&> /dev/null", "!a"],
+    "a >f 2>>g <h &>i >|j <>k >&l": ["!> f", "!>> g", "!< h", "!&> i", "!>| j", "!<> k", "!>& l", "!a"],
+    "a > /dev/null/../x": ["!> /dev/null/../x", "!a"],
+    "> f": ["!> f", "!"],
+    "x=1 a": ["!x=1 a"],
     "PATH+=:$x": ["!PATH+=:?"],
     "a x=1": ["a x=1"],
-    "x=1 if": ["!x=1", "if"],
-    "cat <<E; a\nb $x\nE\nc": ["cat", "a", "c"],
-    "cat <<'E'\n$(b)`c`\nE": ["cat"],
-    'cat <<-"E"\n\tb\n\tE': ["cat"],
-    "git commit -m \"$(cat <<'EOF'\nIt's $(x)\nEOF\n)\" && a": ["cat", "git commit -m ?", "a"],
+    "x=1 if": ["!x=1 if"],
+    "cat <<E; a\nb $x\nE\nc": ["!cat", "a", "c"],
+    "cat <<'E'\n$(b)`c`\nE": ["!cat"],
+    'cat <<-"E"\n\tb\n\tE': ["!cat"],
+    "git commit -m \"$(cat <<'EOF'\nIt's $(x)\nEOF\n)\" && a": ["!?"],
     "a <<<b": ["a"],
-    r"\rm 'a b' \; c\ d": ["rm a_b ; c_d"],
+    "\\rm 'a b' \\; c\\ d": ["rm a_b ; c_d"],
     "a '' \"\"": ["a '' ''"],
     "a \\\n  b \\\n\tc": ["a b c"],
-    'a *.py [ab] ~/x {b,c} {} $x ${y} ${z:-d} $((1 + 2)) "$x b" $': ["a ?.py ? ?/x ? ? ? ? ? ? ?_b $"],
+    'a *.py [ab] ~/x {b,c} {} $x ${y} ${z:-d} $((1 + 2)) "$x b" $': ["a ?.py ? ?/x ? {} ? ? ? ? ?_b $"],
     '"a b" c': ["a_b c"],
     "$x a": ["!? a"],
     "l$x a": ["!l? a"],
@@ -54,25 +68,28 @@ TAKEN_APART = {
     "{a,b}": ["!?"],
     "*": ["!?"],
     "[[ -f x ]] && a": ["![[ -f x ]]", "a"],
-    "sudo b; env c; eval d; x=1 time e": ["sudo b", "env c", "eval d", "!x=1", "time e"],
+    "sudo b; env c; eval d; x=1 time e": ["sudo b", "env c", "eval d", "!x=1 time e"],
     "a 2x>&1": ["a 2x"],
-    "a 2&>/dev/null": ["a 2"],
+    "a 2&>/dev/null": ["!&> /dev/null", "!a 2"],
     "a {1..3} '{b,c}'": ["a ? {b,c}"],
     "": [],
 }
 
 REFUSED = [
-    "a() { b; }", "function a { b; }", "a=(b c)", "coproc a", "select x in a; do b; done", "((a))",
-    "$((x))", "$[1]", "$((1)(2))", "$'a'", '$"a"', "a @(b)", "a $((b) | c)", "a ${x@P}", "a ${x[$(b)]}",
+    "((a))", "$((x))", "$[1]", "$((1)(2))", "$'a'", '$"a"', "a $((b) | c)", "a ${x@P}", "a ${x[$(b)]}",
     "a ${!x}", "a ${x:=b}", "a {fd}>&1", "a 10>&1", "a\r", "a\0b", "a\x01", "a\x7f", "a\udc80",
     "a\u00a0b", "l\\\ns", "a;\\\n;b", "$\\\n(a)", "(\\\n(a))", "a \\", "a 'b", 'a "b', "a `b", "a $(b",
-    "a `b \\`c\\``", 'a "`b "c"`"', "(a", "a)", "a;;", "esac", "case x in a) b", "case a) b;; esac",
+    "a `b \\`c\\``", 'a "`b "c"`"', "(a", "a)", "case x in a) b", "case a) b;; esac",
     "case x in a) b;& c) d;; esac", "case x in a) b;; esac", "a; case x in\na) b\nesac",
-    "for x do a; done", "for ((;;)); do a; done", "cat <<E\nb",
-    "cat <<E\n$(b)\nE", "cat <<E\n`b`\nE", "cat <<E\n\\\nE\nE", "cat <<E 'a\nb'\nE", "$(cat <<E)\nE",
-    "cat <<E\nEOF\nE", "cat <<$x\n$x", "a >", "a > \n", "a{b", "for x { a; }", "time a",
-    "! time a", "a &>/dev/null b", "&>/dev/null a", "a [!]b]",
-    "!a", 'a "!b"', "{$,x}{IFS}", "a {$x,y}", "a;" * 2**16, "( " * 100 + "a" + " )" * 100, "$(" * 60_000,
+    "for ((;;)); do a; done", "cat <<E\nb", "cat <<E\n$(b)\nE", "cat <<E\n`b`\nE", "cat <<E\n\\\nE\nE",
+    "cat <<E\nEOF\nE", "cat <<$x\n$x", "a >", "a > \n", "a &>/dev/null b", "&>/dev/null a",
+    'a "$(b "$(c)" `d`)"', "git commit -m \"$(cat <<'EOF'\nx\nEOF\n)\"", "a;" * 2**16, "$(" * 60_000,
+]  # fmt: skip
+# Lines that are cut into commands, but that no allow rule matches.
+NOT_ALLOWED = [
+    "a() { b; }", "function a { b; }", "a=(b c)", "coproc a", "select x in a; do b; done", "a @(b)", "esac",
+    "for x do a; done", "$(cat <<E)\nE", "a{b", "for x { a; }", "time a", "! time a", "a [!]b]", "a {$x,y}",
+    "cat <<E 'a\nb'\nE", "( " * 100 + "a" + " )" * 100, "a <(b)", "a $(b)", "a `b`", "(a)", "{ a; }", "x=1 a",
 ]  # fmt: skip
 
 
@@ -195,10 +212,35 @@ def test_typical_lines_are_taken_apart():
 
 
 @pytest.mark.parametrize("line", REFUSED, ids=lambda line: repr(line[:20]))
-def test_a_line_that_is_not_understood_matches_no_allow_rule_and_every_other_rule(line):
+def test_a_line_that_cannot_be_cut_matches_no_allow_rule_and_every_other_rule(line):
     assert simple_commands(line) == REFUSED_LINE
     assert not allows(["*"], line)
     assert catches("rm x", line)
+
+
+@pytest.mark.parametrize("line", NOT_ALLOWED, ids=lambda line: repr(line[:20]))
+def test_a_line_with_more_than_simple_commands_matches_no_allow_rule(line):
+    assert simple_commands(line) != REFUSED_LINE
+    assert not allows(["*"], line)
+
+
+@pytest.mark.parametrize("line", [
+    "sudo rm x", "sudo -u root rm x", "env rm x", "env -i A=b rm x", "A=b rm x", "nice -n 5 rm x",
+    "nohup rm x", "timeout 5 rm x", "timeout -k 1 5 rm x", "ls | xargs rm x", "xargs -n1 rm x",
+    "sh -c 'rm x'",
+    'bash -lc "cd y && rm x"', "sudo env nice sh -c 'timeout 5 /bin/rm x'", "if rm x; then a; fi",
+    "a() { rm x; }", "(rm x)", "a $(rm x)", "a `rm x`", "for i in a; do rm x; done", "! time rm x",
+    'sh -c "$x"', "sudo $x", "a <(rm x)", 'a "$(rm x)"', "case y in (y) rm x;; esac",
+])  # fmt: skip
+def test_deny_rules_see_through_wrappers_and_grammar(line):
+    assert catches("rm x*", line)
+
+
+@pytest.mark.parametrize("line", [
+    "sudo ls rm", "env A=rm ls", "echo rm x", "sh -c 'ls x'", "grep 'rm x' f", "timeout 5 ls x", "sh x -c",
+])  # fmt: skip
+def test_deny_rules_do_not_catch_arguments(line):
+    assert not catches("rm x*", line)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +301,6 @@ def test_each_command_of_a_line_may_be_allowed_by_another_rule():
         ("rm*", "l$x", False),
         ("rm*", "echo $x", False),
         ("rm*", "echo rm", False),
-        ("git push*", "git commit -m \"$(cat <<'E'\ngit push\nE\n)\"", False),
         ("git push*", "git $x", True),
         ("git push", "git push$x", True),
         ("git push", "git push x $x", False),
@@ -271,7 +312,7 @@ def test_each_command_of_a_line_may_be_allowed_by_another_rule():
         ("*DROP TABLE*", 'psql -c "x; DROP TABLE y"', True),
         ("> *", "a >f", True),
         ("LD_PRELOAD=*", "LD_PRELOAD=x a", True),
-        ("rm*", "sudo rm x", False),
+        ("rm*", "sudo rm x", True),
         ("sudo *", "sudo rm x", True),
     ],
 )
@@ -466,99 +507,85 @@ def test_no_command_of_random_tokens_runs_that_no_rule_allowed(shell, every):
     assert kinds["refused"] > kinds.total() / 10, kinds
 
 
-# Lines of a grammar, with what they run.
+# Lines of a grammar.
 
-Built = tuple[str, list[str]]  # a text, and the commands in it as `shown` writes them
 LITERALS = ["x", "-f", "bb", "a.b", "é"]
 
 
 @st.composite
-def words(draw, depth: int) -> Built:
+def words(draw, depth: int) -> str:
     """A word of one to three parts."""
-    written, value, inner = "", "", []
+    written = ""
     for _ in range(draw(st.integers(1, 3))):
         literal = draw(st.sampled_from(LITERALS))
         kind = draw(st.integers(0, 9 if depth else 7))
         if kind <= 2:
-            part, text = literal, literal
+            written += literal
         elif kind == 3:
-            part, text = f"'{literal} $(aa)\n`;'", f"{literal}_$(aa)\n`;"
+            written += f"'{literal} $(aa)\n`;'"
         elif kind == 4:
-            part, text = f'"{literal} \\"\\$ ;#&"', f'{literal}_"$_;#&'
+            written += f'"{literal} \\"\\$ ;#&"'
         elif kind == 5:
-            part, text = draw(st.sampled_from([r"\;", r"\'", r"\$", r"\ "])), ""
-            text = part[1].replace(" ", "_")
+            written += draw(st.sampled_from([r"\;", r"\'", r"\$", r"\ "]))
         elif kind == 6:
-            part, text = draw(st.sampled_from(["*", "?", "[ab]", "{aa,bb}", "${y}", '"$x"', "$((1+2))"])), "?"
+            written += draw(st.sampled_from(["*", "?", "[ab]", "{aa,bb}", "${y}", '"$x"', "$((1+2))"]))
         elif kind == 7:
-            part, text = draw(st.sampled_from(["''", '""'])), ""
+            written += draw(st.sampled_from(["''", '""']))
         else:
-            line, commands = draw(lines(depth - 1))
             start, end = draw(st.sampled_from([("$( ", "\n)"), ('"$( ', '\n)"'), ("<( ", "\n)")]))
-            part, text = f"{start}{line}{end}", "?"
-            inner += commands
-        written, value = written + part, value + text
-    return written, [*inner, value or "''"]
+            written += f"{start}{draw(lines(depth - 1))}{end}"
+    return written
 
 
 @st.composite
-def commands(draw, depth: int) -> Built:
+def commands(draw, depth: int) -> str:
     """A simple command with arguments and redirections."""
     name = draw(st.sampled_from([*NAMES, "'aa'", r"\bb", '"c"c']))
-    written, value, found = name, shlex.split(name)[0], []
-    for _ in range(draw(st.integers(0, 3))):
-        text, (*inner, word) = draw(words(depth))
-        written, value, found = f"{written} {text}", f"{value} {word}", [*found, *inner]
+    arguments = [draw(words(depth)) for _ in range(draw(st.integers(0, 3)))]
     ending = draw(
         st.sampled_from(["", "", "", " 2>&1", " >/dev/null", " <<<x", " &>/dev/null", " 2>f", "\t<f"])
     )
-    redirected = {" 2>f": ["!> f"], "\t<f": ["!< f"]}.get(ending, [])
-    return written + ending, [*found, *redirected, value]
+    return " ".join([name, *arguments]) + ending
 
 
-# Compound commands of two lines, with the commands that they add.
+# Compound commands of two lines.
 FORMS = [
-    ("( {} ; {}\n)", []),
-    ("{{ {}\n{}\n}}", []),
-    ("if {}\nthen {}\nelif aa; then :\nelse bb; fi 2>&1", ["aa", ":", "bb"]),
-    ("while {}\ncc\ndo {}\ndone", ["cc"]),
-    ("for i in x *; do {}\n{}\ndone", ["!for i in x ?"]),
-    ("cat <<E; aa\n$x \"'\nE\n( {} && {}\n)", ["cat", "aa"]),
-    ("cat <<-'E' | aa # it's\n\t$(aa) `\n\tE\n( {} ; {}\n)", ["cat", "aa"]),
-    ("( ! {} \\\n | {}\n)", []),
+    "( {} ; {}\n)",
+    "{{ {}\n{}\n}}",
+    "if {}\nthen {}\nelif aa; then :\nelse bb; fi 2>&1",
+    "while {}\ncc\ndo {}\ndone",
+    "for i in x *; do {}\n{}\ndone",
+    "cat <<E; aa\n$x \"'\nE\n( {} && {}\n)",
+    "cat <<-'E' | aa # it's\n\t$(aa) `\n\tE\n( {} ; {}\n)",
+    "( ! {} \\\n | {}\n)",
 ]
 
 
 @st.composite
-def lines(draw, depth: int) -> Built:
+def lines(draw, depth: int) -> str:
     """Commands with operators between them, some in a compound command."""
-    written, found = draw(commands(depth))
+    written = draw(commands(depth))
     for _ in range(draw(st.integers(0, 2))):
-        text, more = draw(commands(depth))
+        text = draw(commands(depth))
         if depth and draw(st.booleans()):
-            form, added = draw(st.sampled_from(FORMS))
-            rest, others = draw(lines(depth - 1))
-            text, more = form.format(text, rest), [*added, *more, *others]
+            text = draw(st.sampled_from(FORMS)).format(text, draw(lines(depth - 1)))
         written += draw(st.sampled_from(["; ", " && ", " || ", " | ", " &\n", "\n"])) + text
-        found = [*found, *more]
-    return written, found
+    return written
 
 
 @part_or_all(4000, full=400)
-def test_lines_of_a_grammar_are_taken_apart_as_they_were_built(shell, every):
+def test_no_command_of_a_grammar_runs_that_no_rule_allowed(shell, every):
     kinds = Counter[str]()
 
     @settings(max_examples=10_000 // every, database=None)
     @given(lines(depth=2))
-    def judge(built: Built) -> None:
-        line, expected = built
+    def judge(line: str) -> None:
         if shell.name == "bash":
             assert shell.accepts(line), line
-        assert sorted(map(shown, simple_commands(line))) == sorted(expected), line
         kinds[check(shell, line)] += 1
 
     judge()
-    assert kinds["allowed"] > kinds.total() / 10, kinds
+    assert kinds["allowed"] > kinds.total() / 50, kinds
 
 
 def test_the_stand_ins_log_what_runs(shell):

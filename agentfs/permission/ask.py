@@ -1,0 +1,63 @@
+"""The question to the user about a call, and the errors of calls without permission."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from agentfs import history
+from agentfs.base import call_context
+from agentfs.base.visible import one_line, visible
+from agentfs.errors import AgentFSError, RefusedError
+from agentfs.fs import Change, Root
+from agentfs.fs.oserrors import read_only
+from agentfs.permission.decide import Decision
+from agentfs.permissions import DO_NOT_RETRY, Allow, Deny, Effect, OnAsk, PermissionRequest
+from agentfs.policy import Policy
+
+NOT_ASKED = "The user could not be asked, so this call is refused."  # the callback has raised
+NOBODY = "This call needs permission, and there is nobody to ask."
+
+
+def not_permitted(reason: str, tool: str, paths: Sequence[str], hint: str = DO_NOT_RETRY) -> RefusedError:
+    """Return the error for a call without permission."""
+    return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": tool, "paths": list(paths)})
+
+
+def refused(policy: Policy, decision: Decision, tool: str, paths: Sequence[str]) -> AgentFSError:
+    """Return the error for a call that a rule, the mode or `read_only` refuses."""
+    if decision.rule is not None:
+        return not_permitted(f"The rule `{decision.rule.text}` denies this call", tool, paths)
+    if policy.read_only:
+        return read_only()
+    hint = "Tell the user what you would change."
+    return not_permitted("Nothing is changed in plan mode", tool, paths, hint)
+
+
+def ask_user(asker: OnAsk, request: PermissionRequest) -> Allow:
+    """Return the permission that a callback gives; raise `refused` if it gives none, or fails.
+
+    The callback gets a copy of the arguments, so that only `Allow.arguments` changes the call.
+    """
+    shown = replace(request, arguments=deepcopy(dict(request.arguments)))
+    try:
+        answer = call_context.call_back(asker, shown)
+    except Exception as error:
+        raise not_permitted(NOT_ASKED, request.method, request.paths) from error
+    if answer is True:
+        return Allow()
+    if isinstance(answer, Allow):
+        return answer
+    reason = answer.reason if isinstance(answer, Deny) else ""
+    raise not_permitted(reason or "The user did not allow this call.", request.method, request.paths)
+
+
+def request_about(
+    changes: Sequence[Change], name: str, effect: Effect, arguments: Mapping[str, Any], root: Root
+) -> PermissionRequest:
+    """Return the question about some changes; contents that may not be shown are left out."""
+    context = call_context.current.get()
+    tool = one_line(context.tool) if context and context.tool else None
+    diff, shown = history.report.proposed_changes(changes, root.may_show, root.display_path)
+    paths = tuple(dict.fromkeys(one_line(change.path) for change in changes))
+    return PermissionRequest(name, effect, arguments, paths, visible(diff), tool, changes=shown)

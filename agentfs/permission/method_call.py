@@ -1,0 +1,395 @@
+"""The permission of one call of a method: before it, and for each file that it opens or changes.
+
+The files of a call are known when they are opened, and its changes before the first is made. So a call runs
+up to its first change; if the user must be asked about the changes, it is left there, the user is asked with
+no lock held, and it runs again.
+"""
+# pyright: reportPrivateUsage=false
+# ruff: noqa: SLF001 - the check is a part of the workspace
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+from agentfs.arguments.checks import ArgumentChecker
+from agentfs.base import call_context
+from agentfs.base.visible import one_line
+from agentfs.errors import (
+    AccessError,
+    AgentFSError,
+    InvalidArgumentError,
+    OperationalError,
+    PathError,
+    StaleError,
+    UnreadError,
+)
+from agentfs.fs import Change, Root, quote
+from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused, request_about
+from agentfs.permission.decide import Decision, Subject, covers_path, decide, is_caught, path_and_parents
+from agentfs.permissions import GROUPS, Action, Effect, PermissionRequest, Rule
+from agentfs.policy import Policy
+from agentfs.shown.outputs import OutputStore
+
+_R = TypeVar("_R")
+_ACTIONS: tuple[Action, ...] = ("create", "edit", "delete")
+# Errors of a change that reveal no content, so they are raised before the user is asked.
+_UNASKED = (PathError, AccessError, UnreadError, OperationalError)
+
+
+class WorkspaceParts(Protocol):
+    """The attributes of a workspace that a call uses."""
+
+    policy: Policy
+    _root: Root
+    _outputs: OutputStore
+    _guarded_by: str
+    _staged_calls: list[str] | None
+
+
+class _Unanswered(call_context.Interruption):
+    """Raised before the first change of a call about which the user must be asked."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
+class _Plan(NamedTuple):
+    """The changes that a call is about to make, or the error that it raises."""
+
+    changes: Sequence[Change] = ()
+    error: AgentFSError | None = None
+
+
+class MethodCall:
+    """One call of a method, from the decision to the result.
+
+    Args:
+        workspace: The workspace.
+        method: The function.
+        effect: Its effect.
+        bound: The arguments.
+        checker: Checks arguments that the user changes.
+        perform: Runs the method on a workspace, whose files are then judged.
+    """
+
+    def __init__(
+        self,
+        workspace: WorkspaceParts,
+        method: Callable[..., Any],
+        effect: Effect,
+        bound: inspect.BoundArguments,
+        checker: ArgumentChecker,
+        perform: Callable[[Any, dict[str, Any]], Any],
+    ) -> None:
+        bound.apply_defaults()
+        _, *arguments = bound.arguments.items()
+        self.arguments: dict[str, Any] = dict(arguments)
+        self.workspace = workspace
+        self.policy = workspace.policy
+        self.name = method.__name__
+        self.effect: Effect = "read" if self.arguments.get("preview") is True else effect
+        self.is_command = effect == "execute"
+        self.names = () if self.is_command else (self.name,)  # rules about `run` are about its text
+        self.paths: tuple[str, ...] = ()  # in the arguments, in every spelling
+        self._spellings: dict[str, tuple[str, ...]] = {}  # those of each canonical path
+        self._checker, self._perform = checker, perform
+        # A method of a subclass may change something by itself, so it is decided about before it runs.
+        defined = (vars(cls).get(self.name) for cls in type(workspace).__mro__)
+        self._is_planned = any(getattr(each, "_agentfs_plannable", False) for each in defined)
+
+    def run(self) -> Any:
+        """Decide about the call, ask the user if necessary, and run it."""
+        if self.is_command:
+            return self._call(self._judge_command())
+        asks = self._to_end(self._must_be_asked_about)
+        staged = self.workspace._staged_calls
+        if staged is not None and self.effect != "read" and not asks:
+            staged.append(self.name)  # the end of the transaction judges all of its changes
+            return self._call(CallAccess(self, leaves="never"))
+        plan = _Plan()
+        if asks:
+            plan = self._to_end(self._plan)
+        else:
+            try:
+                return self._call(CallAccess(self))
+            except _Unanswered as unanswered:
+                plan = _Plan(unanswered.changes)
+        for asker in self._askers():
+            answer = ask_user(asker, self._request(plan.changes))
+            if answer.arguments is not None:
+                self._change_arguments(answer.arguments)
+                self._to_end(self._must_be_asked_about)  # it may be refused now
+                plan = self._to_end(self._plan)
+        if plan.error is not None:
+            raise plan.error
+        return self._call(CallAccess(self, granted=True, expected=plan.changes))
+
+    def _must_be_asked_about(self) -> bool:
+        """Return True if the user must be asked whatever the call changes; raise if it is refused."""
+        self.paths = self._paths()
+        subject = Subject(self.paths, ignores_case=self.workspace._root.ignores_case)
+        if self.effect == "read" or not self._is_planned:
+            decision = decide(self.policy, self.names, self.effect, subject)
+            if decision.outcome == "refuse":
+                raise self.refusal(decision)
+            return decision.outcome == "ask"
+        for path in self.paths or ("",):
+            self.check_change(path)
+        if rule := self._rule_before(self.policy.deny_rules, subject):
+            raise self.refusal(Decision("refuse", rule))
+        return self._rule_before(self.policy.ask_rules, subject) is not None
+
+    def _rule_before(self, rules: Sequence[Rule], subject: Subject) -> Rule | None:
+        """Return the first rule about a change, before it is known: about the tool, or reading its paths."""
+
+        def is_about(rule: Rule) -> bool:
+            if rule.name not in GROUPS:
+                return is_caught(rule, self.names, self.effect, subject)
+            return rule.glob is not None and is_caught(rule, (), "read", subject)
+
+        return next(filter(is_about, rules), None)
+
+    def _judge_command(self) -> "CallAccess":
+        """Judge a command by its text, and return the access that judges its changes path by path.
+
+        A staged command is asked about with its changes, unless a rule asks about its text. A recorded one is
+        refused beforehand if a rule is about reading, because nothing hides files from it.
+        """
+        staged = self.policy.run == "staged"
+        subject = Subject(command=self.arguments["command"])
+        decision = decide(self.policy, (self.name,), "command" if staged else "execute", subject)
+        if decision == ("refuse", None) and self.effect == "read":  # a preview applies nothing
+            decision = Decision("allow")
+        if not staged:
+            for rules, outcome in ((self.policy.ask_rules, "ask"), (self.policy.deny_rules, "refuse")):
+                if rule := next((each for each in rules if each.glob and _is_about(each, "read")), None):
+                    decision = Decision(outcome, rule)  # type: ignore[arg-type] # of the two
+        if decision.outcome == "refuse":
+            raise self.refusal(decision)
+        asks = decision.outcome == "ask"
+        now = asks and (decision.rule is not None or not staged)
+        if asks:
+            self._askers()
+        if now:
+            self.ask_about(())
+        return _CommandAccess(self, is_answered=not asks or now, is_asked=now)
+
+    def ask_about(self, changes: Sequence[Change]) -> None:
+        """Ask about a command, or about the changes that it has made."""
+        for asker in self._askers():
+            if ask_user(asker, self._request(changes)).arguments:
+                raise InvalidArgumentError("The arguments of a command cannot be changed.")
+
+    def refusal(self, decision: Decision, paths: Sequence[str] | None = None) -> AgentFSError:
+        """Return the error for a refused call."""
+        return refused(self.policy, decision, self.name, self.paths if paths is None else paths)
+
+    def judge(self, change: Change) -> Decision:
+        """Decide about one change; raise if it is refused."""
+        decision = decide(self.policy, self.names, action_of(change), self.subject(change.path))
+        if decision.outcome == "refuse":
+            raise self.refusal(decision, [change.path])
+        return decision
+
+    def check_change(self, path: str) -> None:
+        """Raise an error if no change of a path is allowed; a preview changes none."""
+        subject = self.subject(path) if path else Subject()
+        decisions = [decide(self.policy, self.names, action, subject) for action in _ACTIONS]
+        if self.effect != "read" and all(each.outcome == "refuse" for each in decisions):
+            raise self.refusal(decisions[0], [path] if path else ())
+
+    def subject(self, path: str) -> Subject:
+        """Return a canonical path with its other spellings in the arguments, for rules about it."""
+        spellings = (path, *self._spellings.get(path, ()))
+        return Subject(spellings, ignores_case=self.workspace._root.ignores_case)
+
+    def _askers(self) -> Sequence[Any]:
+        if not self.policy.askers:
+            raise not_permitted(NOBODY, self.name, self.paths)
+        return self.policy.askers
+
+    def _plan(self) -> _Plan:
+        """Run the call up to its first change, and return what it is about to do."""
+        if self.effect == "read" or not self._is_planned:
+            return _Plan()
+        try:
+            self._call(CallAccess(self, granted=True, leaves="always"))
+        except _Unanswered as planned:
+            return _Plan(planned.changes)
+        except _UNASKED:
+            raise
+        except AgentFSError as raised:
+            reading = decide(self.policy, (), "read", Subject(self.paths))
+            if reading.outcome == "allow":
+                raise
+            return _Plan(error=raised)  # it may quote contents that need permission
+        return _Plan()
+
+    def _request(self, changes: Sequence[Change]) -> PermissionRequest:
+        arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
+        request = request_about(changes, self.name, self.effect, arguments, self.workspace._root)
+        named = () if "glob" in self.arguments and changes else map(one_line, self.paths)
+        files = sum(not change.of_directory for change in changes) if self.name == "delete" else None
+        return replace(request, paths=tuple(dict.fromkeys((*named, *request.paths))), files=files)
+
+    def _change_arguments(self, changed: Any) -> None:
+        if unknown := changed.keys() - self.arguments.keys():
+            raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
+        _, checked = self._checker.check((), dict(changed))
+        self.arguments |= checked
+
+    def _call(self, access: "CallAccess") -> Any:
+        """Run the method on a root that judges each file."""
+        workspace = copy(self.workspace)
+        workspace._root = self.workspace._root.for_call(access)
+        workspace._guarded_by = self.name
+        return self._perform(workspace, self.arguments)
+
+    def _to_end(self, work: Callable[[], _R]) -> _R:
+        return work() if self.effect == "read" else call_context.run_to_end(work)
+
+    def _paths(self) -> tuple[str, ...]:
+        """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
+        if "path" not in self.arguments:  # `to` of a rollback is the name of a checkpoint
+            return ()
+        root, found = self.workspace._root, list[str]()
+        for given in (self.arguments.get("path"), self.arguments.get("to")):
+            for path in [given] if isinstance(given, str) else given or ():
+                kept = self.workspace._outputs.resolve(path, root).path
+                *others, real_path = root.top.spellings(root.path_from_top(kept or path or "."))
+                self._spellings[real_path] = tuple(each or "." for each in others)
+                found += [*others, real_path]
+        return tuple(dict.fromkeys(each or "." for each in found))
+
+
+class CallAccess:
+    """The files that one call may read and change, by their canonical paths.
+
+    Args:
+        call: The call.
+        granted: True if the user is asked about the paths in the arguments.
+        leaves: When the call is left before its first change: if the user must be "asked", or "always".
+        expected: The changes that the user has allowed.
+    """
+
+    def __init__(
+        self,
+        call: MethodCall,
+        *,
+        granted: bool = False,
+        leaves: Literal["asked", "always", "never"] = "asked",
+        expected: Sequence[Change] = (),
+    ) -> None:
+        self._call, self._leaves = call, leaves
+        self._expected = _by_path(expected)
+        self._granted = frozenset(call.paths if granted else ())
+        policy = call.policy
+        # A rule without a glob was checked before the call. If the user was asked, that is about the paths.
+        self._denied = [each for each in policy.deny_rules if each.glob and self._judges_reading(each)]
+        asks_about_all = bool(self._granted)
+        self._asked = [
+            each for each in policy.ask_rules if (each.glob or asks_about_all) and self._judges_reading(each)
+        ]
+
+    def _judges_reading(self, rule: Rule) -> bool:
+        return rule.name in self._call.names if rule.name not in GROUPS else _is_about(rule, "read")
+
+    def _covering(self, rules: Iterable[Rule], path: str) -> Rule | None:
+        subject = self._call.subject(path)
+        return next((rule for rule in rules if rule.glob is None or covers_path(rule, subject)), None)
+
+    def _is_granted(self, path: str) -> bool:
+        return not self._granted.isdisjoint((".", *path_and_parents(path)))
+
+    def denies_reading(self, real_path: str) -> bool:
+        """Return True if a rule denies this call the contents of a file, or asks about it."""
+        if self._covering(self._denied, real_path):
+            return True
+        return self._covering(self._asked, real_path) is not None and not self._is_granted(real_path)
+
+    def check_read(self, real_path: str) -> None:
+        """Raise `refused` if a rule denies reading a file, or asks about it and the user was not asked."""
+        if rule := self._covering(self._denied, real_path):
+            raise self._call.refusal(Decision("refuse", rule), [real_path])
+        if (rule := self._covering(self._asked, real_path)) and not self._is_granted(real_path):
+            name = self._call.name
+            reason = f"The rule `{rule.text}` asks the user before {name} uses {quote(real_path)}"
+            raise not_permitted(reason, name, [real_path], "Call it with this path alone.")
+
+    def check_change(self, real_path: str) -> None:
+        """Raise `refused` if no change of a path is allowed; `begin` judges what happens to it."""
+        self._call.check_change(real_path)
+
+    def begin(self, changes: Sequence[Change]) -> None:
+        """Judge the changes of a call before the first is made; leave the call if the user must be asked."""
+        decisions = [self._call.judge(change) for change in changes]
+        if self._expected and _by_path(changes) != self._expected:
+            raise StaleError(
+                "The files have changed since the call was allowed; nothing was changed.",
+                hint="Read the file again, then decide again.",
+            )
+        asks = self._leaves == "asked" and any(each.outcome == "ask" for each in decisions)
+        if not self._expected and (asks or self._leaves == "always"):
+            raise _Unanswered(changes)
+
+
+class _CommandAccess(CallAccess):
+    """The access of a command, which is asked about when its changes are known.
+
+    Args:
+        call: The call.
+        is_answered: True if a rule, the mode or the user has allowed the command.
+        is_asked: True if the user has.
+    """
+
+    def __init__(self, call: MethodCall, *, is_answered: bool, is_asked: bool) -> None:
+        super().__init__(call)
+        self._is_asked = is_asked
+        # If no rule allows changes of paths, a command that is allowed may change them.
+        allowing = [GROUPS[each.name] for each in call.policy.allow_rules if each.name in GROUPS]
+        self._covers_changes = is_answered and all(map(GROUPS["change"].isdisjoint, allowing))
+        self._is_answered = is_answered
+
+    def check_change(self, real_path: str) -> None:
+        """Leave the judgement to `begin`."""
+
+    def begin(self, changes: Sequence[Change]) -> None:
+        """Ask about the changes, unless rules allow them all; raise `refused` for a rule."""
+        asking = [each for each in map(self._call.judge, changes) if each.outcome == "ask"]
+        asks = not self._is_answered or any(each.rule or not self._covers_changes for each in asking)
+        if asks and not self._is_asked:
+            self._call.ask_about(changes)
+
+
+def _is_about(rule: Rule, action: str) -> bool:
+    return action in GROUPS.get(rule.name, ())
+
+
+def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
+    return {change.path: change for change in changes}
+
+
+def judge_changes(workspace: WorkspaceParts, changes: Sequence[Change], names: Sequence[str]) -> None:
+    """Judge all changes of a transaction before they are made, and ask about them; raise `refused`."""
+    root, policy = workspace._root, workspace.policy
+    request = request_about(changes, "transaction", "write", {}, root)
+    asks = False
+    for change in changes:
+        subject = Subject((change.path,), ignores_case=root.ignores_case)
+        decision = decide(policy, names, action_of(change), subject)
+        asks |= decision.outcome == "ask"
+        if decision.outcome == "refuse":
+            raise refused(policy, decision, "transaction", [change.path])
+    if asks and not policy.askers:
+        raise not_permitted(NOBODY, "transaction", request.paths)
+    for asker in policy.askers if asks else ():
+        if ask_user(asker, request).arguments:
+            raise InvalidArgumentError("The arguments of a transaction cannot be changed.")
+
+
+def action_of(change: Change) -> Action:
+    """Return what a change does to its path."""
+    return "create" if change.before is None else "delete" if change.after is None else "edit"
