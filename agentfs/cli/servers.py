@@ -34,7 +34,9 @@ def serve_mcp(options: CommandOptions) -> int:
         return FAILED
     settings = settings_of(options, Limits(watch_bytes=_WATCH_BYTES))
     if settings.policy.ask and settings.policy.on_ask is None:
-        settings = settings._replace(policy=replace(settings.policy, on_ask=ask))
+        # The client's user is asked about what a rule of `ask` covers, and nothing else.
+        allow = settings.policy.allow or ("*",)
+        settings = settings._replace(policy=replace(settings.policy, on_ask=ask, allow=allow))
     token = _token(options, settings)
     if options.http is None and (token is not None or options.http_name):
         raise InvalidArgumentError("--token-file, --token-env and --http-name need --http HOST:PORT.")

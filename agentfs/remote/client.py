@@ -24,7 +24,7 @@ from agentfs.errors import AgentFSError, DisconnectedError, UnsupportedSystemErr
 from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
-from agentfs.permissions import READING, PermissionRequest
+from agentfs.permissions import READING
 from agentfs.policy import Policy
 from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
