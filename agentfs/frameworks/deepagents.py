@@ -9,23 +9,6 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, TypeVar
 
-from deepagents.backends.protocol import (
-    DeleteResult,
-    EditResult,
-    ExecuteResponse,
-    FileDownloadResponse,
-    FileInfo,
-    FileUploadResponse,
-    GlobResult,
-    GrepMatch,
-    GrepResult,
-    LsResult,
-    ReadResult,
-    SandboxBackendProtocol,
-    WriteResult,
-)
-from deepagents.backends.utils import slice_read_response
-
 from agentfs.concurrency.runner import Runner
 from agentfs.errors import (
     AccessError,
@@ -37,13 +20,29 @@ from agentfs.errors import (
     OutsideWorkspaceError,
 )
 from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below, refusal_output
-from agentfs.frameworks.versions import warn_if_newer
+from agentfs.frameworks.versions import needs
 from agentfs.policy import Policy, Run
 from agentfs.providers.openai import REFUSED
 from agentfs.results import Entry, Skipped
 from agentfs.workspace import Workspace
 
-warn_if_newer("deepagents", "0.7")
+with needs("deepagents", "0.7", tested="0.7"):
+    from deepagents.backends.protocol import (
+        DeleteResult,
+        EditResult,
+        ExecuteResponse,
+        FileDownloadResponse,
+        FileInfo,
+        FileUploadResponse,
+        GlobResult,
+        GrepMatch,
+        GrepResult,
+        LsResult,
+        ReadResult,
+        SandboxBackendProtocol,
+        WriteResult,
+    )
+    from deepagents.backends.utils import slice_read_response
 
 _R = TypeVar("_R")
 _LOG = logging.getLogger(__name__)

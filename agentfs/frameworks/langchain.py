@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.runnables.config import ensure_config
-from langchain_core.tools import BaseTool, ToolException
-from langgraph.errors import GraphBubbleUp
-from langgraph.types import interrupt
-from pydantic import PrivateAttr
-
-from agentfs.frameworks.versions import warn_if_newer
+from agentfs.frameworks.versions import needs
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.results import ToolResult
 from agentfs.tools.approval import Answer, Paused, answering
 from agentfs.tools.toolset import Toolset
 
-warn_if_newer("langchain-core", "1")
+with needs("langchain", "1", tested="1"):
+    from langchain_core.runnables.config import ensure_config
+    from langchain_core.tools import BaseTool, ToolException
+    from langgraph.errors import GraphBubbleUp
+    from langgraph.types import interrupt
+    from pydantic import PrivateAttr
 
 _Output = tuple[str | list[dict[str, Any]], dict[str, Any]]
 

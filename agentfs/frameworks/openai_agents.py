@@ -1,56 +1,20 @@
-"""OpenAI Agents: function tools with images and approval; an editor, a shell and a sandbox on a workspace."""
+"""OpenAI Agents: function tools with images and approval."""
 
-import io
-import shlex
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from agents import (
-    ApplyPatchEditor,
-    ApplyPatchOperation,
-    ApplyPatchResult,
-    FunctionTool,
-    RunContextWrapper,
-    ShellCallOutcome,
-    ShellCommandOutput,
-    ShellCommandRequest,
-    ShellExecutor,
-    ShellResult,
-    SpanError,
-    get_current_span,
-)
-from agents.sandbox import Manifest
-from agents.sandbox.errors import (
-    ErrorCode,
-    ExecTimeoutError,
-    WorkspaceArchiveWriteError,
-    WorkspaceIOError,
-    WorkspaceReadNotFoundError,
-)
-from agents.sandbox.session import BaseSandboxSession, SandboxSessionState
-from agents.sandbox.snapshot import NoopSnapshot
-from agents.sandbox.types import ExecResult, User
-from agents.tool import FunctionToolCustomDataContext, ToolOutputImageDict, ToolOutputTextDict
-from agents.tool_context import ToolContext
-
-from agentfs.async_workspace import AsyncWorkspace
-from agentfs.dialects.apply_patch import NAME, read_patch
-from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
-from agentfs.frameworks.backends import refusal_output
-from agentfs.frameworks.versions import warn_if_newer
+from agentfs.frameworks.versions import needs
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
-from agentfs.providers.openai import REFUSED, command_output, patch_of
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult
 from agentfs.tools.approval import answering, needs_approval
 from agentfs.tools.tool import Tool
 from agentfs.tools.toolset import Toolset
-from agentfs.workspace import Workspace
 
-warn_if_newer("openai-agents", "0.24")
-
-_CUT = b"[output cut]\n"
+with needs("openai-agents", "0.24", tested="0.24"):
+    from agents import FunctionTool, RunContextWrapper, SpanError, get_current_span
+    from agents.tool import FunctionToolCustomDataContext, ToolOutputImageDict, ToolOutputTextDict
+    from agents.tool_context import ToolContext
 
 
 def tools(toolset: Toolset, *, strict: bool = False, approval: bool = False) -> list[FunctionTool]:
@@ -118,139 +82,3 @@ def _output(result: ToolResult) -> str | list[ToolOutputTextDict | ToolOutputIma
         return text
     images = [ToolOutputImageDict(type="image", image_url=data_url(image)) for image in result.images]
     return [ToolOutputTextDict(type="text", text=text), *images]
-
-
-def editor(workspace: Workspace) -> ApplyPatchEditor:
-    """Return an editor of files for `ApplyPatchTool(editor=...)`.
-
-    Each operation is a call of the dialect `apply-patch`, with its tolerance, errors and undo.
-
-    Args:
-        workspace: The workspace.
-
-    Returns:
-        The editor.
-    """
-    return _Editor(workspace.tools(dialect="apply-patch"))
-
-
-class _Editor:
-    def __init__(self, toolset: Toolset) -> None:
-        self._toolset = toolset
-
-    async def update_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        patch = patch_of(operation)
-        try:
-            # The framework may have asked its user about this file only.
-            changed = [(each.path, each.to) for each in read_patch(patch)]
-            if changed != [(operation.path.strip(), operation.move_to)]:
-                raise InvalidArgumentError("The diff is not about its file only; nothing was changed.")
-        except AgentFSError as error:
-            return ApplyPatchResult("failed", str(error))
-        result = await self._toolset.acall(NAME, {"input": patch}, context=operation.ctx_wrapper)
-        return ApplyPatchResult("completed" if result.success else "failed", result.content_with_notes)
-
-    create_file = delete_file = update_file
-
-
-def shell(workspace: Workspace) -> ShellExecutor:
-    """Return an executor of commands for `ShellTool(executor=...)`.
-
-    Each command is a call of `run`, so `Policy.run` must be set. Each has a shell of its own.
-
-    Args:
-        workspace: The workspace.
-
-    Returns:
-        The executor.
-    """
-    toolset = workspace.tools(["run"])
-
-    async def execute(request: ShellCommandRequest) -> ShellResult:
-        action, outputs = request.data.action, list[ShellCommandOutput]()
-        timeout = {} if action.timeout_ms is None else {"timeout": action.timeout_ms / 1000}
-        for command in action.commands:
-            given = {"command": command, **timeout}
-            result = await toolset.acall("run", given, context=request.ctx_wrapper)
-            made = command_output(result, action.max_output_length)
-            outcome = ShellCallOutcome(**made["outcome"])
-            outputs.append(ShellCommandOutput(made["stdout"], made["stderr"], outcome, command))
-        return ShellResult(outputs, action.max_output_length)
-
-    return execute
-
-
-def sandbox(workspace: Workspace) -> BaseSandboxSession:
-    """Return a session for `SandboxRunConfig(session=...)`, whose root is that of the workspace.
-
-    Commands are `run`, so `Policy.run` must be set; there are no terminals. Reading and writing are
-    `read_bytes` and `write_bytes`. The workspace stays open when the session ends.
-
-    Args:
-        workspace: The workspace.
-
-    Returns:
-        The session.
-    """
-    return _Session(workspace)
-
-
-class _Session(BaseSandboxSession):
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = AsyncWorkspace(workspace)
-        manifest, snapshot = Manifest(root=workspace.root), NoopSnapshot(id="agentfs")
-        self.state = SandboxSessionState(type="agentfs", manifest=manifest, snapshot=snapshot)
-
-    async def _exec_internal(self, *command: str | Path, timeout: float | None = None) -> ExecResult:  # noqa: ASYNC109
-        return await self._run(shlex.join(map(str, command)), timeout)
-
-    async def _run(self, line: str, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:  # noqa: ASYNC109
-        try:
-            seconds = timeout or self._workspace.limits.run_timeout
-            done = await self._workspace.run(line, seconds, stdin=stdin)
-        except AgentFSError as error:
-            stdout, stderr = refusal_output(error)
-            return ExecResult(stdout=stdout, stderr=stderr, exit_code=REFUSED)
-        if done.timed_out:
-            raise ExecTimeoutError(command=[line], timeout_s=timeout)
-        more = _CUT if done.truncated else b""
-        return ExecResult(stdout=done.stdout, stderr=done.stderr + more, exit_code=done.exit_status or 0)
-
-    async def read(self, path: Path, *, user: str | User | None = None) -> io.IOBase:
-        del user
-        try:
-            return io.BytesIO(await self._workspace.read_bytes(path))
-        except NotFoundError as error:
-            raise WorkspaceReadNotFoundError(path=path, cause=error) from error
-        except AgentFSError as error:
-            raise _unreadable(path, str(error)) from error
-
-    async def write(self, path: Path, data: io.IOBase, *, user: str | User | None = None) -> None:
-        del user
-        try:
-            await self._workspace.write_bytes(path, data.read())
-        except AgentFSError as error:
-            raise WorkspaceArchiveWriteError(path=path, message=str(error), cause=error) from error
-
-    async def running(self) -> bool:
-        try:
-            return await self._workspace.exists(".")
-        except AgentFSError:
-            return False
-
-    async def persist_workspace(self) -> io.IOBase:
-        done = await self._run("tar -cf - .")
-        if done.exit_code or done.stderr.endswith(_CUT):
-            raise _unreadable(self._workspace.root, done.stderr.decode("utf-8", "replace"))
-        return io.BytesIO(done.stdout)
-
-    async def hydrate_workspace(self, data: io.IOBase) -> None:
-        done = await self._run("tar -xf -", stdin=data.read())
-        if done.exit_code:
-            message = done.stderr.decode("utf-8", "replace")
-            raise WorkspaceArchiveWriteError(path=Path(self._workspace.root), message=message)
-
-
-def _unreadable(path: str | Path, reason: str) -> WorkspaceIOError:
-    code = ErrorCode.WORKSPACE_ARCHIVE_READ_ERROR
-    return WorkspaceIOError(message=reason, error_code=code, op="read", context={"path": str(path)})

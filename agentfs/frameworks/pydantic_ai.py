@@ -3,28 +3,28 @@
 import base64
 from typing import Any
 
-from pydantic_ai import (
-    AbstractToolset,
-    ApprovalRequired,
-    BinaryContent,
-    RunContext,
-    ToolDefinition,
-    ToolFailed,
-    ToolReturn,
-    ToolsetTool,
-)
-from pydantic_ai.messages import InstructionPart
-from pydantic_core import SchemaValidator, core_schema
-
-from agentfs.frameworks.pydantic_ai_workspace import WorkspaceBackend
-from agentfs.frameworks.versions import warn_if_newer
+from agentfs.frameworks.versions import needs
 from agentfs.permissions import READING, Allow, PermissionAnswer, PermissionRequest
 from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset
 
-__all__ = ["WorkspaceBackend", "toolset"]
+with needs("pydantic-ai-slim", "2.62", tested="2.68"):
+    from pydantic_ai import (
+        AbstractToolset,
+        ApprovalRequired,
+        BinaryContent,
+        RunContext,
+        ToolDefinition,
+        ToolFailed,
+        ToolReturn,
+        ToolsetTool,
+    )
+    from pydantic_ai.messages import InstructionPart
+    from pydantic_core import SchemaValidator, core_schema
 
-warn_if_newer("pydantic-ai-slim", "2.68")
+    from agentfs.frameworks.pydantic_ai_workspace import WorkspaceBackend
+
+__all__ = ["WorkspaceBackend", "toolset"]
 
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 

@@ -2,19 +2,40 @@
 
 import re
 import warnings
-from importlib.metadata import version
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 
 
-def warn_if_newer(package: str, tested: str) -> None:
-    """Warn about a package that is newer than the tested versions; an adapter calls this when it is imported.
+@contextmanager
+def needs(package: str, least: str, *, tested: str) -> Generator[None]:
+    """Import a framework in the block.
 
     Args:
-        package: The package.
+        package: The package, by the name that pip knows.
+        least: The oldest version that has the names of the block, as far as we know.
         tested: The beginning of the newest tested version, such as "0.24".
+
+    Raises:
+        ImportError: The package is missing, or too old to have the names that the block imports.
     """
-    installed = version(package)
-    numbers = [int(each) for each in re.findall(r"\d+", installed)]
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"This adapter of agentfs needs {package} {least} or newer; installed: {_installed(package)}."
+            f" Run: pip install '{package}>={least}'",
+            name=error.name,
+        ) from error
+    numbers = [int(each) for each in re.findall(r"\d+", _installed(package))]
     newest = [int(each) for each in tested.split(".")]
     if numbers[: len(newest)] > newest:
-        text = f"agentfs was tested with {package} up to {tested}.*, and {installed} is installed."
-        warnings.warn(text, stacklevel=2)
+        text = f"agentfs was tested with {package} up to {tested}.*, and {_installed(package)} is installed."
+        warnings.warn(text, stacklevel=3)
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

@@ -1,8 +1,5 @@
 """Approval by the framework that runs a call."""
 
-import importlib
-import sys
-
 import pytest
 
 from agentfs import Allow, Policy, Toolset, Workspace, connect
@@ -107,22 +104,3 @@ def test_a_pause_of_a_remote_call_changes_nothing(tmp_path):
         assert list(tmp_path.iterdir()) == []
         with answering(lambda _: Allow()):
             assert ws.tools().call("write", FILE).success
-
-
-@pytest.mark.parametrize(
-    ("name", "missing", "package"),
-    [
-        ("acp", "acp", "agent-client-protocol"),
-        ("anthropic", "anthropic.lib.tools", "anthropic"),
-        ("langchain", "langchain_core.tools", "langchain"),
-        ("openai_agents", "agents", "openai-agents"),
-        ("pydantic_ai", "pydantic_ai", "pydantic-ai-slim"),
-    ],
-)
-def test_a_missing_package_is_named(monkeypatch, name, missing, package):
-    frameworks = importlib.import_module("agentfs.frameworks")
-    monkeypatch.delitem(sys.modules, f"agentfs.frameworks.{name}", raising=False)
-    monkeypatch.delitem(vars(frameworks), name, raising=False)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=f"needs the package {package}: pip install {package}"):
-        getattr(frameworks, name)

@@ -1,7 +1,9 @@
 """The packages of the frameworks: imported by their adapters only, and newer ones with a warning."""
 
+import importlib
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from agentfs.frameworks import versions
 from tests.newer_package import imported_with_newer_package
 
 INTEROP = Path(__file__).parents[1] / "interop"
-PACKAGES = ("acp", "agents", "anthropic", "deepagents", "langchain_core", "openai", "pydantic", "pydantic_ai")
+PACKAGES = ("agents", "anthropic", "deepagents", "langchain_core", "openai", "pydantic", "pydantic_ai")
 
 
 def test_import_agentfs_imports_none_of_them():
@@ -23,7 +25,7 @@ def test_import_agentfs_imports_none_of_them():
             "ws.tools(dialect='memory').schemas('anthropic', native=True)\n"
             f"print(sorted({PACKAGES!r} & sys.modules.keys()))\n"
         )
-        .replace("('acp'", "{'acp'")
+        .replace("('agents'", "{'agents'")
         .replace("'pydantic_ai')", "'pydantic_ai'}")
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -37,15 +39,12 @@ def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installe
     monkeypatch.setattr(versions, "version", lambda _: installed)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        versions.warn_if_newer("openai-agents", "0.24")
+        with versions.needs("openai-agents", "0.20", tested="0.24"):
+            pass
     assert [installed in str(each.message) for each in seen] == [True] * warned
 
 
-USES = {
-    "acp": "module.tool_kind('search')",
-    "anthropic": "module.AgentfsMemoryTool(ws).call({'command': 'view', 'path': '/memories'})",
-    "openai_agents": "[each for each in module.tools(ws.tools()) if each.name == 'read']",
-}
+USES = {"openai_agents": "[each for each in module.tools(ws.tools()) if each.name == 'read']"}
 
 
 @pytest.mark.full
@@ -56,11 +55,39 @@ def test_an_adapter_of_a_newer_package_warns_once_and_works(tmp_path, name):
     assert used
 
 
-def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "deepagents", None)
-    monkeypatch.delitem(sys.modules, "agentfs.frameworks.deepagents", raising=False)
-    with pytest.raises(ImportError, match=r"agentfs\.frameworks\.deepagents needs .*pip install deepagents"):
-        frameworks.deepagents  # noqa: B018
+MODULES = {
+    "deepagents": ("deepagents.backends.protocol", "deepagents"),
+    "langchain": ("langchain_core.tools", "langchain"),
+    "openai_agents": ("agents", "openai-agents"),
+    "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim"),
+}
+
+
+def importing(monkeypatch, name):
+    monkeypatch.delitem(sys.modules, f"agentfs.frameworks.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "agentfs.frameworks.pydantic_ai_workspace", raising=False)
+    monkeypatch.delitem(vars(frameworks), name, raising=False)
+    return importlib.import_module(f"agentfs.frameworks.{name}")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_missing_package_is_an_error_that_names_it(monkeypatch, name):
+    module, package = MODULES[name]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"needs {package} [\d.]+ or newer; .* pip install '{package}>="):
+        importing(monkeypatch, name)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_package_that_is_too_old_is_an_error_with_the_least_version(monkeypatch, name):
+    """It ended in `ImportError: cannot import name …`."""
+    module, package = MODULES[name]
+    for each in [loaded for loaded in sys.modules if loaded.split(".")[0] == module.split(".")[0]]:
+        monkeypatch.delitem(sys.modules, each)
+    monkeypatch.setitem(sys.modules, module, types.ModuleType(module))  # without any name
+    monkeypatch.setattr(versions, "version", lambda _: "0.1")
+    with pytest.raises(ImportError, match=rf"needs {package} [\d.]+ or newer; installed: 0.1\."):
+        importing(monkeypatch, name)
 
 
 @pytest.mark.parametrize("listed", sorted(INTEROP.glob("*.txt")), ids=lambda path: path.stem)

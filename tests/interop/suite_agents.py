@@ -4,22 +4,10 @@ import asyncio
 import json
 
 import pytest
-from acp import RequestError
-from agents import Agent, ApplyPatchTool, RunConfig, Runner, ShellTool
-from agents.sandbox import SandboxAgent, SandboxRunConfig
-from agents.testing import ScriptedModel
 from anthropic import beta_tool
 from deepagents import create_deep_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
-from openai.types.responses import (
-    ResponseApplyPatchToolCall,
-    ResponseCustomToolCall,
-    ResponseFunctionToolCall,
-    ResponseOutputMessage,
-    ResponseOutputText,
-)
-from openai.types.responses.response_function_shell_tool_call import ResponseFunctionShellToolCall
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -27,11 +15,10 @@ from pydantic_ai_harness.coder import Coder
 from pydantic_ai_harness.filesystem import FileSystem
 from pydantic_ai_harness.shell import Shell
 
-from agentfs.frameworks import deepagents, openai_agents, pydantic_ai
-from agentfs.frameworks.acp import WorkspaceClient
-from tests.commands.conftest import SECRET, running
+from agentfs.frameworks import deepagents, pydantic_ai
+from tests.commands.conftest import running
 from tests.frameworks.scenario import CAT, FIRST_EDIT, RUN, SECOND_EDIT, check_answers, task
-from tests.frameworks.scripted import Script, User, client, turn
+from tests.frameworks.scripted import Script, client
 
 EDITOR = "str_replace_based_edit_tool"
 
@@ -105,95 +92,6 @@ async def with_deepagents(ws):
     ))  # fmt: skip
 
 
-# OpenAI Agents: the tools that run here, and the agent in a sandbox.
-
-
-def patch(old, new):
-    return f"@@\n-{old}\n+{new}\n"
-
-
-async def told_by_openai(agent, calls, **config):
-    text = ResponseOutputText(type="output_text", text="done", annotations=[])
-    last = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
-    calls = [call.model_copy(update={"call_id": str(number)}) for number, call in enumerate(calls)]
-    agent.model = ScriptedModel([[call] for call in calls] + [[last]])
-    config = RunConfig(tracing_disabled=True, **config)
-    done = await Runner.run(agent, "go", run_config=config, max_turns=20)
-    outputs = [item.output for item in done.new_items if item.type == "tool_call_output_item"]
-    return [output if isinstance(output, str) else json.dumps(output) for output in outputs]
-
-
-async def with_openai_tools(ws):
-    def patch_call(path, diff):
-        operation = {"type": "update_file", "path": path, "diff": diff}
-        return ResponseApplyPatchToolCall.model_validate(
-            {"id": "p", "call_id": "1", "type": "apply_patch_call", "status": "completed",
-             "operation": operation}
-        )  # fmt: skip
-
-    def shell_call(command):
-        return ResponseFunctionShellToolCall.model_validate(
-            {"id": "s", "call_id": "1", "type": "shell_call", "status": "completed",
-             "action": {"commands": [command]}}
-        )  # fmt: skip
-
-    tools = [ApplyPatchTool(editor=openai_agents.editor(ws)), ShellTool(executor=openai_agents.shell(ws))]
-    return await told_by_openai(Agent("files", tools=tools), calls(
-        lambda old, new: patch_call("app.py", patch(old, new)), shell_call,
-        patch_call(".env", patch(SECRET, "x")),
-    ))  # fmt: skip
-
-
-async def with_openai_sandbox(ws):
-    def change(path, old, new):
-        text = f"*** Begin Patch\n*** Update File: {path}\n{patch(old, new)}*** End Patch"
-        return ResponseCustomToolCall(type="custom_tool_call", call_id="1", name="apply_patch", input=text)
-
-    def execute(command):
-        given = json.dumps({"cmd": command})
-        return ResponseFunctionToolCall(
-            type="function_call", call_id="1", name="exec_command", arguments=given
-        )
-
-    config = SandboxRunConfig(session=openai_agents.sandbox(ws))
-    return await told_by_openai(SandboxAgent("files"), calls(
-        lambda old, new: change("app.py", old, new), execute, change(".env", SECRET, "x"),
-    ), sandbox=config)  # fmt: skip
-
-
-# The Agent Client Protocol: an agent that works through its client.
-
-
-class Host(WorkspaceClient, User):
-    def __init__(self, workspace):
-        WorkspaceClient.__init__(self, workspace)
-        User.__init__(self)
-
-
-async def with_acp(ws):
-    async def do(connection):
-        async def edit(old, new, name="app.py"):
-            path = f"{ws.root}/{name}"
-            try:
-                read = await connection.read_text_file(session_id="s1", path=path)
-                await connection.write_text_file(
-                    session_id="s1", path=path, content=read.content.replace(old, new)
-                )
-            except RequestError as error:
-                return str(error)
-
-        async def run(command):
-            terminal = (await connection.create_terminal(session_id="s1", command=command)).terminal_id
-            await connection.wait_for_terminal_exit(session_id="s1", terminal_id=terminal)
-            shown = await connection.terminal_output(session_id="s1", terminal_id=terminal)
-            await connection.release_terminal(session_id="s1", terminal_id=terminal)
-            return shown.output
-
-        return [await each for each in calls(edit, run, edit(SECRET, "x", ".env"))]
-
-    return await turn(Host(ws), do)
-
-
 # Anthropic: its own types of tools in a loop, and the tool runner of its SDK.
 
 
@@ -234,8 +132,7 @@ async def with_anthropic_runner(ws):
 
 
 @pytest.mark.parametrize("agent", [
-    with_pydantic_ai, with_deepagents, with_openai_tools, with_openai_sandbox, with_acp,
-    with_anthropic_types, with_anthropic_runner,
+    with_pydantic_ai, with_deepagents, with_anthropic_types, with_anthropic_runner,
 ])  # fmt: skip
 async def test_an_agent_fixes_the_program_sees_no_secret_and_is_undone(tmp_path, agent):
     with task(tmp_path) as ws:
