@@ -21,7 +21,6 @@ from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import AfterChange, Mount, Policy, Protect
 
 if TYPE_CHECKING:
-    from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
@@ -37,7 +36,6 @@ __all__ = [
     "AgentFSError",
     "Allow",
     "ArgumentError",
-    "AsyncWorkspace",
     "CallContext",
     "ContentError",
     "Deny",
@@ -62,7 +60,6 @@ __all__ = [
 set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LAZY = {
-    "AsyncWorkspace": "async_workspace",
     "CallContext": "tools.tool",
     "Edit": "results",
     "Event": "events",

@@ -375,21 +375,6 @@ class ReadResult(Result):
 
 
 @frozen
-class ReadManyResult(Result):
-    """The result of `read_many`.
-
-    Attributes:
-        files: The result for each file that was read, in order.
-        failed: The error code of each file that could not be read.
-        left: The files that did not fit into the budget.
-    """
-
-    files: tuple[ReadResult, ...]
-    failed: dict[str, str] = field(default_factory=dict[str, str])
-    left: tuple[str, ...] = ()
-
-
-@frozen
 class WriteResult(Result):
     """The result of `write` and `append`.
 
@@ -519,25 +504,6 @@ class MoveResult(Result):
     to: str
     type: EntryType
     files: int = 1
-
-
-@frozen
-class CopyResult(Result):
-    """The result of `copy`.
-
-    Attributes:
-        path: The copied path, relative to the root.
-        to: The path of the copy.
-        type: The kind of entry that was copied.
-        files: The number of files and links that were copied.
-        replaced: True if the copy replaced a file or link.
-    """
-
-    path: str
-    to: str
-    type: EntryType
-    files: int = 1
-    replaced: bool = False
 
 
 @frozen

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from functools import partial
-from os import PathLike, fspath
+from os import fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
@@ -27,7 +27,6 @@ from agentfs.results import (
     CheckpointResult,
     CommandOutput,
     Containment,
-    CopyResult,
     DeleteResult,
     DirectoryResult,
     Edit,
@@ -38,7 +37,6 @@ from agentfs.results import (
     LineChange,
     ListResult,
     MoveResult,
-    ReadManyResult,
     ReadResult,
     ReplaceResult,
     Result,
@@ -54,17 +52,17 @@ from agentfs.shown.workspace_context import Context
 from agentfs.tools.guard import (
     check_rules,
     guard_methods,
+    guard_options,
     host_of,
     judge_transaction,
     may_show_recorded,
     view_of,
 )
-from agentfs.tools.tool import offered_tools, tool
+from agentfs.tools.tool import tool
 
 if TYPE_CHECKING:
     from agentfs.commands import run as run  # noqa: PLC0414 - makes the lazy submodule known
     from agentfs.commands.after_change import AfterChangeRunner
-    from agentfs.commands.background import Command
     from agentfs.commands.request import Surroundings
     from agentfs.history.storage.state import MakeLedger
     from agentfs.tools.toolset import Toolset
@@ -73,14 +71,12 @@ if TYPE_CHECKING:
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
 LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
-_Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _LARGE_KEPT = 8  # a watched workspace keeps a file up to one part in so many of its memory for texts
 _RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_Found = TypeVar("_Found", bound=Result)
 _Options = TypeVar("_Options")
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 # By `Policy.overwrite`.
@@ -141,26 +137,26 @@ class Workspace:
         self,
         root: str | os.PathLike[str],
         *,
-        mounts: Mapping[str, Mount] | None = None,
         policy: Policy | None = None,
         limits: Limits | None = None,
         state: str | os.PathLike[str] | None = None,
-        on_event: OnEvent | None = None,
         watch: bool | Literal["calls"] = False,
+        on_event: OnEvent | None = None,
+        mounts: Mapping[str, str | os.PathLike[str] | Mount] | None = None,
     ) -> None:
         """Open a directory tree.
 
         Args:
             root: The directory; it must exist.
-            mounts: Other directories, by the name directly below the root under which each appears.
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
-            on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
                 results, several times faster. After a first search, a thread keeps the rest of the tree
                 between calls, on at most half of one core; with "calls", only calls keep it.
                 `Workspace.watch` reports what is kept.
+            on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
+            mounts: Other directories and files, by the path below the root where each appears.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root or a mount; `invalid_argument` for a
@@ -171,8 +167,11 @@ class Workspace:
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
+        made = {
+            path: each if isinstance(each, Mount) else Mount(each) for path, each in (mounts or {}).items()
+        }
         check_rules(type(self), self.policy)
-        self._root = Root(root, self.policy, mounts)
+        self._root = Root(root, self.policy, made)
         try:
             if watch:
                 watch_bytes = self.limits.watch_bytes
@@ -255,14 +254,6 @@ class Workspace:
     ) -> None:
         self.close()
 
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
 
@@ -333,10 +324,6 @@ class Workspace:
         """
         return view_of(self, limits, policy, workdir, only)
 
-    def tool_names(self) -> list[str]:
-        """Return the names of the methods that can be tools; the default tools come first."""
-        return list(offered_tools(self))
-
     @tool(effect="read", default=True)
     def read(
         self,
@@ -369,27 +356,7 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        numbered = self.policy.line_numbers
-        request = reading.page.ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
-        return reading.read.read_path(self._context, fspath(path), request)
-
-    @tool(effect="read")
-    def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
-        """Read several files in one call, each under its path.
-
-        Args:
-            paths: Files, or globs such as `src/*.py`, relative to the workspace root.
-            budget: Most tokens of the whole answer.
-
-        Returns:
-            The files as `read` shows them, and the call for the files that budget or time left out.
-
-        Raises:
-            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. An
-                error of one file is reported in the text, in the place of the file.
-        """
-        named = search.options.texts(paths)
-        return reading.read.read_paths(self._context, named, budget)
+        return cast("ReadResult", self._with(reading.page.ReadOptions, locals()))
 
     @tool(effect="write", default=True, advice=lambda workspace: _ADVICE_ON_WRITE[workspace.policy.overwrite])
     def write(
@@ -401,7 +368,6 @@ class Workspace:
         encoding: str | None = None,
         newline: Literal["keep", "given", "\n", "\r\n", "\r"] = "keep",
         preview: bool = False,
-        raw: bool = False,
     ) -> WriteResult:
         r"""Create a file, or replace one you have read in full; to change parts of a file, use edit.
 
@@ -416,7 +382,6 @@ class Workspace:
                 content as it is, and a line end replaces all others. With `given` and an encoding, nothing
                 of the old file is kept, not even its byte order mark.
             preview: Return the result and write nothing.
-            raw: Write over a notebook even if the content is not a notebook.
 
         Returns:
             The change as a unified diff.
@@ -426,27 +391,16 @@ class Workspace:
                 for one that has changed since, `already_exists`, `encoding`, `read_only`,
                 `outside_workspace`, `not_a_file`.
         """
-        target = self._edit_target(path, encoding, None, preview, raw)
+        target = self._edit_target(path, encoding, preview=preview)
         return editing.write.write_file(target, content, overwrite=overwrite, newline=newline)
 
     @tool(effect="write")
-    def append(
-        self,
-        path: Path,
-        content: str,
-        *,
-        encoding: str | None = None,
-        preview: bool = False,
-        raw: bool = False,
-    ) -> WriteResult:
+    def append(self, path: Path, content: str) -> WriteResult:
         """Add lines to the end of a file, or create it; no earlier read is needed.
 
         Args:
             path: File, relative to the workspace root; missing directories are made.
             content: The lines to add.
-            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
-            preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The lines that were added, and the change as a unified diff in `diff`.
@@ -455,8 +409,7 @@ class Workspace:
             AgentFSError: `no_change` for an empty text, `binary`, `encoding`, `too_large`, `not_a_file`,
                 `protected`, `read_only`, `outside_workspace`.
         """
-        target = self._edit_target(path, encoding, None, preview, raw)
-        return editing.append.append_to_file(target, content)
+        return editing.append.append_to_file(self._edit_target(path), content)
 
     @tool(
         effect="write",
@@ -469,13 +422,10 @@ class Workspace:
         old_string: str,
         new_string: str,
         replace_all: bool = False,
+        encoding: str | None = None,
         raw: bool = False,
         *,
-        insert_line: int | None = None,
         expect: int | None = None,
-        expect_revision: str | None = None,
-        match: Literal["tolerant", "exact"] | None = None,
-        encoding: str | None = None,
         preview: bool = False,
     ) -> EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
@@ -486,14 +436,9 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            encoding: As in read.
             raw: Edit a notebook as JSON, not by its cells.
-            insert_line: With an empty `old_string`, the line after which `new_string` is inserted as lines of
-                its own; 0 is the beginning of the file.
             expect: How many replacements to make; with any other number nothing is changed.
-            expect_revision: The only version of the file to change, as `read` names it.
-            match: "tolerant" also finds a text that differs only in white space and the like, if it is at
-                one place only; None leaves it to the policy.
-            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
 
         Returns:
@@ -501,27 +446,20 @@ class Workspace:
 
         Raises:
             AgentFSError: `no_match`; `ambiguous`, with each place, or if the number of replacements is not
-                `expect`; `no_change`; `stale` if the version is not `expect_revision`; `binary`,
-                `encoding`, `too_large`, `read_only`, `not_found`.
+                `expect`; `no_change`; `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
         """
-        if insert_line is not None:
-            target = self._edit_target(path, encoding, expect_revision, preview, raw)
-            return editing.edit.insert_lines(target, insert_line, old_string, new_string)
         edits = [Edit(old_string, new_string, replace_all)]
-        return editing.edit.edit_file(
-            self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
-        )
+        target = self._edit_target(path, encoding, preview=preview, raw=raw)
+        return editing.edit.edit_file(target, edits, expect)
 
     @tool(effect="write", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(
         self,
         path: Path,
         edits: Edits,
+        encoding: str | None = None,
         raw: bool = False,
         *,
-        expect_revision: str | None = None,
-        match: Literal["tolerant", "exact"] | None = None,
-        encoding: str | None = None,
         preview: bool = False,
     ) -> EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
@@ -531,11 +469,8 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
+            encoding: As in read.
             raw: As in edit.
-            expect_revision: The only version of the file to change, as `read` names it.
-            match: "tolerant" also finds a text that differs only in white space and the like, if it is at
-                one place only; None leaves it to the policy.
-            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
 
         Returns:
@@ -544,31 +479,17 @@ class Workspace:
         Raises:
             AgentFSError: As `edit`, naming the edit that failed.
         """
-        made = cast("Sequence[Edit]", edits)
-        return editing.edit.edit_file(
-            self._edit_target(path, encoding, expect_revision, preview, raw), made, match
-        )
+        target = self._edit_target(path, encoding, preview=preview, raw=raw)
+        return editing.edit.edit_file(target, cast("Sequence[Edit]", edits))
 
     @tool(effect="write", needs={"read": ("line_ids",), "grep": ("line_ids",)})
-    def edit_lines(
-        self,
-        path: Path,
-        changes: LineChanges,
-        *,
-        expect_revision: str | None = None,
-        encoding: str | None = None,
-        preview: bool = False,
-        raw: bool = False,
-    ) -> EditResult:
+    def edit_lines(self, path: Path, changes: LineChanges, *, preview: bool = False) -> EditResult:
         """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
 
         Args:
             path: File, relative to the workspace root.
             changes: The lines to replace, and what to put there.
-            expect_revision: The only version of the file to change, as `read` names it.
-            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -577,43 +498,7 @@ class Workspace:
             AgentFSError: `unread` if no ids were shown, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
-        target = self._edit_target(path, encoding, expect_revision, preview, raw)
-        made = cast("Sequence[LineChange]", changes)
-        return editing.edit_lines.edit_lines_file(target, made)
-
-    @tool(effect="write", for_models=False)  # models cannot count offsets
-    def splice(
-        self,
-        path: Path,
-        spans: _Spans | Callable[[str], _Spans | tuple[_Spans, Sequence[str]]],
-        *,
-        expect_revision: str | None = None,
-        encoding: str | None = None,
-        preview: bool = False,
-        raw: bool = False,
-    ) -> EditResult:
-        r"""Replace ranges of characters, given by their offsets; for programs, not for models.
-
-        Args:
-            path: File, relative to the workspace root.
-            spans: Start, end and new text of each range, in any order. Offsets count from 0 in the old text,
-                in which every line end is one `\n`. Or a function that computes the ranges from that text,
-                and returns them alone or in a pair with notes for the result. The text that the function
-                gets does not count as read.
-            expect_revision: The only version of the file to change, as `read` names it.
-            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
-            preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
-
-        Returns:
-            The change as a unified diff.
-
-        Raises:
-            AgentFSError: `invalid_argument` for a range outside the text, `overlap`, and what `edit` raises.
-        """
-        return editing.edit.splice_file(
-            self._edit_target(path, encoding, expect_revision, preview, raw), spans
-        )
+        return cast("EditResult", self._with(editing.change_options.EditLinesOptions, locals()))
 
     @tool(effect="write", advice="The same change in many files is one {replace}.")
     def replace(
@@ -627,7 +512,6 @@ class Workspace:
         word: bool = False,
         regex: bool = False,
         preview: bool = False,
-        raw: bool = False,
     ) -> ReplaceResult:
         r"""Replace a text in all files that have it, such as a name; all files are changed, or none.
 
@@ -642,7 +526,6 @@ class Workspace:
                 in the full text if it has a `\n`; then `.` also matches line ends. In `new_string`, `\1`
                 and `\g<name>` are groups and `\\` is a backslash.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The number of replacements in each file, and what was left out, as in grep. One undo takes all
@@ -655,14 +538,14 @@ class Workspace:
                 `invalid_argument`, `timeout`. Nothing is changed then.
         """
         options = editing.replace.ReplaceOptions(
-            old_string, new_string, search.options.texts(path), glob, expect, word, regex, preview, raw
+            old_string, new_string, search.options.texts(path), glob, expect, word, regex, preview
         )
         return editing.replace.replace_in_files(self._context, options, self._finisher)
 
     def _edit_target(
-        self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
+        self, path: Path, encoding: str | None = None, *, preview: bool = False, raw: bool = False
     ) -> "editing.change_file.EditTarget":
-        given = self._context, fspath(path), encoding, revision, preview, raw
+        given = self._context, fspath(path), encoding, preview, raw
         return editing.change_file.EditTarget(*given, finisher=self._finisher)
 
     @property
@@ -670,27 +553,22 @@ class Workspace:
         return Context(self._root, self._read_tracker, self.limits, self._outputs)
 
     @tool(effect="write")
-    def delete(
-        self, path: Path, recursive: bool = False, *, expect: int | None = None, preview: bool = False
-    ) -> DeleteResult:
+    def delete(self, path: Path, recursive: bool = False) -> DeleteResult:
         """Delete a file, a link, or a directory; undo brings it back.
 
         Args:
             path: File, link or directory, relative to the workspace root.
             recursive: Delete a directory with its contents, even hidden and ignored files.
-            expect: How many files and links to delete; with any other number nothing is deleted.
-            preview: Return the result and delete nothing.
 
         Returns:
             What was deleted, with the number of files.
 
         Raises:
             AgentFSError: `not_a_file` for a directory that is not empty, without `recursive`; `too_large` for
-                contents that are too large or too many to keep for undo; `stale` if there are not `expect`
-                files; `protected`, `refused`, `read_only`. Nothing is deleted then.
+                contents that are too large or too many to keep for undo; `protected`, `refused`, `read_only`.
+                Nothing is deleted then.
         """
-        options = editing.delete_move.DeleteOptions(fspath(path), recursive, expect, preview)
-        return editing.delete_move.delete_path(self._context, options)
+        return editing.delete_move.delete_path(self._context, fspath(path), recursive=recursive)
 
     @tool(effect="write")
     def move(self, path: Path, to: Path) -> MoveResult:
@@ -710,40 +588,6 @@ class Workspace:
         """
         return editing.delete_move.move_path(self._context, fspath(path), fspath(to))
 
-    @tool(effect="write")
-    def copy(self, path: Path, to: Path, *, overwrite: bool = False) -> CopyResult:
-        """Copy a file, a link, or a directory with its contents.
-
-        Args:
-            path: File, link or directory, relative to the workspace root.
-            to: The path of the copy, which must be free; missing directories are made.
-            overwrite: Replace a file or link at `to`, but never a directory.
-
-        Returns:
-            What was copied.
-
-        Raises:
-            AgentFSError: `already_exists` if `to` exists, `invalid_argument` if a directory would be copied
-                into itself, `not_found`, `read_only`. For a file, even inside a copied directory:
-                `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is copied then.
-        """
-        return editing.delete_move.copy_path(self._context, fspath(path), fspath(to), overwrite=overwrite)
-
-    @tool(effect="read", for_models=False)
-    def exists(self, path: Path) -> bool:
-        """Return True if something exists at a path; for programs.
-
-        Args:
-            path: Any path inside the workspace root. A link exists even if its target does not.
-
-        Returns:
-            True for a file, a directory, a link, or any other entry, even if it is hidden or ignored.
-
-        Raises:
-            AgentFSError: `outside_workspace`, `invalid_path`, `refused`.
-        """
-        return self._root.exists(fspath(path))
-
     @tool(effect="read", for_models=False)
     def stat(self, path: Path) -> Entry:
         """Return the kind, size and time of a file or directory, as `ls` lists it; for programs.
@@ -758,22 +602,6 @@ class Workspace:
             AgentFSError: `not_found`, `outside_workspace`, `invalid_path`, `refused`.
         """
         return self._root.entry(fspath(path))
-
-    @tool(effect="read", for_models=False)
-    def realpath(self, path: Path) -> str:
-        """Return the path that a path leads to, with all links resolved; for programs.
-
-        Args:
-            path: Any path inside the workspace root. It need not exist.
-
-        Returns:
-            The path, as the results of this workspace display it; "." is where relative paths start.
-
-        Raises:
-            AgentFSError: `outside_workspace` if a link leads out of the root; `not_a_directory`,
-                `link_loop`, `invalid_path`, `refused`.
-        """
-        return self._root.canonical_path(fspath(path))
 
     @tool(effect="read", for_models=False)
     def read_bytes(self, path: Path) -> bytes:
@@ -862,7 +690,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        return self._search(search.listing.list_directory, search.options.ListOptions, locals())
+        return cast("ListResult", self._with(search.options.ListOptions, locals()))
 
     @tool(effect="read", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -873,11 +701,11 @@ class Workspace:
         offset: int = 0,
         include_ignored: bool = False,
         *,
-        sort: Literal["path", "modified", "size"] = "path",
-        hidden: bool | None = None,
         exclude: str | Sequence[str] | None = None,
-        anchored: bool = False,
         types: str | Sequence[str] = "f",
+        max_depth: int | None = None,
+        hidden: bool | None = None,
+        sort: Literal["path", "modified", "size"] = "path",
         timeout: float | None = None,
     ) -> GlobResult:
         """Find files by name.
@@ -888,11 +716,11 @@ class Workspace:
             limit: Most files to return.
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
-            sort: The order: by path, newest first or largest first.
-            hidden: Search hidden files too; by default, as `include_ignored`.
             exclude: Globs of files and directories to leave out.
-            anchored: Match a pattern without `/` only in the search directory itself.
             types: Letters of the types to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
+            max_depth: Last level to search; 1 is the entries of `path` itself.
+            hidden: Search hidden files too; by default, as `include_ignored`.
+            sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
 
         Returns:
@@ -901,68 +729,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        return self._search(search.listing.find_files, search.options.GlobOptions, locals())
-
-    @tool(effect="read")
-    def find(
-        self,
-        path: Paths = ".",
-        pattern: str | None = None,
-        glob: str | Sequence[str] | None = None,
-        types: str | Sequence[str] | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-        include_ignored: bool = False,
-        *,
-        extensions: str | Sequence[str] | None = None,
-        exclude: str | Sequence[str] | None = None,
-        min_depth: int | None = None,
-        max_depth: int | None = None,
-        follow_symlinks: bool = False,
-        hidden: bool | None = None,
-        size: str | Sequence[str] | None = None,
-        changed_within: str | None = None,
-        changed_before: str | None = None,
-        full_path: bool = False,
-        case: Literal["smart", "sensitive", "insensitive"] = "smart",
-        sort: Literal["path", "modified", "size"] = "path",
-        timeout: float | None = None,
-        unique: bool = False,
-    ) -> GlobResult:
-        """Find files and directories by name, type, size and time.
-
-        Args:
-            path: Directory to search, relative to the workspace root.
-            pattern: Regular expression to find in the name.
-            glob: Glob that must match, such as `*.py` or `src/**`.
-            types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty); by default
-                all.
-            limit: Most entries to return.
-            offset: Entries to skip.
-            include_ignored: Search hidden and gitignored names too.
-            extensions: Extensions such as `py` or `tar.gz`.
-            exclude: Globs of files and directories to leave out.
-            min_depth: First level to show; 1 is the entries of `path` itself.
-            max_depth: Last level to show.
-            follow_symlinks: Follow links that lead inside the root.
-            hidden: Search hidden names too; by default, as `include_ignored`.
-            size: Size of regular files: `+10M` (at least), `-1k` (at most).
-            changed_within: Only entries changed since: `2d`, `90min`, or a date.
-            changed_before: Only entries changed before: `2weeks`, or a date.
-            full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
-                `glob` too.
-            sort: The order: by path, newest first or largest first.
-            timeout: Seconds that the search may take.
-            unique: List a file with several links once, by its own path or the first link that leads to it.
-
-        Returns:
-            The entries in order of path, and what was left out.
-
-        Raises:
-            AgentFSError: As `glob`, and `invalid_argument` for an unknown type, or a bad size or time.
-        """
-        return self._search(search.listing.find_files, search.options.FindOptions, locals())
+        return cast("GlobResult", self._with(search.options.GlobOptions, locals()))
 
     @tool(effect="read", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -981,27 +748,14 @@ class Workspace:
         *,
         before: int | None = None,
         after: int | None = None,
-        line_numbers: bool = True,
         fixed_strings: bool = False,
         word: bool = False,
-        smart_case: bool = False,
         exclude: str | Sequence[str] | None = None,
-        files: Sequence[str | PathLike[str]] | GlobResult | None = None,
         hidden: bool | None = None,
-        follow_symlinks: bool = False,
-        max_depth: int | None = None,
-        max_count: int | None = None,
-        max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
-        timeout: float | None = None,
         line_ids: bool = False,
-        whole_line: bool = False,
-        invert: bool = False,
-        dot_all: bool = True,
-        samples: int = 3,
-        overlap: bool = False,
-        unique: bool = False,
+        sort: Literal["path", "modified", "size"] = "path",
+        timeout: float | None = None,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -1021,25 +775,12 @@ class Workspace:
             after: Lines to show after each match.
             fixed_strings: Take the pattern as plain text.
             word: Only matches without a word character on either side.
-            smart_case: Match upper and lower case alike unless the pattern has a capital.
             exclude: Globs of files and directories to leave out.
-            files: Search these files in place of `path`: their paths, or a result of `find`.
             hidden: Search hidden files too; by default, as `include_ignored`.
-            follow_symlinks: Follow links that lead inside the root.
-            max_depth: Last level to search; 1 is the files of `path` itself.
-            max_count: Most matching lines of one file.
-            max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
-            timeout: Seconds that the search may take.
-            line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
-            whole_line: Only matches of a full line.
-            invert: Find the lines without a match.
-            dot_all: With `multiline`, let `.` match line ends.
-            samples: Matches of each file in a summary.
-            overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by its own path or the first link.
+            sort: The order of the files: by path, newest first or largest first.
+            timeout: Seconds that the search may take.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -1048,17 +789,39 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        return self._search(search.grep.grep_files, search.options.GrepOptions, locals())
+        return cast("GrepResult", self._with(search.options.GrepOptions, locals()))
 
-    def _search(
-        self,
-        find: Callable[[Context, _Options], _Found],
-        kind: Callable[..., _Options],
-        arguments: dict[str, Any],
-    ) -> _Found:
-        """Run a search; `arguments` are `self` and the parameters of its method, which `kind` has too."""
+    def _with(self, kind: Callable[..., _Options], arguments: dict[str, Any]) -> Any:
+        """Carry out the options of a method; `arguments` are `self` and its parameters."""
         del arguments["self"]
-        return self._outputs.keep_full_text(find(self._context, kind(**arguments)), self._root)
+        arguments["path"] = search.options.texts(arguments["path"])
+        return self._carry_out(kind(**arguments))
+
+    @guard_options
+    def _carry_out(self, options: Any) -> Any:
+        """Carry out the options of a method, which a dialect may have set beyond its parameters."""
+        context = self._context
+        match type(options).__name__:
+            case "ReadOptions":
+                return reading.read.read_path(context, options)
+            case "EditLinesOptions":
+                target = self._edit_target(options.path, preview=options.preview)
+                return editing.edit_lines.edit_lines_file(target, options)
+            case "InsertOptions":
+                return editing.edit.insert_lines(self._edit_target(options.path), options.line, options.text)
+            case "SpliceOptions":
+                return editing.edit.splice_file(self._edit_target(options.path), options.spans)
+            case "ListOptions":
+                found: Result = search.listing.list_directory(context, options)
+            case "GlobOptions":
+                found = search.listing.find_files(context, options)
+            case _:
+                found = search.grep.grep_files(context, options)
+        return self._outputs.keep_full_text(found, self._root)
+
+    def _keep(self, kept: Result | str, kind: str = "out") -> str:
+        """Keep the full text of a result under a short name, which `read` and `grep` accept as a path."""
+        return self._outputs.keep(kept, self._root, kind)
 
     @tool(effect="write")
     def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:
@@ -1275,7 +1038,6 @@ class Workspace:
         env: Mapping[str, str] | None = None,
         stdin: bytes | str | None = None,
         background: bool = False,
-        keep_running: bool = False,
         preview: bool = False,
     ) -> RunResult:
         """Run a shell command; its changes are under the same rules and undo as those of the other tools.
@@ -1289,8 +1051,6 @@ class Workspace:
             stdin: Its standard input; by default empty.
             background: Return at once, with the id to pass to `output` and `stop`. Only if `Policy.run` is
                 "recorded".
-            keep_running: Let processes that it leaves run on in the background until they end, under the id
-                of the result. Only if `Policy.run` is "recorded".
             preview: Show the changes of a staged command, and apply none.
 
         Returns:
@@ -1302,42 +1062,10 @@ class Workspace:
                 For what a staged command has changed: `protected`, `refused`, `conflict` and `too_large`.
         """
         data = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
-        asked = commands.request.CommandRequest(
-            command, timeout, fspath(cwd), network, env, data, preview, keep_running
-        )
-        given = self._surroundings, asked, self._background
+        asked = commands.request.CommandRequest(command, timeout, fspath(cwd), network, env, data, preview)
         if background:
-            return commands.run.started(given[0], commands.run.start_in_background(*given, detach=False))
-        return commands.run.run(*given)
-
-    @tool(effect="execute", rule="command", for_models=False)
-    def start(
-        self,
-        command: str,
-        cwd: Path = ".",
-        *,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes | str | None = None,
-        detach: bool = False,
-    ) -> "Command":
-        """Start a recorded command in the background. Its changes are one step, until it ends or is stopped.
-
-        Args:
-            command: The command, for bash.
-            cwd: Directory in which it starts, relative to the workspace root.
-            env: Variables to add to its environment.
-            stdin: Its standard input; by default empty.
-            detach: Let it run on when the workspace is closed.
-
-        Returns:
-            The command, with `id`, `wait`, `output` and `stop`.
-
-        Raises:
-            AgentFSError: As `run`; `unsupported` if `Policy.run` is not "recorded".
-        """
-        data = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
-        asked = commands.request.CommandRequest(command, 1.0, fspath(cwd), False, env, data)
-        return commands.run.start_in_background(self._surroundings, asked, self._background, detach=detach)
+            return commands.run.start_in_background(self._surroundings, asked, self._background)
+        return commands.run.run(self._surroundings, asked)
 
     @tool(effect="none", needs={"run": ("background",)}, ways=("recorded",))
     def output(self, id: str, offset: int = 0) -> CommandOutput:  # noqa: A002 - the contract's name
@@ -1381,15 +1109,3 @@ class Workspace:
         private = () if self._state is None else (self._state.directory.path,)
         given = self._root, self._journal, self.limits, self._outputs, self._hidden_files, private
         return commands.request.Surroundings(*given, may_show_recorded(self))
-
-    def keep(self, kept: Result | str, *, kind: str = "out") -> str:
-        """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.
-
-        Args:
-            kept: A text, or a result. The name of a page of a file refers to the file as it is later.
-            kind: The beginning of the name, after the `@`.
-
-        Returns:
-            The name, such as `@out_1f3a`. The oldest are dropped first.
-        """
-        return self._outputs.keep(kept, self._root, kind)

@@ -146,8 +146,6 @@ def draw(chosen: random.Random, method: str) -> dict[str, object]:
             }
         case "edit_lines":
             return {"path": path, "changes": [{"line_id": pick(["abcdef", "000000"]), "new_content": "x"}]}
-        case "splice":
-            return {"path": path, "spans": [(pick([0, 3]), pick([3, 5, 10**9]), pick(WORDS))]}
         case "replace":
             more = pick(
                 [{}, {"glob": pick(GLOBS)}, {"regex": True}, {"word": True}, {"preview": True}, {"expect": 3}]
@@ -165,22 +163,8 @@ def draw(chosen: random.Random, method: str) -> dict[str, object]:
                 | pick([{}, {"ignore": ["*.py"]}, {"sort": "size"}])
             )
         case "glob":
-            more = pick([{}, {"sort": "size"}, {"exclude": "*.txt"}, {"anchored": True}, {"types": "fd"}])
+            more = pick([{}, {"sort": "size"}, {"exclude": "*.txt"}, {"max_depth": 1}, {"types": "fd"}])
             return {"pattern": pick(GLOBS), "path": some} | paged | ignored | more
-        case "find":
-            more = pick(
-                [
-                    {},
-                    {"pattern": pick(PATTERNS)},
-                    {"glob": pick(GLOBS)},
-                    {"types": pick(["f", "d", "l", "x"])},
-                    {"size": "+100"},
-                    {"extensions": "py"},
-                    {"full_path": True, "pattern": "src"},
-                    {"max_depth": 1},
-                ]
-            )
-            return {"path": some} | paged | ignored | more
         case "grep":
             more = pick(
                 [
@@ -193,18 +177,13 @@ def draw(chosen: random.Random, method: str) -> dict[str, object]:
                     {"word": True},
                     {"fixed_strings": True},
                     {"exclude": "*.txt"},
-                    {"files": TEXTS[:3]},
-                    {"smart_case": True},
-                    {"max_count": 2},
                 ]
             )
             mode = pick(["content", "content", "files_with_matches", "count", "summary", "total"])
             return {"pattern": pick(PATTERNS), "path": some, "output_mode": mode} | paged | ignored | more
-        case "read_many":
-            return {"paths": pick([[path, pick(TEXTS)], [pick(GLOBS)]])} | pick([{}, {"budget": 300}])
         case "delete":
-            return {"path": path} | pick([{}, {"recursive": True}, {"preview": True}])
-        case "move" | "copy":
+            return {"path": path} | pick([{}, {"recursive": True}])
+        case "move":
             return {"path": path, "to": pick(["new/place.py", *TEXTS])}
         case "undo" | "redo":
             return pick([{}, {"steps": 2}])
@@ -225,16 +204,12 @@ METHODS = [
     "edit",
     "multi_edit",
     "edit_lines",
-    "splice",
     "replace",
     "ls",
     "glob",
-    "find",
     "grep",
-    "read_many",
     "delete",
     "move",
-    "copy",
     "undo",
     "redo",
     "checkpoint",

@@ -202,7 +202,7 @@ def ours(cases):
                     outcome = ["refused", None, cause, None]
                     if suggestion := error.details.get("suggestion"):
                         try:
-                            ws.edit("file.txt", suggestion, new, match="exact")
+                            ws.edit("file.txt", suggestion, new)
                             outcome[3] = file.read_bytes().decode() == wanted
                         except AgentFSError:
                             outcome[3] = "missed again"

@@ -98,7 +98,6 @@ def calls(top: Path) -> dict[str, Callable[[], object]]:
         "write, undo": undo,
         "ls": ws.ls,
         "glob": lambda: ws.glob("**/*.py"),
-        "find": lambda: ws.find(pattern="test_.*", types="f"),
         "grep": lambda: ws.grep("ImproperlyConfigured"),
         "grep, one file": lambda: ws.grep("line 77", path="small.py"),
     }

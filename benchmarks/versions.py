@@ -68,14 +68,13 @@ def operations(top: Path) -> dict[str, Callable[[], object]]:
         "write and undo": undo,
         "ls": lambda: [entry.path for entry in ws.ls().entries],
         "glob **/*.py": lambda: ws.glob("**/*.py").total,
-        "find": lambda: ws.find(pattern="test_.*", types="f").total,
         "grep, literal": lambda: grep(LITERAL),
         "grep, literal, ignoring case": lambda: grep(LITERAL, ignore_case=True),
         "grep, literal prefix and classes": lambda: grep(REGEX),
         "grep, no literal": lambda: grep(r"[A-Z]{4,}_[A-Z]{4,}"),
         "grep, counts": lambda: grep("import", output_mode="count"),
         "grep, frequent literal": lambda: grep("self"),
-        "grep, summary": lambda: grep("import", output_mode="summary", smart_case=True, context=0),
+        "grep, summary": lambda: grep("import", output_mode="summary", context=0),
         "grep, one file": lambda: grep("line 49999", path=LARGE),
     }
 

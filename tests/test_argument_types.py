@@ -18,9 +18,10 @@ import pytest
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
 from agentfs import AgentFSError, Allow, Deny, Edit, Limits, LineChange, Policy, Protect, Toolset, Workspace
-from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.errors import InvalidArgumentError
 from agentfs.results import GlobResult, Skipped
 from agentfs.tools.tool import tool
+from tests import kit
 
 FILES = {"a.txt": "one\ntwo\n", "b/c.txt": "three\n"}
 
@@ -53,29 +54,22 @@ VALUES: list[Any] = [
 USUAL: dict[str, dict[str, Any]] = {
     "apply_review": {"marks": {"accept": []}},
     "append": {"path": "a.txt", "content": "x"},
-    "copy": {"path": "a.txt", "to": "new.txt"},
     "delete": {"path": "a.txt"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
     "edit_lines": {"path": "a.txt", "changes": [LineChange(new_content="x", line_id="abcdef")]},
-    "exists": {"path": "a.txt"},
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
-    "keep": {"kept": "text"},
     "mkdir": {"path": "new"},
     "move": {"path": "a.txt", "to": "new.txt"},
     "multi_edit": {"path": "a.txt", "edits": [Edit("one", "1")]},
     "output": {"id": "c1"},
     "read": {"path": "a.txt"},
     "read_bytes": {"path": "a.txt"},
-    "read_many": {"paths": ["a.txt"]},
-    "realpath": {"path": "a.txt"},
     "recorded": {"function": print},
     "recording": {"label": "x"},
     "replace": {"old_string": "one", "new_string": "1"},
     "rollback": {"to": "1"},
     "run": {"command": "true"},
-    "splice": {"path": "a.txt", "spans": [(0, 3, "1")]},
-    "start": {"command": "true"},
     "stat": {"path": "a.txt"},
     "stop": {"id": "c1"},
     "write": {"path": "new.txt", "content": "new\n"},
@@ -204,15 +198,10 @@ def test_path_objects_are_accepted_for_paths(tmp_path):
     plant(tmp_path)
     with Workspace(tmp_path) as ws:
         assert ws.read(Path("a.txt")).path == "a.txt"
-        assert ws.read_many([Path("a.txt"), "b/c.txt"]).files[1].path == "b/c.txt"
         assert ws.ls(Path("b")).entries[0].name == "c.txt"
         assert ws.glob("*", [Path("b"), "b"]).total == 1
-        assert ws.find(tmp_path / "b").total == 1
-        assert (
-            ws.grep("one", Path("a.txt")).total_lines
-            == ws.grep("one", files=[Path("a.txt")]).total_lines
-            == 1
-        )
+        assert kit.find(ws, tmp_path / "b").total == 1
+        assert ws.grep("one", Path("a.txt")).total_lines == 1
         assert ws.write(Path("d.txt"), "x\n").created
         assert ws.edit(Path("a.txt"), "one", "1").replacements == 1
         assert ws.move(Path("d.txt"), Path("e.txt")).to == "e.txt"
@@ -230,7 +219,7 @@ def test_tools_accepts_one_name_or_all(tmp_path):
     """`tools("read")` was refused, because there is no tool 'r'."""
     with Workspace(tmp_path) as ws:
         assert ws.tools("read").names == ("read",)
-        assert ws.tools("all").names == tuple(ws.tool_names())
+        assert ws.tools("all").names == tuple(ws.tools("all").names)
         assert ws.tools("Grep", dialect="wave").names == ("Grep",)
         assert ws.tools("all", dialect="wave").names == ws.tools(dialect="wave").names
         with pytest.raises(AgentFSError, match="has no tool 'reed'"):
@@ -279,57 +268,6 @@ def test_a_tool_of_a_subclass_with_string_hints_can_be_called_by_a_model(tmp_pat
 
     with Own(tmp_path) as ws:
         assert ws.tools(["outline"]).call("outline", {"path": "f", "depth": 2}).content == "f 2"
-
-
-def test_an_overridden_tool_keeps_its_declaration(tmp_path):
-    (tmp_path / "f.txt").write_text("one\n")
-    asked = []
-
-    class Mixin:
-        def delete(self, path: str):
-            """Move a file to the bin.
-
-            Args:
-                path: The file.
-            """
-            return super().delete(path)  # type: ignore[misc]
-
-    class Own(Mixin, Workspace):
-        def read(self, path: str, offset: int = 1):  # type: ignore[override]
-            """Read a file of this project.
-
-            Args:
-                path: The file.
-                offset: The first line.
-            """
-            return super().read(path, offset)
-
-    policy = Policy(on_ask=lambda request: asked.append(request.method) or True, ask=["*"])
-    with Own(tmp_path, policy=policy) as ws:
-        assert ws.tool_names() == Workspace(tmp_path).tool_names()
-        tools = ws.tools(["read", "delete"])
-        description = tools.schemas("anthropic")[0]["description"]
-        assert description.startswith("Read a file of this project.")
-        assert tools.call("read", {"path": "f.txt"}).content == "1|one"
-        assert tools.call("delete", {"path": "f.txt"}).success
-        assert asked == ["read", "delete"], "each is asked about once"
-    with Own(tmp_path, policy=Policy(deny=["read", "delete"])) as ws:
-        for call in (ws.read, ws.delete):
-            with pytest.raises(RefusedError):
-                call("f.txt")
-
-
-def test_an_overriding_method_reaches_only_the_allowed_file(tmp_path):
-    (tmp_path / "f.txt").write_text("one\n")
-    (tmp_path / "g.txt").write_text("two\n")
-
-    class Own(Workspace):
-        def read(self, path: str):  # type: ignore[override]
-            return super().read("g.txt")
-
-    for policy in (Policy(on_ask=lambda request: True, ask=["read"]), Policy(deny=["read(g.txt)"])):
-        with Own(tmp_path, policy=policy) as ws, pytest.raises(RefusedError):
-            ws.read("f.txt")
 
 
 @pytest.mark.parametrize("make", [

@@ -176,8 +176,8 @@ def test_wrong_types_from_a_model_are_a_failed_result(hostile, name, arguments):
 @pytest.mark.parametrize(("name", "arguments"), [
     ("grep", lambda: {"pattern": "one", "type": "x" * 1_000_000}),
     ("grep", lambda: {"pattern": "one", "type": ["x"] * 100_000}),
-    ("find", lambda: {"pattern": "A" * 1_000_000}), ("find", lambda: {"size": "1" * 1_000_000}),
-    ("find", lambda: {"types": "x" * 1_000_000}),
+    ("glob", lambda: {"pattern": "A" * 1_000_000}),
+    ("glob", lambda: {"pattern": "*", "types": "x" * 1_000_000}),
     ("read", lambda: {"path": "a.txt", "encoding": "x" * 1_000_000}),
     ("read", lambda: {"path": "a.txt", **{f"unknown_{number}": 1 for number in range(100_000)}}),
     ("ls", lambda: {"path": ["a.txt"] * 100_000}),
@@ -188,7 +188,7 @@ def test_an_argument_of_any_size_gets_a_short_answer_soon(tmp_path, name, argume
     """Memory and time are proportional to the input, and the message quotes only a part."""
     (tmp_path / "a.txt").write_text("one\n")
     with Workspace(tmp_path) as ws:
-        exposed = {"read": ["encoding"], "find": ["size"]}
+        exposed = {"glob": ["types"]}
         tools = ws.tools("all", expose=exposed)
         given = arguments()
         began = time.process_time()

@@ -4,6 +4,7 @@ import pytest
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.text import fits
+from tests import kit
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ CALLS = {
     "read": lambda ws: ws.read("module_007.py"),
     "ls": lambda ws: ws.ls(),
     "glob": lambda ws: ws.glob("*.py"),
-    "find": lambda ws: ws.find(),
+    "find": kit.find,
     "grep": lambda ws: ws.grep("needle", context=3),
     "grep files": lambda ws: ws.grep("needle", output_mode="files_with_matches"),
     "grep counts": lambda ws: ws.grep("needle", output_mode="count"),

@@ -43,7 +43,6 @@ def test_no_codec_ends_a_call_with_an_error_of_its_own(tmp_path):
                 yield from read_and_edit(name, content)
             yield lambda: ws.write("g", "text ..é\u4e00\n" + "x" * 80 + "..", encoding=name)
             yield lambda: ws.write("g", "plain\n", encoding=name)
-            yield lambda: ws.splice("f", [(0, 1, "\n..")], encoding=name)
             yield lambda: ws.grep("é", "f", encoding=name)
 
         for name in NAMES:

@@ -32,8 +32,10 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect, dialects
 from agentfs.base.advice import shown_in
+from agentfs.dialects import toolkit
 from agentfs.errors import StaleError
 from agentfs.results import Result, plain
+from tests import kit
 from tests.conftest import lines_of
 from tests.pairs import Cell, all_pairs, every_cell
 from tests.remote.over_pipe import open_pipe
@@ -42,7 +44,7 @@ from tests.test_suggestions import calls_in, changes_in, texts_of
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     "method": (),  # filled from `METHODS` below
-    "named": ("one", "several", "listed", "none"),  # how the call names its files; "listed" is `files=`
+    "named": ("one", "several", "listed", "none"),  # how the call names its files; "listed" is `files`
     # "kept" is a kept name of the view, "lent" one of another view
     "target": ("text", "notebook", "large", "kept", "lent", "directory", "dotfile", "missing"),
     "spelling": ("relative", "./", "absolute", "link", "on disk"),  # the last is where the file really lies
@@ -426,6 +428,14 @@ def in_background(site: "Site") -> None:
         wait_for(site, found.id)
 
 
+def spliced(site: "Site") -> Result:
+    return kit.splice(site.view, site.path, [(0, 3, NEW)])
+
+
+def inserted(site: "Site") -> Result:
+    return kit.insert(site.view, site.path, 1, NEW)
+
+
 EDITOR = "str_replace_based_edit_tool"
 
 
@@ -442,10 +452,7 @@ METHODS: dict[str, Method] = {
     "read raw": Method("read", ONE, lambda _: {"raw": True}),
     "read from": Method("read", ONE, lambda _: {"offset": 3}),
     "read made": Method("read", ONE, before=made, only=ONE_TARGET),
-    "read_many": Method("read_many", {"one": "paths", "several": "paths"}),
-    "exists": Method("exists", ONE, only=PROGRAM),
     "stat": Method("stat", ONE, only=PROGRAM),
-    "realpath": Method("realpath", ONE, only=PROGRAM),
     "read_bytes": Method("read_bytes", ONE, only=PROGRAM),
     "ls": Method("ls", SEVERAL, kind="search"),
     "ls past": Method("ls", SEVERAL, lambda _: {"offset": 99}, kind="search"),
@@ -457,10 +464,18 @@ METHODS: dict[str, Method] = {
     "glob exclude": Method(
         "glob", SEVERAL, lambda site: {"pattern": "**", "exclude": [f"/{site.from_view}/*"]}, kind="search"
     ),
-    "find": Method("find", SEVERAL, kind="search"),
-    "find glob": Method("find", SEVERAL, lambda _: {"glob": ["*.txt", "*.log"]}, kind="search"),
-    "find full": Method("find", SEVERAL, lambda _: {"pattern": "^src/", "full_path": True}, kind="search"),
-    "find links": Method("find", SEVERAL, lambda _: {"follow_symlinks": True, "unique": True}, kind="search"),
+    "glob several": Method("glob", SEVERAL, lambda _: {"pattern": ["*.txt", "*.log"]}, kind="search"),
+    "glob all": Method("glob", SEVERAL, lambda _: {"types": None}, kind="search", only=PROGRAM),
+    "glob full": Method(
+        "glob", SEVERAL, lambda _: {"regex": "^src/", "full_path": True}, kind="search", only=PROGRAM
+    ),
+    "glob links": Method(
+        "glob",
+        SEVERAL,
+        lambda _: {"types": None, "follow_symlinks": True, "unique": True},
+        kind="search",
+        only=PROGRAM,
+    ),
     "grep": Method("grep", SEVERAL, pattern, kind="search"),
     "grep files": Method("grep", {"listed": "files"}, pattern, kind="search", only=PROGRAM),
     "grep listed hidden": Method(
@@ -478,7 +493,7 @@ METHODS: dict[str, Method] = {
     "grep glob": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "glob": "*.txt"}, kind="search"),
     "grep nothing": Method("grep", SEVERAL, lambda _: {"pattern": "Needle"}, kind="search"),
     "grep links": Method(
-        "grep", SEVERAL, lambda _: {"pattern": WORD, "follow_symlinks": True}, kind="search"
+        "grep", SEVERAL, lambda _: {"pattern": WORD, "follow_symlinks": True}, kind="search", only=PROGRAM
     ),
     "write": Method("write", ONE, content, kind="change", unread=True),
     "write read": Method("write", ONE, content, before=look, kind="change", unread=True),
@@ -496,13 +511,12 @@ METHODS: dict[str, Method] = {
     ),
     "multi_edit": Method("multi_edit", ONE, several_edits, kind="change"),
     "edit_lines": Method("edit_lines", ONE, line_change, kind="change"),
-    "splice": Method("splice", ONE, lambda _: {"spans": [(0, 3, NEW)]}, kind="change", only=PROGRAM),
+    "splice": Method(spliced, ONE, kind="change", only=PROGRAM),
+    "insert": Method(inserted, ONE, kind="change", only=PROGRAM),
     "replace": Method("replace", SEVERAL, lambda _: {"old_string": WORD, "new_string": NEW}, kind="change"),
     "delete": Method("delete", ONE, lambda _: {"recursive": True}, kind="change"),
     "delete plain": Method("delete", ONE, kind="change"),
     "move": Method("move", ONE, lambda site: {"to": site.free}, kind="change"),
-    "copy": Method("copy", ONE, lambda site: {"to": site.free}, kind="change"),
-    "copy over": Method("copy", ONE, lambda site: {"to": site.second}, kind="change"),
     "changes": Method("changes", PATHS, before=edited, kind="history"),
     "review": Method("review", PATHS, before=edited, kind="history", only=PROGRAM),
     "apply_review": Method(
@@ -526,7 +540,7 @@ METHODS: dict[str, Method] = {
         run="staged",
     ),
     "run recorded": Method("run", NONE, command, kind="change", only=RECORDED_COMMAND, run="recorded"),
-    "start": Method(started, NONE, kind="change", only=PROGRAM | RECORDED_COMMAND, run="recorded"),
+    "run background": Method(started, NONE, kind="change", only=PROGRAM | RECORDED_COMMAND, run="recorded"),
     "output": Method(
         "output", NONE, lambda _: {"id": "c1"}, in_background, only=RECORDED_COMMAND, run="recorded"
     ),
@@ -652,7 +666,7 @@ LOOKS = {
     "memory": ("memory", "path", {"command": "view"}),
 }
 # Methods of `Workspace` without a row: they open, close or make views and names.
-NO_ROWS = {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
+NO_ROWS = {"close", "forget", "recorded", "tools", "transaction", "view"}
 
 
 # Targets that a kind of method is not combined with, because another kind shows the same.
@@ -760,7 +774,7 @@ class Site:
         maker, path = self.view, self.spelled(self.target)
         if self.cell["target"] == "lent":
             maker, path = self.workspace.view(workdir="src"), self.target.removeprefix("src/")
-        kept = self.attempt(lambda: maker.keep(maker.read(path)))
+        kept = self.attempt(lambda: kit.keep(maker, maker.read(path)))
         return kept if isinstance(kept, str) else self.spelled(self.target)
 
     @property
@@ -835,7 +849,7 @@ class Site:
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Make a call, as the caller of the cell makes it."""
         if self.cell["caller"] == "program":
-            return answer_of(lambda: getattr(self.view, name)(**arguments))
+            return answer_of(lambda: called(self.view, name, arguments))
         try:
             result = self.tools.call(name, arguments)
         except Exception as error:  # noqa: BLE001 - a fault, by the law about errors
@@ -844,13 +858,22 @@ class Site:
         return Answer(result.content, result.data, result.next, code, "", result.notes, result)
 
 
+def called(view: Workspace, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Call a method, or with options that only dialects have the function of their toolkit."""
+    method = getattr(view, name)
+    if arguments.keys() <= inspect.signature(method).parameters.keys():
+        return method(**arguments)
+    kind = {"glob": toolkit.GlobOptions, "grep": toolkit.GrepOptions}[name]
+    return getattr(toolkit, name)(view, kind(**arguments))
+
+
 def tools_of(view: Workspace, dialect: str) -> Any:
     """Return all tools of a dialect, with the parameters that rows of `METHODS` pass."""
     if dialect != "agentfs":
         return view.tools(dialect=dialect)
-    expose = {"read": ["line_ids"], "grep": ["line_ids", "follow_symlinks", "hidden", "fixed_strings"]}
-    more = {"ls": ["ignore"], "glob": ["exclude"], "find": ["full_path", "follow_symlinks", "unique"]}
-    return view.tools(view.tool_names(), expose=expose | more)
+    expose = {"read": ["line_ids"], "grep": ["line_ids", "hidden", "fixed_strings"]}
+    more = {"ls": ["ignore"], "glob": ["exclude"]}
+    return view.tools("all", expose=expose | more)
 
 
 @cache
@@ -1415,7 +1438,7 @@ def test_every_method_and_every_tool_is_a_row():
         if inspect.isfunction(inspect.unwrap(each)) and not name.startswith("_") and name not in NO_ROWS
     }
     # The rows of `recording` and `start` are functions.
-    missing = {*tools, *public} - rows - {("", "recording"), ("", "start")}
+    missing = {*tools, *public} - rows - {("", "recording")}
     assert not missing
 
 

@@ -14,7 +14,7 @@ from agentfs import AgentFSError, Workspace, events, results
 from agentfs.errors import FileIOError
 
 NAMES = """
-AccessError AfterChange AgentFSError Allow ArgumentError AsyncWorkspace CallContext ContentError Deny Edit
+AccessError AfterChange AgentFSError Allow ArgumentError CallContext ContentError Deny Edit
 EditError Event LineChange Limits Mount OperationalError PathError PermissionRequest Policy Protect
 ToolResult Toolset Workspace connect tool
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
@@ -57,19 +57,15 @@ SIGNATURES = {
     "read": "path, offset=1, limit=None, column=1, encoding=None, raw=False",
     "write": "path, content",
     "append": "path, content",
-    "copy": "path, to",
-    "exists": "path",
     "stat": "path",
-    "realpath": "path",
     "read_bytes": "path",
     "write_bytes": "path, data",
     "mkdir": "path",
-    "edit": "path, old_string, new_string, replace_all=False, raw=False",
-    "multi_edit": "path, edits, raw=False",
+    "edit": "path, old_string, new_string, replace_all=False, encoding=None, raw=False",
+    "multi_edit": "path, edits, encoding=None, raw=False",
     "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
-    "find": "path='.', pattern=None, glob=None, types=None, limit=None, offset=0, include_ignored=False",
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
     "delete": "path, recursive=False",
     "move": "path, to",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
+from tests import kit
 
 NAME, TEXT = "hiddenname", "hiddentext"
 
@@ -43,15 +44,14 @@ def said_by(act: Callable[[], Any]) -> str:
 
 
 def calls(ws: Workspace, view: Workspace) -> dict[str, Callable[[], Any]]:
-    whole, page = ws.keep(f"{TEXT}\n"), ws.keep(ws.read(f"out/{NAME}2.txt", limit=1))
-    found = ws.keep(ws.grep(TEXT))
+    whole, page = kit.keep(ws, f"{TEXT}\n"), kit.keep(ws, ws.read(f"out/{NAME}2.txt", limit=1))
+    found = kit.keep(ws, ws.grep(TEXT))
     return {
         "read a kept text": lambda: view.read(whole),
         "read a kept page": lambda: view.read(page),
         "read a kept result": lambda: view.read(found),
         "grep a kept text": lambda: view.grep("h.dden", whole),
         "grep a kept page": lambda: view.grep("h.dden", page),
-        "read several": lambda: view.read_many([whole, page, found, "in/*", "*/*"]),
         "undo": view.undo,
         "undo more": lambda: view.undo(3),
         "undo too many": lambda: view.undo(100),
@@ -72,7 +72,7 @@ def calls(ws: Workspace, view: Workspace) -> dict[str, Callable[[], Any]]:
         "missing below": lambda: view.read(f"out/{NAME[:-2]}.txt"),
         "move": lambda: view.move("in/a.txt", "out/a.txt"),
         "glob": lambda: view.glob("**/*", include_ignored=True),
-        "find": lambda: view.find(".", types="f"),
+        "find": lambda: kit.find(view, ".", types="f"),
         "ls": lambda: view.ls(".", depth=0),
         "grep": lambda: view.grep("h.dden"),
         "replace": lambda: view.replace("h.dden", "x", regex=True),
@@ -115,5 +115,5 @@ def test_a_restricted_view_undoes_its_own_steps_and_keeps_its_own_outputs(ws, tm
     assert view.undo().steps == 1
     assert not (tmp_path / "in" / "new").exists()
     view.redo()
-    assert view.read(view.keep("kept\n")).content == "kept\n"
-    assert view.view(policy=view.policy).read(view.keep("kept\n")).content == "kept\n"
+    assert view.read(kit.keep(view, "kept\n")).content == "kept\n"
+    assert view.view(policy=view.policy).read(kit.keep(view, "kept\n")).content == "kept\n"

@@ -125,7 +125,7 @@ def views() -> dict[str, Callable[[Workspace], Toolset]]:
     ids = {"read": ["line_ids"]}
     made: dict[str, Callable[[Workspace], Toolset]] = {
         "agentfs": Workspace.tools,
-        "agentfs all": lambda ws: ws.tools(ws.tool_names()),
+        "agentfs all": lambda ws: ws.tools("all"),
         "agentfs prefix": lambda ws: ws.tools(prefix="fs_"),
         "agentfs ids": lambda ws: ws.tools(["read", "grep", "edit_lines"], expose=ids),
         "wave workdir": lambda ws: ws.view(workdir="src").tools(dialect="wave"),

@@ -20,6 +20,7 @@ from agentfs.errors import (
 from agentfs.fs import Root
 from agentfs.fs import root as root_module
 from agentfs.text import estimate_tokens
+from tests import kit
 from tests.tool_calls import accepts
 
 
@@ -93,15 +94,15 @@ def test_next_of_every_paged_method_is_accepted_and_goes_on(tmp_path):
 
 
 ARGUMENTS: dict[str, tuple[object, ...]] = {
-    "read": ("f.txt",), "read_many": (["f.txt"],), "write": ("f.txt", "x"), "edit": ("f.txt", "one", "two"),
-    "multi_edit": ("f.txt", [Edit("one", "two")]), "edit_lines": ("f.txt", []), "splice": ("f.txt", []),
+    "read": ("f.txt",), "write": ("f.txt", "x"), "edit": ("f.txt", "one", "two"),
+    "multi_edit": ("f.txt", [Edit("one", "two")]), "edit_lines": ("f.txt", []),
     "replace": ("one", "two"), "delete": ("f.txt",), "move": ("f.txt", "g.txt"), "glob": ("*",),
-    "grep": ("one",), "rollback": ("here",), "keep": ("text",),
+    "grep": ("one",), "rollback": ("here",),
 }  # fmt: skip
 METHODS = [
     name
     for name, method in inspect.getmembers(Workspace, inspect.isfunction)
-    if not name.startswith("_") and name not in ("close", "tool_names")
+    if not name.startswith("_") and name != "close"
 ]
 
 
@@ -111,7 +112,7 @@ def test_each_method_of_a_closed_workspace_says_that_it_is_closed(tmp_path, name
     (tmp_path / "f.txt").write_text("one\n")
     ws = Workspace(tmp_path, watch=watch)
     view = ws.view(workdir=".")
-    output = ws.keep("kept text")
+    output = kit.keep(ws, "kept text")
     ws.close()
     ws.close()
     for each in (ws, view):
@@ -270,10 +271,7 @@ def visible(tools, name):
 
 def test_all_tools_are_offered_with_what_they_need(ws):
     tools = ws.tools("all")
-    assert {"replace", "delete", "move", "undo", "find", "edit_lines", "read_many"} <= {*tools.names}
-    assert visible(tools, "find") == [
-        "path", "pattern", "glob", "types", "limit", "offset", "include_ignored"
-    ]  # fmt: skip
+    assert {"replace", "delete", "move", "undo", "edit_lines"} <= {*tools.names}
     assert "line_ids" in visible(tools, "read")
     assert "line_ids" in visible(tools, "grep")
     assert "line_ids" not in visible(ws.tools(), "read")
@@ -300,21 +298,6 @@ def test_a_model_reads_the_rest_of_a_long_line(ws, tmp_path):
     assert "column" in visible(tools, "read")
     assert "<0999>" in pages[-1]
     assert len(pages) == 2
-
-
-def test_a_model_follows_all_pages_of_find(ws, tmp_path):
-    for number in range(5):
-        (tmp_path / f"{number}.py").write_text("")
-    tools = ws.tools(["find"])
-    page = tools.call("find", {"glob": "*.py", "limit": 2})
-    found = []
-    while True:
-        found += [entry["path"] for entry in page.data["files"]]
-        if page.next is None:
-            break
-        assert accepts(tools, page.next["name"], page.next["arguments"])
-        page = tools.call(page.next["name"], page.next["arguments"])
-    assert found == [f"{number}.py" for number in range(5)]
 
 
 def test_a_refused_write_names_only_parameters_of_the_model(ws, tmp_path):

@@ -28,7 +28,7 @@ class _Stopped(Exception):  # noqa: N818 - a signal within this module
 
 
 class Command:
-    """A command in the background, as `Workspace.start` returns it.
+    """A command in the background.
 
     Attributes:
         id: The id, which `output` and `stop` of the workspace take.
@@ -51,10 +51,7 @@ class Command:
 
     def _run(self) -> None:
         with suppress(_Stopped):
-            if self._process.exit_status is None:
-                self._process.wait(math.inf, self._check)
-            else:  # these are the processes that another command has left
-                self._process.wait_for_others(self._check)
+            self._process.wait(math.inf, self._check)
         self._process.end()
         self.conclude()
 
@@ -133,14 +130,13 @@ def not_ended(name: str, seconds: float | None) -> DeadlineExceededError:
 
 
 class BackgroundCommands:
-    """The commands of one workspace that run in the background. They end with it, unless detached."""
+    """The commands of one workspace that run in the background. They end with it."""
 
     def __init__(self) -> None:
         self._commands: dict[str, Command] = {}
-        self._detached: set[str] = set()
         self._count = 0
         self._lock = threading.Lock()
-        weakref.finalize(self, _end, self._commands, self._detached)
+        weakref.finalize(self, _end, self._commands)
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -148,7 +144,7 @@ class BackgroundCommands:
         self._lock = threading.Lock()
         self._commands.clear()
 
-    def add(self, make: Callable[[str], Command], *, detach: bool) -> Command:
+    def add(self, make: Callable[[str], Command]) -> Command:
         """Start a command under a new id."""
         with self._lock:
             ended = [name for name, each in self._commands.items() if not each.running]
@@ -161,8 +157,6 @@ class BackgroundCommands:
                 del self._commands[name]
             self._count += 1
             name = f"c{self._count}"
-            if detach:
-                self._detached.add(name)
             command = self._commands[name] = make(name)
             return command
 
@@ -179,13 +173,10 @@ class BackgroundCommands:
         return found
 
     def close(self) -> None:
-        """End all commands that are not detached."""
-        _end(self._commands, self._detached)
+        """End all commands."""
+        _end(self._commands)
 
 
-def _end(commands: dict[str, Command], detached: set[str]) -> None:
-    for name, command in [(name, each) for name, each in commands.items() if each.running]:
-        if name in detached:
-            command.conclude()
-        else:
-            command.stop()
+def _end(commands: dict[str, Command]) -> None:
+    for command in [each for each in commands.values() if each.running]:
+        command.stop()

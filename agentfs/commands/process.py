@@ -1,11 +1,10 @@
 """`Process`: one command in a process group of its own, from its start to the end of the last process.
 
 The direct child counts. When it has ended, its output is read until the pipes are empty, or for a fifth of a
-second if another process holds them open. Then `end` kills the rest of its group, unless `wait_for_others`
-waits for it before. Processes that have left the group are found by a variable in their environment.
+second if another process holds them open. Then `end` kills the rest of its group. Processes that have left
+the group are found by a variable in their environment.
 """
 
-import math
 import os
 import selectors
 import subprocess
@@ -22,7 +21,6 @@ from agentfs.fs.system import processes_with
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
 _POLL_SECONDS = 0.05  # between two looks at the call's cancellation
-_LOOK_SECONDS = 0.25  # between two looks for processes that a command has left
 _READ_BYTES = 64 * 1024
 _MARK = "AGENTFS_COMMAND"
 _SWEEPS = 20  # rounds in which processes that keep forking are killed
@@ -92,15 +90,6 @@ class Process:
             self._transfer(end - now)
             check()
         return bool(self._ended)
-
-    def wait_for_others(self, check: Callable[[], object]) -> None:
-        """Read the output until all processes of the command have ended; `check` as for `wait`."""
-        self.wait(math.inf, check)
-        while self.others():
-            until = time.monotonic() + _LOOK_SECONDS
-            while (left := until - time.monotonic()) > 0:
-                self._transfer(left)
-                check()
 
     def end(self) -> None:
         """Kill what is left of the command, and release everything; afterwards `exit_status` is known."""

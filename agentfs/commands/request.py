@@ -46,7 +46,6 @@ class CommandRequest:
     env: Mapping[str, str] | None
     stdin: bytes | None
     preview: bool = False
-    keep_running: bool = False
 
     def checked(self, limits: Limits) -> "CommandRequest":
         """Return the request with the timeout that is granted; raise `invalid_argument` for a wrong value."""

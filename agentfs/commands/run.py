@@ -26,44 +26,35 @@ _ATTEMPTS = 4  # to make a sandbox
 _LONGER = 5  # times the timeout that the next call may have
 
 
-def run(around: Surroundings, request: CommandRequest, background: BackgroundCommands) -> RunResult:
+def run(around: Surroundings, request: CommandRequest) -> RunResult:
     """Run a command as the policy says."""
-    checked = _checked(around, request, in_background=request.keep_running)
+    checked = _checked(around, request, in_background=False)
     with call_context.limited(around.limits.timeout), call_context.waited_for():
         if around.root.policy.run == "staged":
             return _run_staged(around, checked)
         process, captured, recording = _begin_recorded(around, checked)
-
-        def begin_rest(name: str) -> Command:
-            # It begins before the recording of the command ends, so that no change lies between them.
-            later = _begin_recording(around, checked, "background")
-            return _command(around, checked, process, captured, later, name)
-
-        in_time, rest = False, None
+        in_time = False
         try:
             try:
                 in_time = _wait(process, checked)
-                if in_time and checked.keep_running and process.others():
-                    rest = background.add(begin_rest, detach=False)
             finally:
-                if rest is None:
-                    process.end()
+                process.end()
         finally:
             changes = _end_recording(around, recording)
-        return _result(around, checked, captured, process, changes, in_time=in_time, rest=rest)
+        return _result(around, checked, captured, process, changes, in_time=in_time)
 
 
 def start_in_background(
-    around: Surroundings, request: CommandRequest, background: BackgroundCommands, *, detach: bool
-) -> Command:
-    """Start a recorded command in the background."""
+    around: Surroundings, request: CommandRequest, background: BackgroundCommands
+) -> RunResult:
+    """Start a recorded command in the background, and return its id."""
     checked = _checked(around, request, in_background=True)
 
     def begin(name: str) -> Command:
         return _command(around, checked, *_begin_recorded(around, checked, "background"), name)
 
     with call_context.limited(around.limits.timeout), call_context.waited_for():
-        return background.add(begin, detach=detach)
+        return _started(around, background.add(begin))
 
 
 def _command(
@@ -83,7 +74,7 @@ def _command(
     return Command(name, process, captured, finish)
 
 
-def started(around: Surroundings, command: Command) -> RunResult:
+def _started(around: Surroundings, command: Command) -> RunResult:
     """Return the result of a command that goes on in the background."""
     changes = result_of(around, "")
     following = call("output", id=command.id)
@@ -214,9 +205,8 @@ def _result(
     changes: RecordedResult,
     *,
     in_time: bool,
-    rest: Command | None = None,
 ) -> RunResult:
-    """Return the result of a command that has ended, except for the rest of its processes."""
+    """Return the result of a command that has ended."""
     confinement = around.root.policy.run or "staged"
     notes: list[str] = []
     following = None
@@ -230,9 +220,6 @@ def _result(
         if longer > request.timeout:
             cwd = {} if request.cwd == "." else {"cwd": request.cwd}
             following = call("run", command=request.command, timeout=int(longer), **cwd)
-    if rest is not None:
-        notes.append(f"Processes that it started run on as {rest.id}.")
-        following = call("output", id=rest.id)
     if request.preview:
         notes.append("This is a preview: nothing was applied.")
     result = RunResult(
@@ -245,7 +232,6 @@ def _result(
         confinement=confinement,
         network=request.network,
         truncated=captured.truncated,
-        id=None if rest is None else rest.id,
         notes=tuple(notes),
         next=following,
     )

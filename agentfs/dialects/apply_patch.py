@@ -13,10 +13,12 @@ from itertools import groupby, takewhile
 from typing import Annotated, Any, Literal, NamedTuple
 
 from agentfs import AgentFSError, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
     Dialect,
     Joined,
     Name,
+    SpliceOptions,
     Tool,
     check,
     explain_ambiguous,
@@ -452,7 +454,8 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
         return []
     notes: list[str] = []
     if operation.hunks:
-        notes += workspace.splice(path, lambda text: locate_hunks(text, operation.hunks, path)).notes
+        hunks = SpliceOptions(path, lambda text: locate_hunks(text, operation.hunks, path))
+        notes += kit.splice(workspace, hunks).notes
     if operation.to is not None:
         try:
             workspace.move(path, operation.to)

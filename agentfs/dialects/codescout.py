@@ -8,10 +8,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from agentfs import Limits, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
     Dialect,
+    GlobOptions,
     NextCall,
+    ReadOptions,
     RenderContext,
+    SpliceOptions,
     Tool,
     absolute_in,
     as_json,
@@ -34,7 +38,6 @@ from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, Read
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,
     "line_chars": 51_200,
-    "line_overhead": 0,
     "list_entries": 200,
     "glob_results": 100,
     "grep_results": 50,
@@ -74,8 +77,9 @@ class _Tools:
             raise _out_of_range(f"`end_line` {last} is before `start_line` {first}.", "end_line")
         try:
             if end_line is None:
-                return self._workspace.read(path, first)
-            return self._unbounded.read(path, first, last - first + 1)
+                return kit.read(self._workspace, ReadOptions(path, first, line_overhead=0))
+            options = ReadOptions(path, first, last - first + 1, line_overhead=0)
+            return kit.read(self._unbounded, options)
         except PastEndError as error:
             raise past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
 
@@ -128,7 +132,8 @@ class _Tools:
             path: Directory to search within; by default the project root.
             max_results: Maximum number of file paths to return, by default 100.
         """
-        return self._workspace.glob(pattern, path, max_results, hidden=True, anchored=True)
+        options = GlobOptions(pattern, path, max_results, hidden=True, anchored=True)
+        return kit.glob(self._workspace, options)
 
     def create_file(self, path: str, content: str) -> WriteResult:
         """Create a new file, or overwrite an existing one without warning; parent directories are created.
@@ -227,7 +232,7 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         notes = [f"there is no line end between the old text and the {where}ed text"] if joined else []
         return [(offset, offset, new)], notes
 
-    return workspace.splice(path, span)
+    return kit.splice(workspace, SpliceOptions(path, span))
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
@@ -320,7 +325,7 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
     size = len(read.content.encode("utf-8", "surrogatepass"))
     is_range = first is not None and last is not None
     if not is_range and (size > _BUFFER_BYTES or (overflows and read.total_bytes > _BUFFER_BYTES)):
-        page["file_id"] = workspace.keep(read, kind="file")
+        page["file_id"] = kit.keep(workspace, read, "file")
     if read.encoding != "utf-8" and read.total_lines:
         page["encoding"] = read.encoding
     if read.bom and read.start_line == 1:

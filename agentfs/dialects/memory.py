@@ -11,10 +11,12 @@ from posixpath import dirname, normpath
 from typing import Any, Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
     Dialect,
     NextCall,
     RenderContext,
+    SpliceOptions,
     Tool,
     explain_ambiguous,
     explain_no_match,
@@ -106,7 +108,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
         if command == "insert":
             line = insert_line if insert_line is not None else required("insert_line", None, command)
             text = required("insert_text", insert_text, command).rstrip("\n")
-            return inside.edit(place, "", f"{text}\n", insert_line=int(line))
+            return kit.insert(inside, place, int(line), f"{text}\n")
         return inside.delete(place, recursive=True)
 
     return [
@@ -169,7 +171,7 @@ def _str_replace(inside: Workspace, place: str, old: str, new: str) -> EditResul
         snippet = [f"{number:>6}\t{each}" for number, each in enumerate(shown, first + 1)]
         return [(start, start + len(old), new)], snippet
 
-    return inside.splice(place, span)
+    return kit.splice(inside, SpliceOptions(place, span))
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:

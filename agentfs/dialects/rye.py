@@ -9,10 +9,14 @@ from itertools import zip_longest
 from typing import Any
 
 from agentfs import Limits, LineChange, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
     Dialect,
+    EditLinesOptions,
+    GrepOptions,
     NextCall,
     Problem,
+    ReadOptions,
     RenderContext,
     Tool,
     content_of,
@@ -60,9 +64,9 @@ class _Tools:
             limit: Maximum number of lines to read, by default 2000.
         """
         # Lines have ids and cells have none, so a notebook is shown as its JSON.
-        return self._workspace.read(
-            file_path, offset or 1, limit, line_ids=True, raw=file_path.lower().endswith(".ipynb")
-        )
+        raw = file_path.lower().endswith(".ipynb")
+        options = ReadOptions(file_path, offset or 1, limit, raw=raw, line_ids=True, line_overhead=_ID_CHARS)
+        return kit.read(self._workspace, options)
 
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create or overwrite a file; parent directories are created, and its line ids end.
@@ -82,7 +86,8 @@ class _Tools:
             file_path: Path to file.
             changes: List of change operations.
         """
-        return self._workspace.edit_lines(file_path, [_clean(change) for change in changes])
+        cleaned = [_clean(change) for change in changes]
+        return kit.edit_lines(self._workspace, EditLinesOptions(file_path, cleaned, fresh_ids=True))
 
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
@@ -109,9 +114,9 @@ class _Tools:
             include: File glob filter (e.g. `*.py`).
         """
         globs = globs_from_root(self._workspace, path, include)
-        return self._workspace.grep(
-            pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
-        )
+        ids: dict[str, Any] = {"line_ids": True, "fresh_ids": True}
+        options = GrepOptions(pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, **ids)
+        return kit.grep(self._workspace, options)
 
     def ls(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files; common noise directories are left out.
@@ -254,7 +259,6 @@ DIALECT = Dialect(
     _tools,
     limits={
         "line_chars": _LINE_CHARS,
-        "line_overhead": _ID_CHARS,
         "glob_results": 100,
         "grep_results": 100,
         "grep_line_chars": _LINE_CHARS,
@@ -262,6 +266,6 @@ DIALECT = Dialect(
         # The contract bounds a read in lines and bytes, not in tokens.
         "output_tokens": 200_000,
     },
-    policy={"overwrite": "always", "line_ids": "fresh"},
+    policy={"overwrite": "always"},
     render=document_renderer(_document, _failure),
 )

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
     Dialect,
     RenderContext,
@@ -79,7 +80,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
         line = insert_line if insert_line is not None else required("insert_line", None, command)
         # In older versions of the tool the parameter was new_str here too.
         text = required("insert_text", new_str if insert_text is None else insert_text, command)
-        return workspace.edit(path, "", text, insert_line=int(line))
+        return kit.insert(workspace, path, int(line), text)
 
     return [
         Tool(

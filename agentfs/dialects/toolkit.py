@@ -1,10 +1,12 @@
 """Everything that a dialect imports besides `agentfs`, `agentfs.results` and `agentfs.errors`."""
+# pyright: reportPrivateUsage=false
+# ruff: noqa: SLF001 - the toolkit calls what a workspace has for dialects alone
 
 import os
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from agentfs import Limits, Policy, Toolset, Workspace
 from agentfs.arguments.docstrings import read_docstring as read_docstring
@@ -21,6 +23,9 @@ from agentfs.base.visible import literal as literal
 from agentfs.base.visible import one_line as one_line
 from agentfs.base.visible import to_json as to_json
 from agentfs.base.visible import visible as visible
+from agentfs.editing.change_options import EditLinesOptions as EditLinesOptions
+from agentfs.editing.change_options import InsertOptions as InsertOptions
+from agentfs.editing.change_options import SpliceOptions as SpliceOptions
 from agentfs.editing.explain import explain_ambiguous as explain_ambiguous
 from agentfs.editing.explain import explain_no_match as explain_no_match
 from agentfs.editing.match import occurrences as occurrences
@@ -39,10 +44,25 @@ from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
 from agentfs.permissions import PermissionAnswer as PermissionAnswer
 from agentfs.providers.anthropic_format import ANTHROPIC_TYPES as ANTHROPIC_TYPES
-from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
+from agentfs.reading.page import ReadOptions as ReadOptions
+from agentfs.results import (
+    EditResult,
+    GlobResult,
+    GrepResult,
+    ListResult,
+    Match,
+    ReadResult,
+    Result,
+    Skipped,
+    ToolResult,
+)
 from agentfs.search.excerpts import without_marks as without_marks
 from agentfs.search.glob_readings import globs_below
 from agentfs.search.left_out import skip_report as skip_report
+from agentfs.search.options import MAX_CONTEXT as MAX_CONTEXT
+from agentfs.search.options import GlobOptions as GlobOptions
+from agentfs.search.options import GrepOptions as GrepOptions
+from agentfs.search.options import ListOptions as ListOptions
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.text import count_lines as count_lines
@@ -128,9 +148,58 @@ class Dialect:
             The view, as `Workspace.view` makes it.
         """
         limits = with_preset(workspace.limits, self.limits, Limits())
-        # The other product decides whether lines are numbered.
-        policy = replace(with_preset(workspace.policy, self.policy, Policy()), line_numbers=True)
+        policy = with_preset(workspace.policy, self.policy, Policy())
         return workspace.view(limits=limits, policy=policy)
+
+
+# The methods with the options that only dialects need. Each runs under the rules of its method, over
+# `connect` too. An options object is plain data, except for a `SpliceOptions.spans` that is a function.
+
+
+def read(workspace: Workspace, options: ReadOptions) -> ReadResult:
+    """Read as `Workspace.read` does."""
+    return cast("ReadResult", workspace._carry_out(options))
+
+
+def ls(workspace: Workspace, options: ListOptions) -> ListResult:
+    """List as `Workspace.ls` does."""
+    return cast("ListResult", workspace._carry_out(options))
+
+
+def glob(workspace: Workspace, options: GlobOptions) -> GlobResult:
+    """Find files as `Workspace.glob` does, or as `fd`: by regular expression, size, time and extension."""
+    return cast("GlobResult", workspace._carry_out(options))
+
+
+def grep(workspace: Workspace, options: GrepOptions) -> GrepResult:
+    """Search as `Workspace.grep` does, with more options of `rg`."""
+    return cast("GrepResult", workspace._carry_out(options))
+
+
+def edit_lines(workspace: Workspace, options: EditLinesOptions) -> EditResult:
+    """Replace lines as `Workspace.edit_lines` does."""
+    return cast("EditResult", workspace._carry_out(options))
+
+
+def insert(workspace: Workspace, path: str, line: int, text: str) -> EditResult:
+    """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
+    return cast("EditResult", workspace._carry_out(InsertOptions(path, line, text)))
+
+
+def splice(workspace: Workspace, options: SpliceOptions) -> EditResult:
+    """Replace ranges of characters, given by their offsets."""
+    return cast("EditResult", workspace._carry_out(options))
+
+
+def keep(workspace: Workspace, kept: Result | str, kind: str = "out") -> str:
+    """Keep a text or the file of a page, and return the name that `read` and `grep` accept as a path.
+
+    Args:
+        workspace: The workspace.
+        kept: A text, or a result. The name of a page of a file refers to the file as it is later.
+        kind: The beginning of the name, after the `@`.
+    """
+    return workspace._keep(kept, kind)
 
 
 def _calling_methods(tool: Tool) -> Tool:

@@ -10,8 +10,10 @@ from inspect import isawaitable
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from agentfs import AgentFSError, Allow, Edit, PermissionRequest, Policy, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
     Dialect,
+    GrepOptions,
     Mode,
     Name,
     OnAsk,
@@ -177,7 +179,7 @@ class _Tools:
             "limit": limit or None,
         }
         del given["self"]
-        return self._workspace.grep(**given)
+        return kit.grep(self._workspace, GrepOptions(**given))
 
 
 def _tools(workspace: Workspace) -> Sequence[Tool]:

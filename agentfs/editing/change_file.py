@@ -9,8 +9,8 @@ from agentfs.editing.draft import Draft, Edited
 from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import is_shown, placeholder_notes, with_diff
-from agentfs.editing.shown_change import ExternalChanges, ShownChange, external_changes, stale_error
-from agentfs.errors import AgentFSError, StaleError
+from agentfs.editing.shown_change import ExternalChanges, ShownChange, external_changes
+from agentfs.errors import AgentFSError
 from agentfs.fs import Changed, Current, LinesBy, quote
 from agentfs.results import EditResult, Result
 from agentfs.shown.read_tracker import ReadTracker
@@ -44,7 +44,6 @@ class EditTarget(NamedTuple):
         context: The root, the read history and the limits.
         path: The file.
         encoding: Its codec, or None to detect it.
-        expect_revision: The only revision to change, or None for any.
         preview: Write nothing.
         raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
         by_cell: Edit a notebook by its cells.
@@ -55,7 +54,6 @@ class EditTarget(NamedTuple):
     context: Context
     path: str
     encoding: str | None = None
-    expect_revision: str | None = None
     preview: bool = False
     raw: bool = False
     by_cell: bool = False
@@ -114,8 +112,6 @@ def compute_edit(target: EditTarget, current: Current, compute: Callable[[Draft]
     encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
     ways = {"raw": target.raw, "by_cell": target.by_cell, "creates": target.creates}
     draft = Draft(current, limits, encoding=encoding, **ways)
-    if target.expect_revision not in {None, current.revision}:
-        raise _unexpected_revision(draft, tracker, target.expect_revision or "")
     edited = compute(draft)
     # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
     call_context.check()
@@ -268,12 +264,6 @@ def record_edit(
     if external is not None:
         tracker.record_external_change(real_path, *before, external.hunks, seen=seen_external)
     tracker.record_edit(real_path, before[0], *after, hunks if cells is None else (), cells, seen=seen)
-
-
-def _unexpected_revision(draft: Draft, tracker: ReadTracker, expected: str) -> StaleError:
-    versions = tracker.versions_with_text(draft.current.real_path)
-    before = next((version.text for version in versions if version.revision == expected), None)
-    return stale_error(draft.current, draft.text, before, expected)
 
 
 def _encoding_notes(before: Decoded, text: str) -> list[str]:

@@ -1,10 +1,8 @@
-"""`delete`, `move` and `copy` of files, links and directories, so that `undo` can take them back."""
+"""`delete` and `move` of files, links and directories, so that `undo` can take them back."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
@@ -18,7 +16,6 @@ from agentfs.errors import (
     NotAFileError,
     RefusedError,
     SpecialFileError,
-    StaleError,
     TooLargeError,
 )
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
@@ -27,7 +24,7 @@ from agentfs.history.report import changed_meanwhile
 from agentfs.history.storage.contents import Contents
 from agentfs.history.take_back import NodeReader
 from agentfs.limits import Limits
-from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
+from agentfs.results import DeleteResult, Entry, EntryType, MoveResult
 from agentfs.shown.workspace_context import Context
 from agentfs.text import footer, with_text
 from agentfs.tree.walk import Walk
@@ -41,28 +38,17 @@ _PART = 1000  # directory entries to list at once
 _FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
 
 
-class DeleteOptions(NamedTuple):
-    """The arguments of `delete`."""
-
-    path: str
-    recursive: bool = False
-    expect: int | None = None
-    preview: bool = False
-
-
-def delete_path(context: Context, options: DeleteOptions) -> DeleteResult:
+def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult:
     """Delete a file, a link or a directory; a link is not followed."""
     root, _, limits, _ = context
-    entry, real_path = root.entry(options.path), root.real_path(options.path)
+    entry, real_path = root.entry(path), root.real_path(path)
     if not real_path:
-        raise RefusedError("The workspace root cannot be deleted.", details={"path": options.path})
-    if options.preview:
-        root.check_removable(real_path, entry.path)
-    if entry.type == "directory" and not options.recursive:
+        raise RefusedError("The workspace root cannot be deleted.", details={"path": path})
+    if entry.type == "directory" and not recursive:
         _check_empty(root, entry.path)
     conflict = partial(_conflict, root=root)
     with _about_directory(entry, "deleted"):
-        if options.recursive:
+        if recursive:
             nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
         else:
             nodes = [("", _node(root, limits, entry, real_path))]
@@ -70,28 +56,19 @@ def delete_path(context: Context, options: DeleteOptions) -> DeleteResult:
         _check_deletable(root, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
         unlisted = files - _listed(root, limits, entry) if entry.type == "directory" and files else 0
-        if options.expect not in {None, files}:
-            raise StaleError(
-                f"{quote(entry.path)} has {plural(files, 'file')}, not {options.expect} as expected.",
-                hint="Nothing was deleted. List the directory and decide again.",
-                details={"path": entry.path, "files": files, "expect": options.expect},
-            )
         changes = [Change(real_path + below, node, None) for below, node in nodes]
-        notes: tuple[str, ...] = ()
         try:
-            if not options.preview:
-                notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict).notes
+            notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict).notes
         except AgentFSError:
-            if entry.type == "directory" and not options.recursive:
+            if entry.type == "directory" and not recursive:
                 _check_empty(root, entry.path)  # another program may have added an entry meanwhile
             raise
     kind = entry_type(nodes[0][1])
     what = "" if kind == "file" else f" ({kind})"
     if len(nodes) > 1:
         what = f" (directory, {plural(files, 'file')}{f', {unlisted} hidden or ignored' if unlisted else ''})"
-    done = "Would delete" if options.preview else "Deleted"
     result = DeleteResult(entry.path, kind, files, unlisted, notes=notes)
-    return with_text(result, f"{done} {quote(entry.path)}{what}.")
+    return with_text(result, f"Deleted {quote(entry.path)}{what}.")
 
 
 def _check_deletable(root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
@@ -146,41 +123,6 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
     shown, kind, files, text = _arrived(root, entry, nodes, target, to)
     result = MoveResult(entry.path, shown, kind, files, notes=applied.notes)
     return with_text(result, f"Moved {text}.")
-
-
-def copy_path(context: Context, path: str, to: str, *, overwrite: bool) -> CopyResult:
-    """Copy a file, a link or a directory tree; a link is not followed."""
-    root, tracker, limits, _ = context
-    entry, real_path, target = _source_and_target(root, path, to, "copied")
-    replaced = None
-    if overwrite and entry.type != "directory":
-        replaced = root.node(target, max_bytes=limits.file_bytes)
-    if replaced is None or isinstance(replaced, DirectoryNode):
-        _check_free(root, entry, to, "copy")
-    else:
-        root.check_replaceable(target, to)
-        if root.policy.overwrite == "never":
-            raise _kept_by_policy(to)
-    with _about_directory(entry, "copied"):
-        nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED, target)
-        _check_size(limits, entry, nodes)
-        changes = [Change(target + below, replaced, _copy_of(node, replaced)) for below, node in nodes]
-        applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root))
-    for below, _ in nodes:
-        tracker.record_copy(real_path + below, target + below)
-    shown, kind, files, text = _arrived(root, entry, nodes, target, to)
-    result = CopyResult(entry.path, shown, kind, files, replaced is not None, notes=applied.notes)
-    over = " (replaced)" if replaced is not None else ""
-    return with_text(result, f"Copied {text}{over}.")
-
-
-def _copy_of(node: Node, replaced: Node | None) -> Node:
-    """Return the node of a copy: it belongs to this user, or has the metadata of the file it replaces."""
-    if isinstance(node, FileNode):
-        if isinstance(replaced, FileNode):
-            return replace(node, mode=replaced.mode, metadata=replaced.metadata)
-        return replace(node, metadata=None)
-    return DirectoryNode(node.mode) if isinstance(node, DirectoryNode) else node
 
 
 def _source_and_target(root: Root, path: str, to: str, done: str) -> tuple[Entry, str, str]:

@@ -47,10 +47,8 @@ _MOST_FAILED = 20  # failed edits of one call that are explained
 _Span = tuple[int, int, str]
 
 
-def edit_file(
-    target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
-) -> EditResult:
-    """Replace texts in a file in order, all or none. `match=None` means the setting of the policy."""
+def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = None) -> EditResult:
+    """Replace texts in a file in order, all or none."""
     root, tracker, _, _ = target.context
     if not edits:
         raise InvalidArgumentError(
@@ -58,7 +56,6 @@ def edit_file(
             hint="Pass at least one edit.",
             details={"parameter": "edits"},
         )
-    match = root.policy.match if match is None else match
     if expect is not None and expect < 1:
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 
@@ -74,7 +71,7 @@ def edit_file(
             return [(root.display_path(path), text_as_edited(path, text)) for path, text in read]
 
         try:
-            edited = apply_edits(draft, edits, match, KnownTexts(versions, other_files))
+            edited = apply_edits(draft, edits, root.policy.match, KnownTexts(versions, other_files))
         except NoMatchError as error:
             reviewed = () if root.recorder is None else root.recorder.reviewed(real_path)
             raise explain_review(error, reviewed, [edit.old_string for edit in edits]) from None
@@ -94,13 +91,8 @@ def edit_file(
     return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
 
 
-def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResult:
+def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
-    if old:
-        raise InvalidArgumentError(
-            Advice("With `insert_line`, ", OLD, " is empty, and ", NEW, " is the text to insert."),
-            details={"parameter": "insert_line"},
-        )
 
     def span(content: str) -> Sequence[_Span]:
         starts = [0, *(found.end() for found in re.finditer("\n", content))]
@@ -134,7 +126,7 @@ def splice_file(
         if draft.by_cell:
             raise InvalidArgumentError(
                 f"{quote(draft.path)} is a notebook. Line numbers do not name a place in its cells.",
-                hint=Joined(" ", Advice("To add lines, call ", ToolName("edit"), _WITH_NEIGHBOUR), AS_JSON),
+                hint=Advice("To add lines, call ", ToolName("edit"), _WITH_NEIGHBOUR),
                 details={"path": draft.path, "parameter": "insert_line"},
             )
         view = draft.view

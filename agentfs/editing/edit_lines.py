@@ -8,6 +8,7 @@ from typing import NamedTuple, NoReturn
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.editing.change_file import EditTarget, change_file
+from agentfs.editing.change_options import EditLinesOptions
 from agentfs.editing.draft import Draft, Edited
 from agentfs.editing.shown_change import SINCE_SHOWN
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
@@ -65,9 +66,9 @@ class _Lines:
         return {"path": self.path, "changes": self.changes, "line_ids": ids, **more}
 
 
-def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditResult:
+def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult:
     """Replace lines named by their ids, all or none."""
-    root, tracker, _, _ = target.context
+    tracker, changes = target.context.tracker, options.changes
     if not changes:
         raise InvalidArgumentError(
             Advice(ParameterName("changes", quoted=True), " is empty."),
@@ -77,7 +78,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
 
     def compute(draft: Draft) -> Edited:
         current, revision = draft.current, draft.revision
-        if root.policy.line_ids == "fresh":
+        if options.fresh_ids:
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
         if not versions:

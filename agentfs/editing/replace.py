@@ -38,7 +38,7 @@ from agentfs.history.storage.contents import Contents
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
-from agentfs.reading.notebook import AS_JSON, is_named_notebook
+from agentfs.reading.notebook import is_named_notebook
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.left_out import skip_report
@@ -69,10 +69,7 @@ _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-# If the tool shows no `raw`, a model can still edit the JSON of each file.
-_CHANGE_JSON = FirstOf(
-    AS_JSON, Advice("To change the JSON of a file, call ", ToolName("edit"), " with raw=true.")
-)
+_CHANGE_JSON = Advice("To change the JSON of a file, call ", ToolName("edit"), " with raw=true.")
 # The parts of a template: groups, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
@@ -89,7 +86,6 @@ class ReplaceOptions(NamedTuple):
     word: bool = False
     regex: bool = False
     preview: bool = False
-    raw: bool = False
 
     def check(self) -> None:
         """Raise an error for arguments that are wrong in any tree."""
@@ -229,7 +225,7 @@ def _changed_files(
     diff_chars = 0
     for path in found.counts:
         call_context.check()
-        if by_cell := is_named_notebook(path) and not options.raw:
+        if by_cell := is_named_notebook(path):
             in_json[path] = found.counts[path].matches
         try:
             file = change_of(path)
@@ -278,7 +274,7 @@ def _changed_file(
         return draft.finish("exact")
 
     current = Current(path, real_path, node.load(), node.digest)
-    made = compute_edit(EditTarget(context, path, raw=options.raw, by_cell=True), current, compute)
+    made = compute_edit(EditTarget(context, path, by_cell=True), current, compute)
     draft, edited = made.draft, made.edited
     root.check_replaceable(real_path, path)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))

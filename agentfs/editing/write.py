@@ -70,7 +70,7 @@ def write_file(
     target: EditTarget, content: str, *, overwrite: bool | None = None, newline: LineEnds = "keep"
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
-    context, path, encoding, _, preview, raw, *_, finisher = target
+    context, path, encoding, preview, *_, finisher = target
     finisher = None if preview else finisher
     root, tracker, limits, _ = context
     if "\x00" in content:
@@ -91,8 +91,7 @@ def write_file(
         check_size(current.path, len(sent.data))
         if current.data is not None and current.data != sent.data:
             _check_overwrite(current, tracker, may_overwrite)
-            if not raw:
-                check_notebook(current.path, current.data, sent.data)
+            check_notebook(current.path, current.data, sent.data)
         call_context.check()
         before = {} if sent.before is None else {current.real_path: sent.before}
         finished = finish(finisher, before, {current.real_path: sent.text})
@@ -104,7 +103,7 @@ def write_file(
                 made = formatted
             except AgentFSError as error:
                 finished = finished.without_formats(sent.text, error)
-        expected = is_named_notebook(current.path) and made.data and not raw
+        expected = is_named_notebook(current.path) and made.data
         problem = notebook_problem(made.data) if expected else ""
         unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
         diff = unified_diff(sent.before, sent.text, current.path)

@@ -4,13 +4,12 @@ import os
 import posixpath
 from dataclasses import replace
 
-from agentfs.async_workspace import AsyncWorkspace
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Run
 from agentfs.workspace import Workspace
 
-Place = str | os.PathLike[str] | Workspace | AsyncWorkspace
+Place = str | os.PathLike[str] | Workspace
 # The frameworks cut what their models see; time, memory and what undo keeps stay bounded.
 _KEPT = ("timeout", "run_timeout", "file_bytes", "snapshot_bytes", "walk_entries", "watch_bytes")
 _MOST_RESULTS = 100_000
@@ -32,8 +31,7 @@ def open_below(place: Place, policy: Policy | None, run: Run | None) -> Workspac
         rules = policy or Policy()
         opened = Workspace(place, policy=replace(rules, run=rules.run or run), limits=_OPENED)
         return opened.view(limits=uncut(opened.limits))
-    below = place.workspace if isinstance(place, AsyncWorkspace) else place
-    return below.view(limits=uncut(below.limits), policy=policy)
+    return place.view(limits=uncut(place.limits), policy=policy)
 
 
 def directory_of(workspace: Workspace) -> str:

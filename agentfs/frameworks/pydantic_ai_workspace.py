@@ -6,6 +6,7 @@ import posixpath
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
@@ -36,6 +37,7 @@ from agentfs.workspace import Workspace
 
 _R = TypeVar("_R")
 _PROVIDER = "agentfs"
+_MOST_LINKS = 40  # that one path leads through
 _GONE = (ClosedError, DisconnectedError, RootGoneError)
 
 
@@ -119,7 +121,7 @@ class WorkspaceBackend:
         """Return the directory where commands start."""
 
         def directory(workspace: Workspace) -> str:
-            workspace.exists(".")  # raises if the root is gone
+            workspace.stat(".")  # raises if the root is gone
             return self._directory
 
         return await self._call(directory)
@@ -143,10 +145,9 @@ class WorkspaceBackend:
 
         def act(workspace: Workspace) -> CommandResult:
             try:
-                keep = workspace.policy.run == "recorded"
-                done = workspace.run(line, timeout or NO_TIMEOUT, env=env, keep_running=keep)
+                done = workspace.run(line, timeout or NO_TIMEOUT, env=env)
             finally:
-                workspace.exists(".")  # raises if the root was removed meanwhile
+                workspace.stat(".")  # raises if the root was removed meanwhile
             stdout, stderr = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
             if done.timed_out:
                 raise WorkspaceTimeoutError(
@@ -220,15 +221,35 @@ class WorkspaceBackend:
     async def realpath(self, path: str) -> str:
         """Return a path with all links resolved; it need not exist."""
         return await self._call(
-            lambda workspace: posixpath.normpath(posixpath.join(self._directory, workspace.realpath(path)))
+            lambda workspace: _real_path(workspace, posixpath.join(self._directory, path))
         )
 
 
 def _stat(workspace: Workspace, path: str) -> FileEntry:
     entry = workspace.stat(path)
     if entry.type == "symlink":
-        entry = workspace.stat(posixpath.join(workspace.root, workspace.workdir, workspace.realpath(path)))
+        place = posixpath.join(workspace.root, workspace.workdir, path)
+        entry = workspace.stat(_real_path(workspace, place))
     return _entry(entry, path)
+
+
+def _real_path(workspace: Workspace, path: str) -> str:
+    """Return an absolute path with all links resolved; it need not exist."""
+    left = path.split("/")
+    real, links = "/", 0
+    while left:
+        real = posixpath.normpath(posixpath.join(real, left.pop(0)))
+        if not real.startswith(f"{workspace.root.rstrip('/')}/"):
+            continue
+        with suppress(NotFoundError):
+            entry = workspace.stat(real)
+            if entry.type == "symlink":
+                if links == _MOST_LINKS or entry.target is None:
+                    workspace.read(real)  # raises, because the link leads outside or in a circle
+                links += 1
+                left = [*str(entry.target).split("/"), *left]
+                real = "/" if str(entry.target).startswith("/") else posixpath.dirname(real)
+    return real
 
 
 def _entry(entry: Entry, path: str) -> FileEntry:

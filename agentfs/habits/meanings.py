@@ -98,10 +98,6 @@ def _line_range(lines: list[int] | str, given: _Arguments) -> _Arguments:
     return {**_first_line(first, given), **_last_line(last, {**given, "start_line": first})}
 
 
-def _insertion(line: int, _: _Arguments) -> _Arguments:
-    return {"insert_line": line, "old_string": ""}
-
-
 def _tail(count: int, _: _Arguments) -> _Arguments:
     return {"offset": -count}
 
@@ -121,8 +117,6 @@ def _one_path(method: str) -> Habit:
         kept = {name: each for name, each in given.items() if name != "path"}
         calls = [call(method, **kept, path=path) for path in paths[:_MOST_CALLS]]
         hint = Advice("Call ", Joined(" and ", *calls, *["so on"] * (len(paths) > _MOST_CALLS)), ".")
-        if method == "read":
-            hint = FirstOf(Advice("Call ", call("read_many", paths=paths), "."), hint)
         raise InvalidArgumentError(f"One call takes one path, not {len(paths)}; nothing was done.", hint=hint)
 
     return Habit("path", _ANY, meaning, "paths files file_paths")
@@ -188,7 +182,7 @@ def _new_name(name: str, given: _Arguments) -> _Arguments:
 def _depth_of_glob(recursive: bool, given: _Arguments) -> _Arguments:
     if not recursive and "**" in str(given.get("pattern")):
         raise ValueError("the pattern has `**`, which is recursive")
-    return {} if recursive else {"anchored": True}
+    return {} if recursive else {"max_depth": 1}
 
 
 def _counted(count: int, _: _Arguments) -> _Arguments:
@@ -273,13 +267,10 @@ HABITS: dict[str, Habits] = {
     ),
     "edit": Habits(
         "str_replace edit_file replace replace_in_file replace_string_in_file find_and_replace "
-        "string_replace search_replace search_and_replace edit_block "  # Cursor, Roo, Desktop Commander
-        "insert insert_line",  # Anthropic's text editor, OpenHands
-        {"new_string": "insert_text content text", **_DRY_RUN},
-        "preview expect insert_line",
-        # Gemini CLI; Anthropic's text editor.
+        "string_replace search_replace search_and_replace edit_block",  # Cursor, Roo, Desktop Commander
+        _DRY_RUN,
+        "preview expect",
         (
-            Habit("insert_line", _INTEGER, _insertion),
             Habit("use_regex", _BOOLEAN, {True: "an edit finds its text as it is"}, "is_regex regex"),
             Habit("expected_replacements", _INTEGER, _counted, "expected_occurrences expected_count"),
             _one_path("edit"),
@@ -296,13 +287,12 @@ HABITS: dict[str, Habits] = {
             _one_path("multi_edit"),
         ),
     ),
-    "append": Habits("append_file append_to_file", _DRY_RUN, "preview", (_one_path("append"),)),
+    "append": Habits("append_file append_to_file", foreign=(_one_path("append"),)),
     "edit_lines": Habits("", _DRY_RUN, "preview", (_one_path("edit_lines"),)),
     "delete": Habits(
         "delete_file remove remove_file rm unlink",
-        {"recursive": _RECURSIVE, **_DRY_RUN},
-        "preview",
-        (_one_path("delete"),),
+        {"recursive": _RECURSIVE},
+        foreign=(_one_path("delete"),),
     ),
     "ls": Habits(
         # Cursor, Gemini CLI, Cline, opencode; the last one is of the filesystem server of MCP.
@@ -315,7 +305,7 @@ HABITS: dict[str, Habits] = {
     "glob": Habits(
         "find_by_name glob_search file_glob_search find_files",  # Windsurf, Continue
         {"pattern": "name file_mask patterns", **_HIDDEN, **_EXCLUDE, **_PATHS},
-        "hidden exclude anchored",
+        "hidden exclude max_depth",
         (
             Habit("recursive", _BOOLEAN, _depth_of_glob, _RECURSIVE),
             Habit("case_sensitive", _BOOLEAN,
@@ -324,38 +314,32 @@ HABITS: dict[str, Habits] = {
         ),
         "pattern path",
     ),
-    "find": Habits(
-        "",
-        {"glob": "name", "types": "type", **_EXCLUDE, **_PATHS},
-        "extensions max_depth hidden exclude size",
-        lists="path",
-    ),
     "grep": Habits(
         # SWE-agent and Serena have the last two.
         "search grep_search search_file_content search_content ripgrep rg search_text search_dir "
         "search_for_pattern",
         {
             # The options of ripgrep and grep, short (also in Claude Code's Grep) and long. Serena has
-            # `context_lines_before`, pi `literal`, Crush `literal_text`, Gemini CLI `max_matches_per_file`.
+            # `context_lines_before`, pi `literal`, Crush `literal_text`.
             "before": "b before_context context_before lines_before context_lines_before",
             "after": "a after_context context_after lines_after context_lines_after",
-            "line_numbers": "n line_number show_line_numbers",
             "fixed_strings": "f literal fixed_string is_literal literal_text",
             "word": "w whole_word match_whole_word word_regexp",
-            "max_count": "m max_matches_per_file",
             "multiline": "u",
             "hidden": "include_hidden show_hidden",
             **_EXCLUDE,
             **_PATHS,
         },
-        "before after line_numbers fixed_strings word smart_case exclude hidden max_count max_depth",
+        "before after fixed_strings word exclude hidden",
         (
             # Cursor, Gemini CLI.
             Habit("case_sensitive", _BOOLEAN,
                   {True: {"ignore_case": False}, False: {"ignore_case": True}}, "match_case"),
             # VS Code, Windsurf.
             Habit("is_regex", _BOOLEAN, {False: {"fixed_strings": True}}, "is_regexp use_regex"),
-            Habit("recursive", _BOOLEAN, {False: {"max_depth": 1}}, _RECURSIVE),
+            Habit("recursive", _BOOLEAN, {False: "every level is searched; narrow it with glob"}, _RECURSIVE),
+            Habit("line_numbers", _BOOLEAN, {False: "lines are always numbered"},
+                  "n line_number show_line_numbers"),
             # Gemini CLI has `names_only`.
             Habit("files_only", _BOOLEAN, {True: {"output_mode": "files_with_matches"}},
                   "l files_with_matches names_only"),
@@ -366,7 +350,6 @@ HABITS: dict[str, Habits] = {
         ),
         "path",
     ),
-    "copy": Habits("copy_file cp", _FROM_TO, foreign=(_one_path("copy"),)),
     "move": Habits(
         "rename move_file rename_file mv",
         _FROM_TO,
@@ -377,12 +360,6 @@ HABITS: dict[str, Habits] = {
     "redo": Habits("", _STEPS),
     "checkpoint": Habits("", {"name": "label message title"}),
     "rollback": Habits("", {"to": "name checkpoint checkpoint_name checkpoint_id label id"}),
-    # Gemini CLI, the server of MCP
-    "read_many": Habits(
-        "read_many_files read_multiple_files read_files",
-        {"paths": "files file_paths path include"},
-        foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES),
-    ),
     "replace": Habits(
         "",
         {

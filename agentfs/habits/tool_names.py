@@ -23,7 +23,14 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     **dict.fromkeys(
         (
             *("apply_patch", "apply_diff", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
-            *("insert_edit_into_file", "insert_content", "notebook_edit", "edit_notebook"),
+            *(
+                "insert",
+                "insert_line",
+                "insert_edit_into_file",
+                "insert_content",
+                "notebook_edit",
+                "edit_notebook",
+            ),
             "edit_notebook_file",
         ),
         (call("edit"),),
@@ -31,8 +38,6 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     "get_file_info": (call("ls"),),
     "list_code_definition_names": (call("grep", pattern=_DEFINITION),),  # Cline, Roo
 }
-# The tool to use if the one that is meant is not offered.
-SUBSTITUTES = {"read_many": "read"}
 # Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # Prefixes of names: the GPT models, Gemini, clients of MCP, item ids such as `rye/file-system/read`.

@@ -8,7 +8,7 @@ from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.images import ImageInfo, as_image, image_format, image_info, scale_down
 from agentfs.reading.notebook import NotANotebookError, is_named_notebook, notebook_problem, read_notebook
-from agentfs.reading.page import FileInfo, ReadRequest
+from agentfs.reading.page import FileInfo, ReadOptions
 from agentfs.reading.sections import Pdf, read_sections
 from agentfs.reading.slices import Section
 from agentfs.results import Image, ReadResult
@@ -39,7 +39,7 @@ class Media(NamedTuple):
     note: str = ""
 
 
-def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadRequest) -> Media:
+def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadOptions) -> Media:
     """Return the result for a file that is not plain text; otherwise None and a note for the text page.
 
     Raises:
@@ -101,7 +101,6 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
             " ",
             Advice("To change the text of a cell, call ", ToolName("edit"), "."),
             r"It is stored as JSON: in a text, write \" for a quote, \n for a line end, \\ for a backslash.",
-            Advice("To change it anyway, ", Retry({"raw": True}), "."),
         ),
         details={"path": path},
     )
@@ -134,7 +133,7 @@ def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
     return _described(file, limits, "binary", note)
 
 
-def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
+def _read_hex(file: OpenFile, limits: Limits, request: ReadOptions) -> ReadResult:
     size = file.stat.st_size
 
     def row_at(number: int, skipped: int) -> Section:
@@ -178,7 +177,7 @@ def _read_image(file: OpenFile, form: str, limits: Limits) -> ReadResult:
     return _described(file, limits, "image", f"{note}; not shown: {problem}")
 
 
-def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
+def _read_pdf(file: OpenFile, limits: Limits, request: ReadOptions) -> ReadResult:
     size = file.stat.st_size
     if size > limits.file_bytes:
         raise TooLargeError(

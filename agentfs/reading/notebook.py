@@ -15,7 +15,7 @@ from agentfs.errors import NoMatchError
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
 from agentfs.reading.images import as_image, image_info
-from agentfs.reading.page import FileInfo, ReadRequest
+from agentfs.reading.page import FileInfo, ReadOptions
 from agentfs.reading.sections import MarkedLines, read_sections
 from agentfs.reading.slices import Section
 from agentfs.results import Image, ReadResult
@@ -43,7 +43,7 @@ class NotANotebookError(ValueError):
     """Raised for a file that is not a notebook; the message says why."""
 
 
-def read_notebook(path: str, data: bytes, limits: Limits, request: ReadRequest) -> ReadResult:
+def read_notebook(path: str, data: bytes, limits: Limits, request: ReadOptions) -> ReadResult:
     """Return cells of a notebook. Raises NotANotebookError for other content."""
     cells = _read_cells(data)
 

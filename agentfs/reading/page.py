@@ -6,15 +6,16 @@ before its `next` call was read.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from agentfs import patterns
+from agentfs import patterns, search
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, Style, Styled, call
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
+from agentfs.permissions import Effect
 from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
@@ -44,20 +45,28 @@ _FULL = ", as many as one answer holds"
 _Reason = Literal["bytes", "tokens", "time"]
 
 
-# A named tuple, as elsewhere in this package, because defining a frozen dataclass takes eight times as long.
-class ReadRequest(NamedTuple):
-    """The arguments of one read.
+@dataclass(frozen=True)
+class ReadOptions:
+    """The options of `Workspace.read`: its parameters, then those that only dialects need.
 
-    Without `numbered`, the footer goes above the text so that no line can be mistaken for it.
+    Attributes:
+        line_numbers: Number the lines. Without numbers, the footer goes above the text so that no line can be
+            mistaken for it.
+        line_overhead: Bytes that `Limits.read_bytes` counts for each line in addition to its text, for
+            dialects that format the lines. None counts the text of the result.
     """
 
+    method: ClassVar[str] = "read"
+    effect: ClassVar[Effect] = "read"
+    path: str
     offset: int = 1
     limit: int | None = None
+    column: int = 1
     encoding: str | None = None
     raw: bool = False
-    column: int = 1
     line_ids: bool = False
-    numbered: bool = True
+    line_numbers: bool = True
+    line_overhead: int | None = None
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
         """Return the number of the first line; 0 if the file has none.
@@ -164,7 +173,7 @@ def render_page(
     info: FileInfo,
     lines: LineSlice,
     limits: Limits,
-    request: ReadRequest,
+    request: ReadOptions,
     notes: Sequence[str] = (),
     *,
     late: bool = False,
@@ -201,7 +210,7 @@ def text_page(
     info: FileInfo,
     text: str,
     limits: Limits,
-    request: ReadRequest,
+    request: ReadOptions,
     notes: Sequence[str] = (),
     ids: Sequence[str] = (),
 ) -> ReadResult:
@@ -232,10 +241,10 @@ def empty_result(info: FileInfo, notes: Sequence[str]) -> ReadResult:
     )
 
 
-def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
+def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadOptions) -> _Page:
     """Return as many lines as fit in `read_bytes` of formatted text, but at least one."""
     first, ids, least = lines.first, lines.ids, lines.least
-    overhead, numbered = limits.line_overhead, request.numbered
+    overhead, numbered = request.line_overhead, request.line_numbers
     if lines.sections:
         overhead, numbered = None, False
     most = limits.line_chars
@@ -315,7 +324,7 @@ def _fitting(
 
 
 def _result(
-    info: FileInfo, page: _Page, limits: Limits, request: ReadRequest, notes: Sequence[str], reason: _Reason
+    info: FileInfo, page: _Page, limits: Limits, request: ReadOptions, notes: Sequence[str], reason: _Reason
 ) -> ReadResult:
     """Return a page; `reason` says why it has no more lines, unless it has as many as were requested."""
     lines, part, last = page.lines, page.lines.part, page.lines.last
@@ -344,11 +353,11 @@ def _result(
         *notes,
         f"only {_MAX_IMAGES} of {len(images)} images are shown" if len(images) > _MAX_IMAGES else "",
         "there was no time for more" if truncated == "time" else "",
-        continuation(following, _search_in_cell(lines, info, limits) if part else ""),
+        continuation(following, _search_in_cell(lines, info) if part else ""),
     )
     note = footer(*said)
     # Without numbers, the footer of a text goes above it so that no line can be mistaken for it.
-    below = request.numbered or lines.sections
+    below = request.line_numbers or lines.sections
     return ReadResult(
         path=info.path,
         kind=info.kind,
@@ -387,11 +396,11 @@ def _below(note: str, body: str) -> str:
     return Advice(note, "\n", body) if note else body
 
 
-def _range_note(lines: LineSlice, info: FileInfo, budget: str, request: ReadRequest) -> str:
+def _range_note(lines: LineSlice, info: FileInfo, budget: str, request: ReadOptions) -> str:
     """Name the lines or sections of a page, unless it has all of them."""
     part = lines.part
     all_shown = lines.first == 1 and lines.last == info.total and part is None and info.exact
-    if all_shown and (request.numbered or lines.sections):
+    if all_shown and (request.line_numbers or lines.sections):
         return ""
     shown = line_ranges([(lines.first, lines.last)], noun=info.noun)
     shown += f" of {info.total if info.exact else f'at least {info.total}'}"
@@ -400,7 +409,7 @@ def _range_note(lines: LineSlice, info: FileInfo, budget: str, request: ReadRequ
     return f"{shown}{budget}"
 
 
-def _search_in_cell(lines: LineSlice, info: FileInfo, limits: Limits) -> str:
+def _search_in_cell(lines: LineSlice, info: FileInfo) -> str:
     """Return a note with a search that shows lines of a cut cell, for a tool without `column`, or ""."""
     sources = [line[1:] for line in lines.bodies if line.startswith("|") and not line[1:].isspace()]
     if info.kind != "notebook" or lines.part is None or not sources:
@@ -411,12 +420,12 @@ def _search_in_cell(lines: LineSlice, info: FileInfo, limits: Limits) -> str:
         pattern=patterns.syntax.escape(in_json),
         path=info.path,
         output_mode="content",
-        after=min(lines.part.more, limits.context_lines),
+        after=min(lines.part.more, search.options.MAX_CONTEXT),
     )
     return Advice("more, as JSON: ", found)
 
 
-def _cut_notes(page: _Page, info: FileInfo, limit: int, request: ReadRequest) -> Iterator[str]:
+def _cut_notes(page: _Page, info: FileInfo, limit: int, request: ReadOptions) -> Iterator[str]:
     """Yield notes on the characters and lines that a page does not show."""
     lines = page.lines
     if request.column > 1:
@@ -430,13 +439,13 @@ def _cut_notes(page: _Page, info: FileInfo, limit: int, request: ReadRequest) ->
     yield f"cut after {limit} characters: {lines.names(page.cut, info.noun)}{too_long}"
     if not lines.sections and request.column == 1:
         number = lines.first + page.cut[0]
-        rest = request._replace(limit=1).next_call(info.path, number, column=limit + 1)
+        rest = replace(request, limit=1).next_call(info.path, number, column=limit + 1)
         yield Advice(f"the rest of line {number}: ", rest)
     elif info.kind == "notebook":
         yield Advice("the JSON has the rest: ", call("read", path=info.path, raw=True))
 
 
-def _encoding_note(encoding: str | None, request: ReadRequest) -> str:
+def _encoding_note(encoding: str | None, request: ReadOptions) -> str:
     if encoding in {None, "utf-8"} or request.encoding is not None:
         return ""
     if encoding == UNKNOWN_8BIT:

@@ -1,49 +1,31 @@
-"""`read` and `read_many`: one page of any file, or several files in one result."""
+"""`read`: one page of any file."""
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from agentfs import search
-from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, NextCall, ParameterName
+from agentfs.base.advice import Advice, ParameterName
 from agentfs.errors import (
-    AgentFSError,
     BinaryError,
     DeadlineExceededError,
     EncodingError,
     InvalidArgumentError,
     NotAFileError,
-    NotFoundError,
     StaleError,
-    must_be,
 )
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
-from agentfs.reading.page import FileInfo, ReadRequest, empty_result, max_lines, render_page, text_page
-from agentfs.results import ReadManyResult, ReadResult
+from agentfs.reading.page import FileInfo, ReadOptions, empty_result, max_lines, render_page, text_page
+from agentfs.results import ReadResult
 from agentfs.shown.outputs import NO_LINE_IDS
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import (
-    HEAD,
-    Decoded,
-    decode,
-    decode_in,
-    estimate_tokens,
-    first_names,
-    footer,
-    notes_of,
-    one_line,
-)
+from agentfs.text import HEAD, Decoded, decode, decode_in
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
-_MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
-_MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
-_MAX_NAMED = 5  # left out files that are named; the next call has all of them
 # A path with lines after it, as in `a.py:10-14` or `a.py#L10-L14`.
 _RANGE = re.compile(
     r"(?P<path>.+?)(?::|#L)(?P<first>[1-9][0-9]{0,9})(?:[-:,]L?(?P<last>[0-9]{1,10}))?", re.DOTALL
@@ -57,13 +39,13 @@ _UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
-def read_path(context: Context, path: str, request: ReadRequest) -> ReadResult:
+def read_path(context: Context, request: ReadOptions) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
-    root, outputs = context.root, context.outputs
+    root, outputs, path = context.root, context.outputs, request.path
     if (ranged := _RANGE.fullmatch(path)) and not root.exists(path) and root.exists(ranged["path"]):
         path, first, last = ranged["path"], int(ranged["first"]), ranged["last"]
         if request.offset == 1 and request.limit is None:
-            request = request._replace(offset=first, limit=max(int(last) - first + 1, 1) if last else None)
+            request = replace(request, offset=first, limit=max(int(last) - first + 1, 1) if last else None)
     try:
         return read_file(context, path, request)
     except NotAFileError:
@@ -82,7 +64,7 @@ def read_path(context: Context, path: str, request: ReadRequest) -> ReadResult:
         )
 
 
-def read_file(context: Context, name: str, request: ReadRequest) -> ReadResult:
+def read_file(context: Context, name: str, request: ReadOptions) -> ReadResult:
     """Return one page of a file or of a kept text, and record what was read of a file.
 
     A binary file is described, not shown.
@@ -120,7 +102,7 @@ def _named_encoding(file: OpenFile, head: bytes, tracker: ReadTracker, limits: L
     return named.name if named.applies_to(data, revision) else None
 
 
-def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:
+def read_text(name: str, text: str, limits: Limits, request: ReadOptions) -> ReadResult:
     """Return one page of a text that is not a file."""
     if request.encoding is not None:
         raise InvalidArgumentError(
@@ -132,79 +114,6 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
         )
     info = FileInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
     return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
-
-
-def read_paths(context: Context, paths: str | Sequence[str], budget: int | None) -> ReadManyResult:
-    """Read files in order until the token budget or the time is used up."""
-    limits = context.limits
-    if budget is not None and budget < 1:
-        raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
-    paths, patterns, notes = _expand_globs(context, [paths] if isinstance(paths, str) else paths)
-    count = limits.count_tokens or estimate_tokens
-    left = total = budget or limits.output_tokens
-    results: list[ReadResult] = []
-    failed: dict[str, str] = {}
-    parts: list[str] = []
-    reason = f"{total} tokens are used up"
-    for path in paths:
-        if parts and left < _MIN_TOKENS:
-            break
-        head = f"== {one_line(path)} =="
-        within = replace(limits, output_tokens=max(left - count(head) - 1, 1))
-        try:
-            page = read_file(context._replace(limits=within), path, ReadRequest())
-        except DeadlineExceededError:
-            if not parts:
-                raise
-            reason = f"{limits.timeout:g} seconds are used up"
-            break
-        except AgentFSError as error:
-            if isinstance(error, NotFoundError):
-                search.missing_paths.explain_missing(context, "read_many", error)
-            failed[path] = error.code
-            part = Joined("\n", head, error.text)
-        else:
-            part = Joined("\n", head, page.text)
-            # If only a small part of the file fits, leave it to the next call.
-            if parts and page.truncated_by in {"tokens", "line"} and count(part) > left:
-                break
-            results.append(page)
-        parts.append(part)
-        left -= count(part) + 1
-    rest = [*paths[len(parts) :], *patterns]
-    if patterns and len(parts) == len(paths):
-        reason = f"{limits.timeout:g} seconds are used up"
-    following: NextCall | None = None
-    if rest:
-        arguments = {"paths": rest} if budget is None else {"paths": rest, "budget": budget}
-        following = {"name": "read_many", "arguments": arguments}
-    if rest or notes:
-        names = first_names([quote(path) for path in rest], _MAX_NAMED)
-        notes = [f"not read, because {reason}: {names}" if rest else "", *notes]
-    elif not parts:
-        notes = ["no files"]
-    said = notes_of(*notes)
-    text = Joined("\n", *parts, footer(*said))
-    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, notes=said, next=following)
-
-
-def _expand_globs(context: Context, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the files that paths and globs name, the paths for which there was no time, and notes."""
-    until = call_context.deadline(context.limits.timeout / 2)  # the rest is for reading
-    files: list[str] = []
-    notes: list[str] = []
-    for number, path in enumerate(paths):
-        if time.monotonic() > until:
-            return list(dict.fromkeys(files)), list(paths[number:]), notes
-        if search.options.is_glob(context.root, path):
-            options = search.options.GlobOptions(path, limit=_MOST_MATCHES)
-            found = search.listing.find_files(_without_history(context), options)
-            files += [entry.path for entry in found.files]
-            if found.truncated or not found.exact:
-                notes.append(f"more files match {quote(path)}; pass a narrower glob")
-        else:
-            files.append(path)
-    return list(dict.fromkeys(files)), [], notes
 
 
 def _without_history(context: Context) -> Context:
@@ -228,7 +137,7 @@ def _record(
 
 
 def _read_loaded(
-    context: Context, file: OpenFile, data: bytes, request: ReadRequest, notes: list[str], known: str | None
+    context: Context, file: OpenFile, data: bytes, request: ReadOptions, notes: list[str], known: str | None
 ) -> ReadResult:
     _, tracker, limits, _ = context
     named = request.encoding or known
@@ -237,7 +146,7 @@ def _read_loaded(
     except BinaryError:  # the first bytes look like a byte order mark, but are not one
         return binary_result(file, data[:HEAD], limits)
     info, text = FileInfo.of(file.path, data, decoded), decoded.text
-    bare = request.offset == 1 and request.limit is None and limits.line_overhead is None
+    bare = request.offset == 1 and request.limit is None and request.line_overhead is None
     if bare and _LOCKFILE.fullmatch(file.path.rpartition("/")[2]):
         info = info._replace(usual=min(_LOCKFILE_LINES, limits.read_lines))
     ids: Sequence[str] = ()
@@ -254,7 +163,7 @@ def _read_loaded(
 
 
 def _read_large(
-    context: Context, file: OpenFile, head: bytes, request: ReadRequest, notes: list[str], known: str | None
+    context: Context, file: OpenFile, head: bytes, request: ReadOptions, notes: list[str], known: str | None
 ) -> ReadResult:
     _, tracker, limits, _ = context
     seconds = limits.timeout * _COUNTING_SHARE

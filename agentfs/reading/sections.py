@@ -14,7 +14,7 @@ from agentfs.errors import BinaryError, DeadlineExceededError, must_be
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.reading.images import MEDIA_EXTRA
-from agentfs.reading.page import FileInfo, ReadRequest, empty_result, render_page
+from agentfs.reading.page import FileInfo, ReadOptions, empty_result, render_page
 from agentfs.reading.slices import LineSlice, Section
 from agentfs.results import Image, ReadResult
 from agentfs.text import lf_view, line_start
@@ -36,7 +36,7 @@ _CHECK_EVERY = 256  # reads between two deadline checks, because pypdf reads byt
 
 
 def read_sections(
-    info: FileInfo, section_at: Callable[[int, int], Section], limits: Limits, request: ReadRequest
+    info: FileInfo, section_at: Callable[[int, int], Section], limits: Limits, request: ReadOptions
 ) -> ReadResult:
     """Return as many sections as fit the budgets, and at least a part of one.
 

@@ -30,7 +30,7 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult, Result, Review
-from agentfs.tools.guard import check_arguments, host_policy
+from agentfs.tools.guard import OPTION_METHODS, by_field, check_arguments, given_fields, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
@@ -154,6 +154,12 @@ class RemoteWorkspace(Workspace):
         other._workdir = other._call("workdir", {}, str)
         return other
 
+    def _carry_out(self, options: Any) -> Any:
+        return _remote_options(options.__class__)(self, **given_fields(options))
+
+    def _keep(self, kept: Result | str, kind: str = "out") -> str:
+        return str(self._call("_keep", {"kept": _without_next(kept), "kind": kind}, str))
+
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Make several changes as one; see `Workspace.transaction`."""
@@ -273,6 +279,26 @@ def _value_of(
     return value
 
 
+def _without_next(value: Any) -> Any:
+    """Return an argument as it is sent: `next` of a result may have the names of a dialect."""
+    return replace(value, next=None) if isinstance(value, Result) else value
+
+
+@functools.cache
+def _remote_options(kind: Any) -> Callable[..., Any]:
+    """Return a function that sends options to the remote side, which carries them out."""
+    returns = typing.get_type_hints(inspect.unwrap(getattr(Workspace, kind.method)))["return"]
+
+    def send(self: Any, options: Any) -> Any:
+        given = {name: _without_next(value) for name, value in given_fields(options).items()}
+        changes = kind.effect not in READING and given.get("preview") is not True
+        seconds = given.get("timeout") or 0.0
+        arguments = {"options": kind(**given)}
+        return self._call("_carry_out", arguments, returns, changes=changes, seconds=seconds)
+
+    return reports_calls(by_field(kind, send))
+
+
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that sends its arguments to the remote side, with the signature of the local one."""
     declared = declaration_of(method)
@@ -284,10 +310,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
         bound = signature().bind(self, *args, **kwargs)
         _, *arguments = bound.arguments.items()
-        # `next` of a result may have the names of a dialect. The remote side does not need it.
-        given = {
-            key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
-        }
+        given = {key: _without_next(each) for key, each in arguments}
         changes = effect not in READING and given.get("preview") is not True
         bound.apply_defaults()
         timeout = bound.arguments.get("timeout")
@@ -311,7 +334,7 @@ def _remote_property(name: str, local: property) -> property:
 
 for _name, _local in vars(Workspace).items():
     _own = vars(RemoteWorkspace).get(_name)
-    if _name.startswith("_") or _name in {"tools", "tool_names", "recorded"}:
+    if _name.startswith("_") or _name in {"tools", "recorded", *OPTION_METHODS}:
         continue  # inherited
     if inspect.isfunction(_own):
         functools.update_wrapper(_own, _local)  # it has the local signature

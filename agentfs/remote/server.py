@@ -34,6 +34,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
 from agentfs.remote import wire
 from agentfs.remote.narrow import check_server_policy, narrowed
+from agentfs.tools.guard import OPTION_METHODS
 from agentfs.workspace import Workspace
 
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
@@ -45,7 +46,7 @@ _CALLED = {
     name
     for name, each in vars(Workspace).items()
     if not name.startswith("_") and (inspect.isfunction(each) or isinstance(each, property))
-} - {"close", "tools", "tool_names", "view", "host", "recorded", *_BLOCKS}
+} - {"close", "tools", "view", "host", "recorded", *OPTION_METHODS, *_BLOCKS} | {"_carry_out", "_keep"}
 
 
 @dataclass(frozen=True)

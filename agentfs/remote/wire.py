@@ -23,8 +23,11 @@ from agentfs.arguments.kinds import ArgumentReader, Kind
 from agentfs.base import advice
 from agentfs.base.advice import Advice, Joined
 from agentfs.base.visible import escape_controls
+from agentfs.editing.change_options import EditLinesOptions, InsertOptions, SpliceOptions
 from agentfs.errors import AgentFSError, TooLargeError
 from agentfs.limits import MIB
+from agentfs.reading.page import ReadOptions
+from agentfs.search.options import GlobOptions, GrepOptions, ListOptions
 
 MAX_LINE = 80 * MIB
 MAX_MEMORY = 256 * MIB  # of a line and its values
@@ -39,6 +42,10 @@ _SHOWN = {
     permissions.PermissionRequest: ("tool", "paths", "diff"),
 }
 
+_OPTIONS = (
+    *(ReadOptions, ListOptions, GlobOptions, GrepOptions),
+    *(EditLinesOptions, InsertOptions, SpliceOptions),
+)
 CLASSES: dict[str, Any] = {
     name: each
     for module in (results, limits, policy, permissions, advice)
@@ -46,7 +53,7 @@ CLASSES: dict[str, Any] = {
     if isinstance(each, type)
     and each.__module__ == module.__name__
     and (is_dataclass(each) or issubclass(each, Advice) or hasattr(each, "_fields"))
-}
+} | {each.__name__: each for each in _OPTIONS}
 _RECORDS = {each for each in CLASSES.values() if is_dataclass(each)}
 _LEAVES: dict[str, type[AgentFSError]] = {
     each.code: each

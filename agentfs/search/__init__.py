@@ -1,4 +1,4 @@
-"""The implementation of `ls`, `glob`, `find` and `grep`."""
+"""The implementation of `ls`, `glob` and `grep`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The search of `ls`, `glob` and `find`: walk, filter, sort, and cut to a page of entries."""
+"""The search of `ls` and `glob`: walk, filter, sort, and cut to a page of entries."""
 
 import os
 import stat
@@ -21,7 +21,6 @@ from agentfs.results import Entry, Skipped
 from agentfs.search.first_paths import FirstPaths
 from agentfs.search.names import NameFilter, NameTest, bind_globs
 from agentfs.search.options import (
-    FindOptions,
     GlobOptions,
     ListOptions,
     as_list,
@@ -102,9 +101,9 @@ def check_offset(offset: int, total: int, noun: Noun) -> None:
 
 
 class _StatusFilter:
-    """The filters of `glob` and `find` other than names: type, size and time."""
+    """The filters of `glob` other than names: type, size and time."""
 
-    def __init__(self, options: GlobOptions | FindOptions) -> None:
+    def __init__(self, options: GlobOptions) -> None:
         within, before, sizes = options.changed_within, options.changed_before, options.size or ()
         self.types = parse_types(options.types)  # letters of `ENTRY_TYPES`
         self._sizes = [parse_size(size) for size in ([sizes] if isinstance(sizes, str) else sizes)]
@@ -187,13 +186,13 @@ def with_counts(skipped: Skipped, more: Mapping[str, int], reached: str | None) 
 
 def find_entries(
     context: Context,
-    options: ListOptions | GlobOptions | FindOptions,
+    options: ListOptions | GlobOptions,
     *,
     page: Page | None = None,
     seconds: float | None = None,
     any_case: bool = False,
 ) -> FoundEntries:
-    """Return one page of entries for `ls`, `glob` or `find`; it can end early for memory or time.
+    """Return one page of entries for `ls` or `glob`; it can end early for memory or time.
 
     With `any_case` globs match letters in either case.
     """
@@ -363,17 +362,10 @@ def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float
 
 
 class _EntrySearch:
-    """One search of `glob` or `find`; with `any_case`, globs match letters in either case."""
+    """One search of `glob`; with `any_case`, globs match letters in either case."""
 
     def __init__(
-        self,
-        root: Root,
-        limits: Limits,
-        options: GlobOptions | FindOptions,
-        page: Page,
-        deadline: float,
-        *,
-        any_case: bool,
+        self, root: Root, limits: Limits, options: GlobOptions, page: Page, deadline: float, *, any_case: bool
     ) -> None:
         self.root = root
         self.options = options
@@ -555,12 +547,12 @@ class _EntrySearch:
         if options.extensions is not None:
             ends = parse_extensions(options.extensions)
             tests.append(lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
-        if isinstance(options, FindOptions) and options.pattern:
-            tests.append(self._regex_test(options, options.pattern))
+        if options.regex:
+            tests.append(self._regex_test(options, options.regex))
         return tests
 
-    def _regex_test(self, options: FindOptions, pattern: str) -> NameTest:
-        compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
+    def _regex_test(self, options: GlobOptions, regex: str) -> NameTest:
+        compiled = compile_pattern(regex, ignore_case=options.ignore_case)
         search = compiled.expression.search
         untimed = compiled.plan.longest_line(UNTIMED_STEPS)
 

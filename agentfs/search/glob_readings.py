@@ -8,15 +8,7 @@ from typing import Any, TypeVar
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError
 from agentfs.search.entries import find_entries
-from agentfs.search.options import (
-    FindOptions,
-    GlobOptions,
-    GrepOptions,
-    ListOptions,
-    SearchOptions,
-    as_list,
-    paths_of,
-)
+from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, SearchOptions, as_list, paths_of
 from agentfs.shown.workspace_context import Context
 from agentfs.text import first_names
 from agentfs.tree.globs import compile_globs, expand
@@ -26,7 +18,6 @@ _O = TypeVar("_O", bound=SearchOptions)
 _GLOB_FIELDS = {
     ListOptions: ("ignore",),
     GlobOptions: ("pattern", "exclude"),
-    FindOptions: ("glob", "exclude"),
     GrepOptions: ("glob", "exclude"),
 }
 # A separator of a list, or a text in which no separator counts: an escape, braces, a class.
@@ -102,7 +93,7 @@ class _GlobReader:
 
     def _matches(self, globs: Sequence[str]) -> bool | None:
         """Return whether globs match a name, hidden or ignored too; None if there is no time to tell."""
-        options = FindOptions(path=self._paths, glob=globs, include_ignored=True, limit=1)
+        options = GlobOptions(globs, self._paths, 1, types=None, include_ignored=True)
         found = find_entries(self._context, options, seconds=_SECONDS)
         return True if found.total else (False if found.exact else None)
 

@@ -73,7 +73,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         explain_pattern(context, meant, error)
         raise
     if options.line_ids:
-        found.matches = _with_line_ids(context, found.matches)
+        found.matches = _with_line_ids(context, found.matches, fresh=options.fresh_ids)
     hints: list[str] = []
     can_open = True
     if not found.total_lines and found.skipped.reached is None and not texts:
@@ -97,7 +97,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         nothing=() if found.total_lines else (_nothing(options, found), *hints),
         glob_note=glob_note,
     )
-    remarks = glob_note, _context_note(context.limits, options), _empty_group_note(options)
+    remarks = glob_note, _context_note(options), _empty_group_note(options)
     skipped = report_of(
         options, found.skipped, context.tracker, found=found.total_lines > 0, can_open=can_open
     )
@@ -143,11 +143,11 @@ def keep_files(root: Root, limits: Limits) -> bool:
         return found.skipped.reached is None and texts.budget > 0
 
 
-def _with_line_ids(context: Context, matches: Sequence[Match]) -> list[Match]:
+def _with_line_ids(context: Context, matches: Sequence[Match], *, fresh: bool) -> list[Match]:
     """Give matches the id of their first line, except in files that have changed or are too large."""
     found: list[Match] = []
     for path, group in groupby(matches, key=lambda match: match.path):
-        lines = _lines_with_ids(context, path)
+        lines = _lines_with_ids(context, path, fresh=fresh)
         for match in group:
             line, line_id = lines[match.line - 1] if match.line <= len(lines) else ("", None)
             has_id = line_id is not None and _is_of(match, line)
@@ -155,7 +155,7 @@ def _with_line_ids(context: Context, matches: Sequence[Match]) -> list[Match]:
     return found
 
 
-def _lines_with_ids(context: Context, path: str) -> list[tuple[str, str]]:
+def _lines_with_ids(context: Context, path: str, *, fresh: bool) -> list[tuple[str, str]]:
     """Return the lines of a file, each with its id; empty if the file has no valid ids."""
     root, tracker, limits, _ = context
     try:
@@ -166,7 +166,7 @@ def _lines_with_ids(context: Context, path: str) -> list[tuple[str, str]]:
         text = tracker.decode(real_path, data, revision).text if len(data) <= limits.file_bytes else None
     except AgentFSError:
         return []
-    if text is None or (root.policy.line_ids == "fresh" and tracker.latest_ids(real_path) != revision):
+    if text is None or (fresh and tracker.latest_ids(real_path) != revision):
         return []
     return list(zip(bodies_of(text), tracker.line_ids(real_path, revision, text), strict=False))
 
@@ -334,9 +334,9 @@ def _stop(limits: Limits, options: GrepOptions, found: Finding) -> str:
     return Joined(" ", report, f"(it was searching {one_line(display_name(found.ended_in))})")
 
 
-def _context_note(limits: Limits, options: GrepOptions) -> str:
+def _context_note(options: GrepOptions) -> str:
     requested = max(options.context or 0, options.before or 0, options.after or 0)
-    most = limits.context_lines
+    most = options.max_context
     return f"context is at most {most}" if requested > most and options.by_line else ""
 
 

@@ -139,7 +139,7 @@ class FileSource:
         return float(size or 0) if self._options.sort == "size" else (mtime or 0.0)
 
     def _listed(self, files: list[str]) -> Iterator[list[Found]]:
-        """Find the files that were passed by path; results of `find` may no longer exist."""
+        """Find the files that were passed by path; results of `glob` may no longer exist."""
         filter_ = NameFilter(self._root, self._options, ["."], unseen=True)
         if isinstance(self._options.files, GlobResult):
             yield [self._file(path) for path in files if filter_.takes_path(path)]

@@ -1,4 +1,4 @@
-"""`ls`, `glob` and `find`: the results and their text."""
+"""`ls` and `glob`: the results and their text."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,28 +8,14 @@ from typing import TypeVar
 
 from agentfs.base.advice import Joined, Style, Styled, StyleKind, plural
 from agentfs.base.visible import one_line
-from agentfs.errors import InvalidPatternError, NotFoundError
+from agentfs.errors import NotFoundError
 from agentfs.fs import unicode_duplicates_among
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.left_out import report_of, stop_report
-from agentfs.search.options import (
-    FindOptions,
-    GlobOptions,
-    ListOptions,
-    as_list,
-    has_wildcard,
-    next_page,
-    paths_of,
-)
-from agentfs.search.other_readings import (
-    count_left_out,
-    explain_glob_path,
-    explain_no_entries,
-    pattern_as_glob,
-)
-from agentfs.search.probe import Probe
+from agentfs.search.options import GlobOptions, ListOptions, as_list, next_page, parse_types, paths_of
+from agentfs.search.other_readings import count_left_out, explain_glob_path, explain_no_entries
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 
@@ -92,29 +78,23 @@ def _size_text(size: int) -> str:
 
 
 @watched
-def find_files(context: Context, options: GlobOptions | FindOptions) -> GlobResult:
-    """Find the entries that match the arguments of `glob` or `find`."""
+def find_files(context: Context, options: GlobOptions) -> GlobResult:
+    """Find the entries that match the arguments of `glob`."""
     began = time.monotonic()
-    noun = ("file", "files") if isinstance(options, GlobOptions) else _ENTRY
+    types = parse_types(options.types)
+    noun = ("file", "files") if types and "d" not in types else _ENTRY
     meant, glob_note = reinterpret_globs(context, options)
     try:
         found = find_entries(context, meant)
     except NotFoundError as error:
         explain_glob_path(context, options, error)
         raise
-    except InvalidPatternError as error:
-        if isinstance(options, FindOptions) and has_wildcard(options.pattern or "") and not options.globs:
-            fact = "As a glob it matches"
-            error.hint = pattern_as_glob(Probe(context), options, fact) or f"{fact} nothing."
-        raise
     nothing = hint = ""
     can_open = True
     if not found.total:
         paths = paths_of(options.path)
         nothing = f"0 {noun[1]} match"
-        patterns = options.globs
-        if isinstance(options, FindOptions):
-            patterns = [*patterns, *as_list(options.pattern)]
+        patterns = [*options.globs, *as_list(options.regex)]
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint, can_open = explain_no_entries(context, meant, found)
@@ -138,7 +118,7 @@ def find_files(context: Context, options: GlobOptions | FindOptions) -> GlobResu
 
 def _fitted_page(
     context: Context,
-    options: ListOptions | GlobOptions | FindOptions,
+    options: ListOptions | GlobOptions,
     found: FoundEntries,
     result: _R,
     shown: Sequence[ShownPath],

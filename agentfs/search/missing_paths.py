@@ -28,7 +28,7 @@ _DECORATION = re.compile(
     r"^(?:file:(?://)?)?[@\s\"'`]+|^file:(?://)?|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$"
 )
 _ALIAS = re.compile(r"^@/")  # of the source directory, in JavaScript projects
-_OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose `path` is a directory
+_OF_DIRECTORIES = frozenset({"ls", "glob"})  # methods whose `path` is a directory
 
 
 @watched

@@ -1,4 +1,4 @@
-"""The filter of names that `grep`, `glob` and `find` share: globs, exclusions and file types."""
+"""The filter of names that `grep` and `glob` share: globs, exclusions and file types."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
@@ -7,7 +7,7 @@ from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError, OutsideWorkspaceError
 from agentfs.fs import DirEntry, Root
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, as_list, opens_hidden
+from agentfs.search.options import GlobOptions, GrepOptions, as_list, opens_hidden
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.visit import Excluded
@@ -58,7 +58,7 @@ class NameFilter:
     def __init__(
         self,
         root: Root,
-        options: GlobOptions | FindOptions | GrepOptions,
+        options: GlobOptions | GrepOptions,
         paths: Sequence[str],
         tests: Sequence[NameTest] = (),
         *,
@@ -76,7 +76,7 @@ class NameFilter:
         globs = [each.lower() for each in self.globs] if any_case else self.globs
 
         def compiled(*, hidden: bool, directories: bool = False) -> list[NameTest]:
-            if not globs and not isinstance(options, GlobOptions):
+            if not globs and (not isinstance(options, GlobOptions) or options.pattern is None):
                 return [*tests]
             test = compile_globs(globs, anchored=options.anchored, hidden=hidden, directories=directories)
             return [_lowered(test) if any_case else test, *tests]

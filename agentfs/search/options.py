@@ -1,4 +1,4 @@
-"""The arguments of `ls`, `glob`, `find` and `grep`: a dataclass for each, with checks and parsers."""
+"""The options of `ls`, `glob` and `grep`: a dataclass for each, with checks and parsers."""
 
 import re
 import time
@@ -12,9 +12,10 @@ from agentfs.base.advice import NextCall
 from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
-from agentfs.limits import LARGEST, Limits
+from agentfs.limits import LARGEST
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
+from agentfs.permissions import Effect
 from agentfs.results import GlobResult
 from agentfs.text import codec_name
 
@@ -24,6 +25,7 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
+MAX_CONTEXT = 20  # lines around a match that a call may request
 _MOST_PATHS = 5000  # paths of one search; each is opened
 _WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # put before and after a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
@@ -58,9 +60,10 @@ _LEAST = {
 
 
 class _Options:
-    """The checks and properties that the arguments of all searches share."""
+    """The checks and properties that the options of all searches share."""
 
     glob_argument: ClassVar[str] = "glob"
+    effect: ClassVar[Effect] = "read"
 
     def __post_init__(self) -> None:
         for name, (least, hint) in _LEAST.items():
@@ -79,7 +82,7 @@ class _Options:
 
 @dataclass(frozen=True)
 class ListOptions(_Options):
-    """The arguments of `Workspace.ls`."""
+    """The options of `Workspace.ls`, which are its parameters."""
 
     method: ClassVar[str] = "ls"
     timeout: ClassVar[None] = None
@@ -95,64 +98,78 @@ class ListOptions(_Options):
 
 @dataclass(frozen=True)
 class GlobOptions(_Options):
-    """The arguments of `Workspace.glob`."""
+    """The options of `Workspace.glob`: its parameters, then those that only dialects need, as `fd` has them.
+
+    Attributes:
+        pattern: The globs; None finds every name.
+        anchored: Match a pattern without `/` only in the search directory itself.
+        regex: A regular expression to find in the name.
+        full_path: Find `regex` in the path relative to the root.
+        case: The case of letters; "smart" ignores it in a `regex` without a capital, "insensitive" in
+            `pattern` too.
+        extensions: Extensions such as `py` or `tar.gz`.
+        min_depth: First level to show; 1 is the entries of `path` itself.
+        size: Size of regular files: `+10M` (at least), `-1k` (at most).
+        changed_within: Only entries changed since: `2d`, `90min`, or a date.
+        changed_before: Only entries changed before: `2weeks`, or a date.
+        follow_symlinks: Follow links that lead inside the root.
+        unique: List a file with several links once, by its own path or the first link that leads to it.
+        links_as_files: A link counts as a file unless it leads to a directory.
+    """
 
     method: ClassVar[str] = "glob"
     glob_argument: ClassVar[str] = "pattern"
-    links_as_files: ClassVar[bool] = True  # a link counts as a file unless it leads to a directory
-    follow_symlinks = unique = False  # this line and the next: arguments of `find` only
-    min_depth = max_depth = extensions = size = changed_within = changed_before = case = None
-    pattern: OneOrMore
+    pattern: OneOrMore | None = None
     path: OneOrMore = "."
     limit: int | None = None
     offset: int = 0
     include_ignored: bool = False
-    sort: Literal["path", "modified", "size"] = "path"
-    hidden: bool | None = None
     exclude: OneOrMore | None = None
-    anchored: bool = False
-    types: OneOrMore = "f"
-    timeout: float | None = None
-
-
-@dataclass(frozen=True)
-class FindOptions(_Options):
-    """The arguments of `Workspace.find`."""
-
-    method: ClassVar[str] = "find"
-    links_as_files: ClassVar[bool] = False
-    anchored: ClassVar[bool] = False
-    path: OneOrMore = "."
-    pattern: str | None = None
-    glob: OneOrMore | None = None
-    types: OneOrMore | None = None
-    limit: int | None = None
-    offset: int = 0
-    include_ignored: bool = False
-    extensions: OneOrMore | None = None
-    exclude: OneOrMore | None = None
-    min_depth: int | None = None
+    types: OneOrMore | None = "f"
     max_depth: int | None = None
-    follow_symlinks: bool = False
     hidden: bool | None = None
+    sort: Literal["path", "modified", "size"] = "path"
+    timeout: float | None = None
+    anchored: bool = False
+    regex: str | None = None
+    full_path: bool = False
+    case: Case = "smart"
+    extensions: OneOrMore | None = None
+    min_depth: int | None = None
     size: OneOrMore | None = None
     changed_within: str | None = None
     changed_before: str | None = None
-    full_path: bool = False
-    case: Case = "smart"
-    sort: Literal["path", "modified", "size"] = "path"
-    timeout: float | None = None
+    follow_symlinks: bool = False
     unique: bool = False
+    links_as_files: bool = True
 
     @property
     def ignore_case(self) -> bool:
-        """True if `pattern` matches upper and lower case alike."""
-        return ignores_case(self.pattern or "", smart=self.case == "smart") or self.case == "insensitive"
+        """True if `regex` matches upper and lower case alike."""
+        return ignores_case(self.regex or "", smart=self.case == "smart") or self.case == "insensitive"
 
 
 @dataclass(frozen=True)
 class GrepOptions(_Options):
-    """The arguments of `Workspace.grep`."""
+    """The options of `Workspace.grep`: its parameters, then those that only dialects need, as `rg` has them.
+
+    Attributes:
+        files: Search these files in place of `path`: their paths, or a result of `glob`.
+        smart_case: Match upper and lower case alike unless the pattern has a capital.
+        whole_line: Only matches of a full line.
+        invert: Find the lines without a match.
+        dot_all: With `multiline`, let `.` match line ends.
+        line_numbers: Number the lines in the text.
+        overlap: Give each match all its context lines, even lines that belong to another match.
+        samples: Matches of each file in a summary.
+        max_context: The most lines of context on either side of a match.
+        max_count: Most matching lines of one file.
+        max_depth: Last level to search; 1 is the files of `path` itself.
+        max_filesize: Size of the largest file to search: bytes, or for example `500K`.
+        follow_symlinks: Follow links that lead inside the root.
+        unique: Search a file with several links once, by its own path or the first link.
+        fresh_ids: Give ids only in files that were read with ids as they are now; see `edit_lines`.
+    """
 
     method: ClassVar[str] = "grep"
     anchored: ClassVar[bool] = False
@@ -169,27 +186,29 @@ class GrepOptions(_Options):
     include_ignored: bool = False
     before: int | None = None
     after: int | None = None
-    line_numbers: bool = True
     fixed_strings: bool = False
     word: bool = False
-    smart_case: bool = False
     exclude: OneOrMore | None = None
-    files: Sequence[str] | GlobResult | None = None
     hidden: bool | None = None
-    follow_symlinks: bool = False
-    max_depth: int | None = None
-    max_count: int | None = None
-    max_filesize: int | str | None = None
     encoding: str | None = None
-    sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path"
-    timeout: float | None = None
     line_ids: bool = False
+    sort: Literal["path", "modified", "size", "reverse", "oldest"] = "path"
+    timeout: float | None = None
+    files: Sequence[str] | GlobResult | None = None
+    smart_case: bool = False
     whole_line: bool = False
     invert: bool = False
     dot_all: bool = True
-    samples: int = 3
+    line_numbers: bool = True
     overlap: bool = False
+    samples: int = 3
+    max_context: int = MAX_CONTEXT
+    max_count: int | None = None
+    max_depth: int | None = None
+    max_filesize: int | str | None = None
+    follow_symlinks: bool = False
     unique: bool = False
+    fresh_ids: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -216,11 +235,12 @@ class GrepOptions(_Options):
         """True if the entries of a page are matches, not files."""
         return self.output_mode == "content"
 
-    def around(self, limits: Limits) -> tuple[int, int]:
-        """Return the numbers of lines to show before and after each match."""
+    @property
+    def around(self) -> tuple[int, int]:
+        """The numbers of lines to show before and after each match."""
         before = (self.context or 0) if self.before is None else self.before
         after = (self.context or 0) if self.after is None else self.after
-        return min(before, limits.context_lines), min(after, limits.context_lines)
+        return min(before, self.max_context), min(after, self.max_context)
 
     @property
     def max_bytes(self) -> int:
@@ -244,7 +264,7 @@ class GrepOptions(_Options):
         )
 
 
-SearchOptions = ListOptions | GlobOptions | FindOptions | GrepOptions
+SearchOptions = ListOptions | GlobOptions | GrepOptions
 
 
 def next_page(options: SearchOptions, offset: int) -> NextCall:

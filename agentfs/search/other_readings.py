@@ -6,22 +6,14 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
+from agentfs.base.advice import Advice, FirstOf, Joined, Retry, call, plural
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
 from agentfs.fs import Root
 from agentfs.patterns.syntax import MAX_CHARACTERS, as_plain_text, escape, from_basic_syntax, has_character
 from agentfs.search.entries import FoundEntries
 from agentfs.search.left_out import OPEN_IGNORED, why_skipped
-from agentfs.search.options import (
-    FindOptions,
-    GlobOptions,
-    GrepOptions,
-    ListOptions,
-    as_list,
-    has_wildcard,
-    paths_of,
-)
+from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, as_list, has_wildcard, paths_of
 from agentfs.search.probe import Probe, count_of_glob
 from agentfs.search.searcher import Finding
 from agentfs.shown.workspace_context import Context
@@ -40,7 +32,7 @@ _LOOKS_LIKE_GLOB = re.compile(r"\*[\w*./-]+")
 _EXTENDED_GLOB = re.compile(r"[!@+]\(")
 _SUFFIX = re.compile(r"(?<=[^*/.])\.\w+$")  # of a glob that names a file, after a letter
 _FLAGS = {"i": "ignore_case", "w": "word", "F": "fixed_strings"}  # letters of `/x/i` and `-i x`
-# Arguments of `glob` and `find` that can exclude an entry whose name matches.
+# Options of `glob` that can exclude an entry whose name matches.
 _FILTERS = (
     *("exclude", "types", "extensions", "min_depth", "max_depth", "size", "changed_within", "changed_before"),
 )
@@ -185,10 +177,8 @@ def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatter
     error.hint = "As plain text it matches nothing." if reading is None else reading.hint(options)
 
 
-def explain_no_entries(
-    context: Context, options: GlobOptions | FindOptions, nothing: FoundEntries
-) -> tuple[str, bool]:
-    """Return a hint with the first change of arguments that lets `glob` or `find` find something, or "".
+def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEntries) -> tuple[str, bool]:
+    """Return a hint with the first change of arguments that lets `glob` find something, or "".
 
     The second value is True if the skipped hidden and ignored names may have entries that it does not name.
     """
@@ -204,7 +194,7 @@ def explain_no_entries(
     return _other_entries(probe, options), may_have_more
 
 
-def _other_entries(probe: Probe, options: GlobOptions | FindOptions) -> str:
+def _other_entries(probe: Probe, options: GlobOptions) -> str:
     """Return a hint with the first other reading of the arguments that finds something, or ""."""
     if any(glob.lower() != glob.upper() for glob in options.globs):
         found = probe.entries(options, any_case=True)
@@ -213,14 +203,11 @@ def _other_entries(probe: Probe, options: GlobOptions | FindOptions) -> str:
             left = found.total - len(found.entries)
             return f"in another case: {named}{f' and {left} more' if left else ''}"
     for fact, globs in _other_globs(options.globs):
-        changes: dict[str, Any] = {"pattern" if isinstance(options, GlobOptions) else "glob": globs}
-        if (found := probe.entries(replace(options, **changes))) is not None and found.entries:
+        if (found := probe.entries(replace(options, pattern=globs))) is not None and found.entries:
             more = f" and {found.total - 1} more" if found.total > 1 else ""
             shown = f"{fact} it matches {one_line(found.entries[0].path)}{more}"
-            return FirstOf(Advice(f"{shown}: ", Retry(changes)), shown)
-    if isinstance(options, FindOptions) and (hint := pattern_as_glob(probe, options)):
-        return hint
-    if isinstance(options, GlobOptions) and options.types == "f" and (hint := _directories(probe, options)):
+            return FirstOf(Advice(f"{shown}: ", Retry({"pattern": globs})), shown)
+    if options.types == "f" and (hint := _directories(probe, options)):
         return hint
     defaults: dict[str, Any] = {each.name: each.default for each in fields(options)}
     names = [each for each in _FILTERS if getattr(options, each) != defaults.get(each)]
@@ -243,26 +230,8 @@ def _directories(probe: Probe, options: GlobOptions) -> str:
     return FirstOf(Advice(f"{fact}: call ", call("ls", path=path)), fact)
 
 
-def pattern_as_glob(probe: Probe, options: FindOptions, fact: str = "as a glob it matches") -> str:
-    """Return a hint with the call that takes `pattern` as a glob, if that finds something, or ""."""
-    pattern = options.pattern
-    if not pattern or options.globs or not has_wildcard(pattern):
-        return ""
-    found = probe.entries(replace(options, pattern=None, glob=pattern))
-    if found is None or not found.entries:
-        return ""
-    more = " and more" if found.total > 1 else ""
-    retry = Retry({"glob": pattern}, ("pattern",))
-    return _hint(f"{fact} {one_line(found.entries[0].path)}{more}", retry)
-
-
-def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
+def _hint_of_syntax(options: GlobOptions) -> str:
     """Return a hint on a frequent mistake in the syntax of a pattern, or ""."""
-    if isinstance(options, FindOptions):
-        if not options.pattern or options.full_path or not has_character(options.pattern, "/"):
-            return ""
-        retry = Advice(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
-        return Joined(": ", "no name has a '/' in it", retry)
     extended = any(_EXTENDED_GLOB.search(glob) for glob in options.globs)
     return "!( ), @( ) and +( ) have no meaning in a glob: use { } for alternatives" if extended else ""
 
@@ -287,7 +256,7 @@ def _glob_of_regex(pattern: str) -> str:
     return pattern.removeprefix("^").removesuffix("$").replace(".*", "*").replace("\\.", ".")
 
 
-def rooted_glob_hint(options: GlobOptions | FindOptions | GrepOptions) -> str:
+def rooted_glob_hint(options: GlobOptions | GrepOptions) -> str:
     """Return a hint if a glob begins with `/`, which may have been meant as the root of the system."""
     rooted = any(glob.startswith("/") for glob in options.globs)
     fact = (
@@ -310,11 +279,7 @@ def count_left_out(context: Context, options: ListOptions) -> str:
 
 
 def explain_glob_path(
-    context: Context,
-    options: GrepOptions | GlobOptions | FindOptions,
-    error: NotFoundError,
-    *,
-    matching: bool = False,
+    context: Context, options: GrepOptions | GlobOptions, error: NotFoundError, *, matching: bool = False
 ) -> None:
     """Add a hint to the error for a missing path that is a glob: the call that searches its files.
 
@@ -325,7 +290,7 @@ def explain_glob_path(
         matching: Add the hint only if one of the files has a match.
     """
     path = options.path
-    if isinstance(options, FindOptions) or not isinstance(path, str) or not has_wildcard(path):
+    if not isinstance(path, str) or not has_wildcard(path):
         return
     probe, fact = Probe(context), ""
     for changes in _path_as_glob(options, path):

@@ -11,7 +11,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import ReadBuffer
 from agentfs.search.entries import PAGE_BYTES, FoundEntries, Page, find_entries
 from agentfs.search.grep_files import FileSource
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, paths_of
+from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.workspace_context import Context
 from agentfs.text import HEAD
@@ -69,17 +69,15 @@ class Probe:
                         return found
         return found
 
-    def entries(
-        self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
-    ) -> FoundEntries | None:
-        """Return the entries that `ls`, `glob` or `find` finds; None if there are none."""
+    def entries(self, options: ListOptions | GlobOptions, *, any_case: bool = False) -> FoundEntries | None:
+        """Return the entries that `ls` or `glob` finds; None if there are none."""
         found = self.all_entries(options, any_case=any_case)
         return found if found is not None and found.total else None
 
     def all_entries(
-        self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
+        self, options: ListOptions | GlobOptions, *, any_case: bool = False
     ) -> FoundEntries | None:
-        """Return the entries that `ls`, `glob` or `find` finds, also if there are none."""
+        """Return the entries that `ls` or `glob` finds, also if there are none."""
         seconds, page = self._ends - time.monotonic(), Page(0, _MAX_NAMED, PAGE_BYTES)
         if seconds <= 0:
             return None

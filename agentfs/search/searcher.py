@@ -111,7 +111,7 @@ class _Searcher:
             self.texts = None
         self.scarce_texts = kept if kept is not None and kept.blocks.is_scarce else None
         self.by_line = options.by_line
-        self.around = options.around(limits)
+        self.around = options.around
         first, size = (0, 0) if options.output_mode == "total" else (options.offset, options.limit)
         self.found = Finding(page_of(size, first, limits.grep_results, limits))
         self.skipped: Counter[str] = Counter()

@@ -78,10 +78,7 @@ def footer(*parts: str) -> str:
 
 
 # Advice for a result that was cut, from a tool that has no call for the next part.
-_NARROWER = {
-    "ls": ": list a directory in it",
-    **dict.fromkeys(("glob", "find", "grep"), ": narrow the search"),
-}
+_NARROWER = {"ls": ": list a directory in it", **dict.fromkeys(("glob", "grep"), ": narrow the search")}
 
 
 def continuation(call: NextCall | None, other: str = "") -> str:

@@ -23,7 +23,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.habits.lenient import LenientReader, parse_arguments
 from agentfs.habits.meanings import HABITS, REASONS, Habit, Habits
 from agentfs.habits.parameter_names import ALIASES, snake_case
-from agentfs.habits.tool_names import AMBIGUOUS, EDITORS, SUBSTITUTES, plain_name
+from agentfs.habits.tool_names import AMBIGUOUS, EDITORS, plain_name
 from agentfs.results import Coercion, plain
 from agentfs.text.nearest import nearest
 from agentfs.tools.tool import Tool, exposable, is_method
@@ -58,9 +58,7 @@ def resolve_unknown_tool(
         same_name = (
             tool for tool in tools.values() if wanted in (snake_case(tool.name), snake_case(tool.own_name))
         )
-        tool = (
-            next(same_name, None) or _tool_for(tools, method) or _tool_for(tools, SUBSTITUTES.get(method, ""))
-        )
+        tool = next(same_name, None) or _tool_for(tools, method)
         if tool is not None:
             return tool, sent, (_renamed(name, tool),)
         near = nearest(name.lower(), tools)

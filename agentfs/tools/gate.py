@@ -42,7 +42,7 @@ class GatedBy(Protocol):
         """The absolute path of the root."""
         ...
 
-    def keep(self, kept: str) -> str:
+    def _keep(self, kept: str) -> str:
         """Keep a text under a name that `read` accepts."""
         ...
 
@@ -275,6 +275,6 @@ def within_output_limit(
     reading: tuple[str, ...] = ()
     following = None
     if workspace is not None:
-        following = names.call(call("read", path=workspace.keep(content)))
+        following = names.call(call("read", path=workspace._keep(content)))  # noqa: SLF001 - of its workspace
         reading = (Advice("full text: ", following),) if following else ()
     return replace(result, content=str(head_and_tail(content, limits, *reading)), next=following)

@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import methodcaller
 from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
@@ -28,6 +28,9 @@ from agentfs.shown.workspace_context import Context
 from agentfs.tools.tool import declaration_of, declarations, declare
 
 _C = TypeVar("_C", bound=type)
+_CarryOut = Callable[[Any, Any], Any]
+# Methods that make options of their arguments; `guard_options` checks the call that carries these out.
+OPTION_METHODS = frozenset({"read", "ls", "glob", "grep", "edit_lines"})
 
 
 class Guarded(Protocol):
@@ -70,12 +73,46 @@ def guard_methods(cls: _C) -> _C:
             if declared is not None:
                 declare(method, declared)
             effect = declared.effect if declared else "none"
-            checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
+            is_checked_later = effect == "none" or name in OPTION_METHODS
+            checked = check_arguments(method) if is_checked_later else _check_call(method, effect)
             checked = checked if declared is None else reports_calls(checked)
             checked.__dict__["_agentfs_guarded"] = True
             checked.__dict__["_agentfs_plannable"] = not inherited  # it changes files by `Root.apply` alone
             setattr(cls, name, checked)
     return cls
+
+
+def guard_options(carry_out: _CarryOut) -> _CarryOut:
+    """Make the method that carries out options check the permission of the method that they are for."""
+
+    @functools.cache
+    def guarded(kind: Any) -> Callable[..., Any]:
+        return reports_calls(_check_call(by_field(kind, carry_out), kind.effect))
+
+    @functools.wraps(carry_out)
+    def checked(self: Any, options: Any) -> Any:
+        return guarded(options.__class__)(self, **given_fields(options))
+
+    return checked
+
+
+def by_field(kind: Any, carry_out: _CarryOut) -> Callable[..., Any]:
+    """Return a function that has the fields of options as parameters, and the name of their method."""
+
+    def call(self: Any, /, **given: Any) -> Any:
+        return carry_out(self, kind(**given))
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    call.__name__ = kind.method
+    call.__annotations__ = resolve_hints(kind)[0]
+    call.__dict__["__signature__"] = inspect.Signature([own, *inspect.signature(kind).parameters.values()])
+    return call
+
+
+def given_fields(options: Any) -> dict[str, Any]:
+    """Return the options that differ from their defaults."""
+    defaults = {each.name: each.default for each in fields(options)}
+    return {name: value for name, value in vars(options).items() if value != defaults[name]}
 
 
 def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> None:
@@ -156,7 +193,7 @@ def judge_transaction(workspace: Guarded, changes: Sequence[Change], names: Sequ
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method check that the workspace is open, and the types of its arguments."""
-    needs_open = method.__name__ not in ("__init__", "close", "tool_names")
+    needs_open = method.__name__ not in ("__init__", "close")
     return checks_arguments(method, methodcaller("_check_open") if needs_open else None)
 
 

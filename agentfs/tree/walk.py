@@ -1,4 +1,4 @@
-"""The walk of `ls`, `glob`, `find` and `grep`: in order, inside the root, with counts of skipped names."""
+"""The walk of `ls`, `glob` and `grep`: in order, inside the root, with counts of skipped names."""
 
 import math
 import time

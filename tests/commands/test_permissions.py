@@ -49,7 +49,7 @@ def test_a_recorded_command_is_asked_about_before_it_runs(opened, tree):
     requests = []
     ws = opened("recorded", on_ask=asker(requests, answer=False))
     assert code_of(lambda: ws.run("touch made")) == "refused"
-    assert code_of(lambda: ws.start("touch made")) == "refused"
+    assert code_of(lambda: ws.run("touch made", background=True)) == "refused"
     assert [request.arguments["command"] for request in requests] == ["touch made"] * 2
     assert not (tree / "made").exists()
 

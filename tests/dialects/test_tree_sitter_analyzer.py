@@ -353,18 +353,6 @@ def test_the_case_of_a_glob_is_smart_as_in_fd(names, tmp_path, pattern):
     assert names("names", pattern=pattern, glob=True) == sorted(fd.stdout.split())
 
 
-@pytest.mark.parametrize("tool", ["list_files", "find_and_grep"])
-@pytest.mark.parametrize("pattern", ["*.py", "src/*.py", "**/*.py", "{main,x}.py"])
-def test_the_hint_for_a_glob_that_is_not_a_regex_works(call, tool, pattern):
-    """The error said how to match the characters literally; the note named a parameter that found nothing."""
-    query = {} if tool == "list_files" else {"query": "TODO", "total_only": True}
-    told = call(tool, roots=["."], pattern=pattern, **query)
-    text = json.dumps([told.data, *told.notes], ensure_ascii=False)
-    assert f'pass pattern=\\"{pattern}\\" and glob=true' in text
-    followed = call(tool, roots=["."], pattern=pattern, glob=True, **query)
-    assert followed.data["total"] > 0
-
-
 def test_types(names, tmp_path):
     (tmp_path / "run.sh").write_text("x")
     (tmp_path / "run.sh").chmod(0o755)
@@ -645,7 +633,7 @@ def test_every_filter_of_list_files_works_in_find_and_grep(call, filters, files)
     found = value(call("find_and_grep", roots=["."], query=".", **filters))
     assert sorted({match["file"] for match in found["matches"]}) == files
     if not files:
-        assert found["notes"][0].startswith("0 entries match")
+        assert found["notes"][0].startswith("0 files match")
 
 
 def test_types_without_contents_are_an_error(call):
@@ -1158,9 +1146,7 @@ def test_the_hint_for_a_file_in_place_of_a_directory_shows_the_file(ws):
     assert [match["line"] for match in shown] == TREE["README.md"].splitlines()
 
 
-def test_advice_if_nothing_was_found_has_parameters_of_the_tool(call):
-    slash = call("list_files", roots=["."], pattern="util/helper")
-    assert slash.notes[0].endswith("pass full_path_match=true to look in paths, or use glob")
+def test_a_pattern_with_a_slash_is_found_in_full_paths_and_as_a_glob(call):
     for more in (
         {"pattern": "util/helper", "full_path_match": True},
         {"pattern": "src/util/helper*", "glob": True},
@@ -1289,12 +1275,12 @@ def test_rules_are_asked_about_the_roots(tmp_path, ws):
         tools = guarded.tools(dialect="tree-sitter-analyzer")
         assert tools.call("find_and_grep", {"roots": ["src"], "query": "TODO"}).success
     assert [(request.method, request.paths, request.tool) for request in asked] == [
-        ("find", ("src",), "find_and_grep"), ("grep", ("src",), "find_and_grep"),
+        ("glob", ("src",), "find_and_grep"), ("grep", ("src",), "find_and_grep"),
     ]  # fmt: skip
 
 
 def test_unforeseen_failures_have_the_same_form(ws, monkeypatch):
-    monkeypatch.setattr(type(ws), "find", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(type(ws), "_carry_out", lambda *_: 1 / 0)
     assert (
         error(ws.tools(dialect="tree-sitter-analyzer").call("list_files", {"roots": ["."]}))["code"]
         == "internal"

@@ -189,9 +189,7 @@ def public_names() -> Iterator[str]:
                     defined, (property, functools.cached_property)
                 )
                 if method and member[0] != "_":
-                    # A wrapper, as in `AsyncWorkspace`, is described where the method is.
-                    wraps = inspect.isfunction(defined) and name == "AsyncWorkspace"
-                    yield f"{module}.{inspect.unwrap(defined).__qualname__ if wraps else f'{name}.{member}'}"
+                    yield f"{module}.{name}.{member}"
 
 
 def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):

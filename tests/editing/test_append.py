@@ -1,7 +1,6 @@
 """`append`: lines are added, nothing else changes, and no line of a concurrent writer is lost."""
 
 import codecs
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -152,16 +151,6 @@ def test_policies_and_permissions_see_a_write(tmp_path):
     assert (request.effect, request.paths) == ("write", ("f",))
     assert request.diff.endswith("+two\n")
     assert (tmp_path / "f").read_text() == "one\ntwo\n"
-
-
-def test_a_preview_writes_nothing(ws, tmp_path):
-    for name in ("old", "new"):
-        (tmp_path / "old").write_text("one\n")
-        done = ws.append(name, "two\n", preview=True)
-        assert "+two\n" in done.diff
-        assert "nothing was written" in str(done)
-    assert sorted(os.listdir(tmp_path)) == ["old"]
-    assert (tmp_path / "old").read_text() == "one\n"
 
 
 def test_a_transaction_appends_to_its_own_file(ws, tmp_path):

@@ -200,18 +200,6 @@ def test_a_file_added_while_the_user_is_asked_makes_the_deletion_stale(top):
     assert without(snapshot(top), "d/e/late") == before
 
 
-def test_a_preview_counts_and_deletes_nothing(top):
-    before = snapshot(top)
-    with Workspace(top) as ws:
-        done = ws.delete("d", recursive=True, preview=True)
-        assert str(done) == 'Would delete "d" (directory, 8 files, 2 hidden or ignored).'
-        assert snapshot(top) == before
-        with pytest.raises(StaleError, match="8 files"):
-            ws.delete("d", recursive=True, expect=7)
-        assert snapshot(top) == before
-        ws.delete("d", recursive=True, expect=done.files)
-
-
 def test_a_directory_is_deleted_in_a_transaction(top):
     before = snapshot(top)
     with Workspace(top) as ws:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentfs import AgentFSError, Edit, Workspace
+from agentfs import AgentFSError, Edit, Policy, Workspace
 from agentfs.errors import NoMatchError
 
 THREE = "self.x = 0\nself.y = 0\nself.z = 0\n"
@@ -35,7 +35,7 @@ def test_the_most_similar_line_is_suggested_with_the_part_that_is_meant(
     assert error.details["lines"][0] == line
     assert error.details["suggestion"] == suggestion
     with Workspace(tmp_path) as ws:
-        assert ws.edit("f", suggestion, "something else", match="exact").replacements == 1
+        assert ws.edit("f", suggestion, "something else").applied_via == "exact"
 
 
 @pytest.mark.parametrize(("text", "old", "lines"), [
@@ -150,7 +150,7 @@ def test_visible_escapes_in_an_old_text_are_read_as_characters_in_explanations(w
     assert (tmp_path / "f").read_bytes() == b"x \x85 = 1\n-\n\xe9\n"
     (tmp_path / "f").write_bytes(b"x \x85 = 1\ny \x85 = 2\n\xe9\n")
     with pytest.raises(AgentFSError):
-        ws.edit("f", "⟦U+0085⟧", "⟦U+0085⟧!", replace_all=True, match="exact")
+        ws.view(policy=Policy(match="exact")).edit("f", "⟦U+0085⟧", "⟦U+0085⟧!", replace_all=True)
     result = ws.edit("f", "⟦U+0085⟧", "⟦U+0085⟧!", replace_all=True)
     assert (result.replacements, result.applied_via) == (2, "visible_escapes")
     assert (tmp_path / "f").read_bytes() == b"x \x85! = 1\ny \x85! = 2\n\xe9\n"

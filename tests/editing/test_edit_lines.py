@@ -3,7 +3,10 @@ import os
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
+from agentfs.dialects import toolkit
+from agentfs.dialects.toolkit import EditLinesOptions
 from agentfs.errors import InvalidArgumentError
+from tests import kit
 
 FILE = b"one\ntwo\r\n}\nthree\n}\nlast"
 
@@ -162,19 +165,6 @@ def test_one_bad_change_refuses_all(ws, file):
     assert failure(ws, file, one(ids[0], "one")).code == "no_change"
 
 
-def test_expect_revision_refuses_any_other_version_with_the_difference(ws, file):
-    result = ws.read("f.txt", line_ids=True)
-    file.write_bytes(FILE.replace(b"three", b"3"))
-    error = failure(ws, file, one(result.line_ids[0], "x"), expect_revision=result.revision)
-    assert error.code == "stale"
-    assert "-three" in error.details["diff"]
-    with pytest.raises(AgentFSError) as caught:
-        ws.edit("f.txt", "one", "1", expect_revision=result.revision)
-    assert caught.value.code == "stale"
-    now = ws.read("f.txt")
-    assert ws.edit("f.txt", "one", "1", expect_revision=now.revision).replacements == 1
-
-
 def test_a_forgotten_id_never_names_another_line(ws, file):
     ids = ids_of(ws)
     ws._read_tracker.forget()
@@ -206,7 +196,6 @@ def test_a_preview_is_the_same_result_and_nothing_is_written_or_remembered(ws, f
     calls = [
         lambda **k: ws.edit("f.txt", "one", "1", **k),
         lambda **k: ws.edit_lines("f.txt", [one(ids[1], "x")], **k),
-        lambda **k: ws.splice("f.txt", [(0, 1, "O")], **k),
         lambda **k: ws.write("f.txt", "all new\n", **k),
         lambda **k: ws.write("new/g.txt", "new\n", **k),
     ]
@@ -242,7 +231,7 @@ def test_a_preview_refuses_the_same_changes(tmp_path, file):
     ],
 )
 def test_splice_counts_every_line_end_as_one_character(ws, file, spans, after):
-    assert ws.splice("f.txt", spans).applied_via == "offset"
+    assert kit.splice(ws, "f.txt", spans).applied_via == "offset"
     assert file.read_bytes() == after
 
 
@@ -259,7 +248,7 @@ def test_splice_counts_every_line_end_as_one_character(ws, file, spans, after):
 )
 def test_splice_refuses_ranges_outside_the_text(ws, file, spans, code):
     with pytest.raises(AgentFSError) as caught:
-        ws.splice("f.txt", spans)
+        kit.splice(ws, "f.txt", spans)
     assert caught.value.code == code
     assert file.read_bytes() == FILE
 
@@ -293,22 +282,22 @@ def test_a_function_gets_the_text_without_marking_it_as_read(ws, tmp_path):
         at = text.index("b")
         return [(at, at + 1, "B\nC")], ["made of the text"]
 
-    assert "made of the text" in ws.splice("dos.txt", spans).notes
+    assert "made of the text" in kit.splice(ws, "dos.txt", spans).notes
     assert seen == ["a\nb\n"]
     assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nB\r\nC\r\n"
     with pytest.raises(AgentFSError, match="has not been read"):
         ws.write("dos.txt", "x")
     with pytest.raises(AgentFSError, match="spans is empty"):
-        ws.splice("dos.txt", lambda _: ([], ()))
+        kit.splice(ws, "dos.txt", lambda _: ([], ()))
     with pytest.raises(AgentFSError, match="spans is empty"):
-        ws.splice("dos.txt", lambda _: [])
+        kit.splice(ws, "dos.txt", lambda _: [])
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_function_may_return_ranges_without_notes(ws, tmp_path, kind):
     """Two ranges resemble a pair of ranges and notes."""
     (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
-    ws.splice("dos.txt", lambda _: kind([(0, 1, "A"), (2, 3, "B")]))
+    kit.splice(ws, "dos.txt", lambda _: kind([(0, 1, "A"), (2, 3, "B")]))
     assert (tmp_path / "dos.txt").read_bytes() == b"A\r\nB\r\n"
 
 
@@ -317,35 +306,43 @@ def test_a_function_may_return_ranges_without_notes(ws, tmp_path, kind):
 )
 def test_a_function_that_returns_no_ranges_is_an_error_and_nothing_is_changed(ws, file, made):
     with pytest.raises(InvalidArgumentError, match="must return ranges"):
-        ws.splice("f.txt", lambda _: made)
+        kit.splice(ws, "f.txt", lambda _: made)
     assert file.read_bytes() == FILE
 
 
 def test_ids_are_fresh_only_if_the_file_was_not_changed_since_the_read(ws, file):
     first, second, *_ = ids_of(ws)
-    fresh = ws.view(policy=Policy(line_ids="fresh"))
-    assert fresh.edit_lines("f.txt", [one(first, "1")]).lines_changed == 1
-    error = failure(fresh, file, one(second, "2"))
+
+    def fresh(change):
+        return toolkit.edit_lines(ws, EditLinesOptions("f.txt", [change], fresh_ids=True))
+
+    def refused(change):
+        before = file.read_bytes()
+        with pytest.raises(AgentFSError) as caught:
+            fresh(change)
+        assert file.read_bytes() == before
+        return caught.value
+
+    assert fresh(one(first, "1")).lines_changed == 1
+    error = refused(one(second, "2"))
     assert error.code == "unread"
     assert "read(" in error.hint
     assert ws.edit_lines("f.txt", [one(second, "2")], preview=True).lines_changed == 1, "the usual rule"
     _, second, *_, last = ids_of(ws)
     file.write_bytes(FILE)
-    assert failure(fresh, file, one(second, "2")).code == "stale"
+    assert refused(one(second, "2")).code == "stale"
     assert ws.edit_lines("f.txt", [several(second, last, "")], preview=True).lines_changed == 5
     ids_of(ws)
     ws.write("f.txt", FILE.decode(), newline="given")
-    assert failure(fresh, file, one(second, "2")).code == "unread", "the same bytes, but written"
+    assert refused(one(second, "2")).code == "unread", "the same bytes, but written"
     ids_of(ws)
     ws.forget()
-    assert failure(fresh, file, one(second, "2")).code == "unread"
+    assert refused(one(second, "2")).code == "unread"
 
 
 def test_grep_gives_fresh_ids_only(ws, file, tmp_path):
-    fresh = ws.view(policy=Policy(line_ids="fresh"))
-
     def found():
-        return fresh.grep("three", line_ids=True).matches[0].line_id
+        return kit.grep(ws, "three", line_ids=True, fresh_ids=True).matches[0].line_id
 
     assert found() is None
     ids = ids_of(ws)

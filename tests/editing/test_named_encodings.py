@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, LineChange, Workspace, connect
+from tests import kit
 
 TEXTS = {
     "gb18030": ("配置文件\n主机 = 本地\n", "本地", "服务器"),
@@ -43,7 +44,7 @@ def test_a_read_that_names_the_encoding_is_enough_for_every_edit(ws, path, encod
     ids = ws.read(name, line_ids=True).line_ids
     ws.edit_lines(name, [LineChange(line_id=ids[1], new_content=old)])
     assert path.read_bytes() == f"{text.split(chr(10))[0]}\n{old}\n".encode(encoding)
-    ws.splice(name, lambda content: [(content.index(old), content.index(old) + len(old), new)])
+    kit.splice(ws, name, lambda content: [(content.index(old), content.index(old) + len(old), new)])
     assert path.read_bytes().endswith(f"{new}\n".encode(encoding))
     assert ws.write(name, f"{new} {old}\n").notes == (
         f"the encoding of the file was kept ({kept(encoding)})",

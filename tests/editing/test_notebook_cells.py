@@ -14,6 +14,7 @@ from agentfs.errors import EditError, NoMatchError
 from agentfs.fs import Current
 from agentfs.limits import Limits
 from agentfs.results import Edit
+from tests import kit
 from tests.conftest import law
 
 PLACEHOLDER = "the source of the edited cell"
@@ -270,18 +271,14 @@ def test_several_edits_are_made_in_order(ws, book):
     assert "cell 1, line 3" in str(caught.value)
 
 
-def test_a_preview_a_transaction_and_a_revision_apply_to_cells(ws, book):
+def test_a_preview_and_a_transaction_apply_to_cells(ws, book):
     before = book.read_bytes()
-    revision = ws.read("book.ipynb").revision
     assert "cell 3" in ws.edit("book.ipynb", "print(x)", "x", preview=True).text
     assert book.read_bytes() == before
     with ws.transaction() as inner:
-        inner.edit("book.ipynb", "print(x)", "x", expect_revision=revision)
+        inner.edit("book.ipynb", "print(x)", "x")
         inner.multi_edit("book.ipynb", [Edit("y = 2", "y = 3")])
     assert sources(book) == ["x = 1\ny = 3", "# Données\nx = 1", "x"]
-    with pytest.raises(AgentFSError) as caught:
-        ws.edit("book.ipynb", "y = 3", "y = 4", expect_revision=revision)
-    assert caught.value.code == "stale"
     ws.undo()
     assert book.read_bytes() == before
 
@@ -371,16 +368,11 @@ def test_a_raw_edit_does_not_complete_the_read_of_cells(ws, tmp_path):
 def test_a_line_number_does_not_insert_into_a_notebook(ws, book):
     """`insert_line` counted the lines of the JSON, although `read` shows cells."""
     before = book.read_bytes()
-    tools = ws.tools()
     ws.read("book.ipynb")
-    refused = tools.call("insert", {"path": "book.ipynb", "insert_line": 2, "new_str": '"z\\n",'})
-    assert refused.error["code"] == "invalid_argument"
-    assert "call edit with the text of a line beside them" in refused.content
-    assert "pass raw=true" in refused.content
+    with pytest.raises(AgentFSError, match="call edit with the text of a line beside them") as caught:
+        kit.insert(ws, "book.ipynb", 2, '"z\\n",')
+    assert caught.value.code == "invalid_argument"
     assert book.read_bytes() == before
-    done = ws.edit("book.ipynb", "", '   "z": 1,', insert_line=3, raw=True)
-    assert done.replacements == 1
-    assert json.loads(book.read_bytes())["cells"][0]["z"] == 1
 
 
 def test_line_ids_are_those_of_the_json(ws, book):
@@ -424,7 +416,6 @@ def test_replace_does_not_change_the_json_around_cells(ws, book, options):
     assert book.read_bytes() == before
     refused = ws.tools(["replace", "edit"]).call("replace", {"old_string": "source", "new_string": "sauce"})
     assert "call edit with raw=true." in refused.content
-    assert ws.replace("source", "sauce", raw=True, **options).replacements == 3
 
 
 @pytest.mark.parametrize(("content", "problem"), [
@@ -440,7 +431,6 @@ def test_a_write_of_no_notebook_warns_or_is_refused(ws, book, tmp_path, content,
     assert caught.value.code == "invalid_content"
     assert "To change the text of a cell, call edit." in str(caught.value)
     assert book.read_bytes() == before
-    assert ws.write("book.ipynb", content, raw=True).notes == ()
     assert ws.write("empty.ipynb", "").notes == ()
     whole = ws.write("other.ipynb", json.dumps(notebook(code(["x"]))))
     assert whole.notes == ()

@@ -6,6 +6,7 @@ import pytest
 
 from agentfs import AgentFSError, LineChange, Workspace
 from agentfs.errors import BinaryError, InvalidContentError
+from tests import kit
 from tests.reading.conftest import make_image
 from tests.reading.test_pdf import pdf
 
@@ -54,25 +55,19 @@ REPLACEMENTS = {
 }
 WAYS = {
     "edit_lines": edit_lines,
-    "splice": lambda ws, **more: ws.splice("book.ipynb", [(0, 1, "[")], **more),
+    "preview": lambda ws: write(ws, preview=True),
+    "splice": lambda ws: kit.splice(ws, "book.ipynb", [(0, 1, "[")]),
     "write": write,
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_change_that_would_break_a_notebook_is_refused_unless_raw_insists(ws, book, way):
+def test_a_change_that_would_break_a_notebook_is_refused(ws, book, way):
     before = book.read_bytes()
     with pytest.raises(InvalidContentError) as caught:
         WAYS[way](ws)
     assert book.read_bytes() == before
     assert "book.ipynb" in str(caught.value)
-    assert "raw=true" in str(caught.value)
-    with pytest.raises(InvalidContentError):
-        WAYS[way](ws, preview=True)
-    WAYS[way](ws, raw=True)
-    with pytest.raises(ValueError, match=r".+"):
-        json.loads(book.read_text())
-    assert book.read_bytes() != before
 
 
 @pytest.mark.parametrize(
@@ -98,7 +93,7 @@ def test_a_broken_notebook_may_be_edited(ws, book):
 
 
 @pytest.mark.parametrize("name", REPLACEMENTS)
-def test_a_replacement_changes_a_cell_and_breaks_the_notebook_only_with_raw(ws, book, tmp_path, name):
+def test_a_replacement_changes_a_cell(ws, book, tmp_path, name):
     replace, expected = REPLACEMENTS[name]
     before = book.read_bytes()
     (tmp_path / "a.py").write_text("y = 2\n")
@@ -108,9 +103,6 @@ def test_a_replacement_changes_a_cell_and_breaks_the_notebook_only_with_raw(ws, 
     assert (tmp_path / "a.py").read_text() == f"{expected.partition(chr(10))[2]}\n"
     ws.undo()
     assert book.read_bytes() == before
-    replace(ws, raw=True)
-    with pytest.raises(ValueError, match=r".+"):
-        json.loads(book.read_text())
 
 
 CALLS = {
@@ -142,16 +134,6 @@ def test_no_patch_breaks_a_notebook(book, ws):
     assert "would break the notebook" in result.content
     assert "raw" not in result.content
     assert book.read_bytes() == before
-
-
-def test_the_error_names_the_parameter_to_a_model_that_has_it(ws, book):
-    tools = ws.tools(["write"], expose={"write": ["raw"]})
-    tools.call("write", {"path": "book.ipynb", "content": BREAKING})
-    ws.read("book.ipynb")
-    result = tools.call("write", {"path": "book.ipynb", "content": BREAKING})
-    assert "raw=true" in result.content
-    assert tools.call("write", {"path": "book.ipynb", "content": BREAKING, "raw": True}).success
-    assert book.read_text() == BREAKING
 
 
 @pytest.mark.parametrize(

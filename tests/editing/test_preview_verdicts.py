@@ -36,10 +36,7 @@ METHODS: dict[str, Callable[..., object]] = {
     "edit": lambda ws, path, **options: ws.edit(path, "old", "new", **options),
     "multi_edit": lambda ws, path, **options: ws.multi_edit(path, [Replacement("old", "new")], **options),
     "edit_lines": edit_lines,
-    "splice": lambda ws, path, **options: ws.splice(path, [(0, 3, "new")], **options),
     "replace": lambda ws, path, **options: ws.replace("old", "new", path, **options),
-    "append": lambda ws, path, **options: ws.append(path, "new\n", **options),
-    "delete": lambda ws, path, **options: ws.delete(path, **options),
 }
 
 
@@ -73,20 +70,15 @@ def both(*acts: Callable[[Path], object]) -> Callable[[Path], None]:
 ALWAYS = Policy(overwrite="always")
 CASES = {
     "allowed": Case("ok"),
-    "a new file": Case("not_found", path="d/none", others={"write": "ok", "append": "ok"}),
-    "a new file in a new directory": Case(
-        "not_found", path="d/new/none", others={"write": "ok", "append": "ok"}
-    ),
+    "a new file": Case("not_found", path="d/none", others={"write": "ok"}),
+    "a new file in a new directory": Case("not_found", path="d/new/none", others={"write": "ok"}),
     "a workspace that may only be read": Case("read_only", policy=Policy(read_only=True, overwrite="always")),
     "hard links broken": Case("ok", linked),
     "a read-only file": Case("refused", mode_of("d/f", 0o444)),
     "a read-only file with hard links": Case("refused", both(linked, mode_of("d/f", 0o444))),
-    "a file that only its group may write": Case("refused", mode_of("d/f", 0o464), others={"delete": "ok"}),
+    "a file that only its group may write": Case("refused", mode_of("d/f", 0o464)),
     "another's file that may not be written": Case(
-        "refused",
-        lambda top: os.chown(top / "d/f", SOMEBODY_ELSE, -1),
-        root_only=True,
-        others={"delete": "ok"},
+        "refused", lambda top: os.chown(top / "d/f", SOMEBODY_ELSE, -1), root_only=True
     ),
     "never shown": Case("protected", lambda top: (top / ".env").write_text("old\n"), path=".env"),
     "never changed": Case("protected", lambda top: (top / ".mcp.json").write_text("old\n"), path=".mcp.json"),
@@ -94,22 +86,18 @@ CASES = {
         "protected",
         lambda top: ((top / ".mcp.json").write_text("old\n"), (top / "link").symlink_to(".mcp.json")),
         path="link",
-        others={"delete": "ok"},
     ),
     "a FIFO": Case("not_regular", lambda top: os.mkfifo(top / "pipe"), path="pipe"),
     "a directory": Case("not_a_file", path="d", others={"replace": "ok"}),
     "below a file": Case("not_a_directory", path="d/f/below"),
     "a link outside": Case("outside_workspace", lambda top: (top / "out").symlink_to("/etc"), path="out/new"),
-    "a link loop": Case(
-        "link_loop", lambda top: (top / "loop").symlink_to("loop"), path="loop", others={"delete": "ok"}
-    ),
+    "a link loop": Case("link_loop", lambda top: (top / "loop").symlink_to("loop"), path="loop"),
     "a link": Case("ok", lambda top: (top / "link").symlink_to("d/f"), path="link"),
     "a link where none is followed": Case(
         "refused",
         lambda top: (top / "link").symlink_to("d/f"),
         path="link",
         policy=Policy(symlinks="never", overwrite="always"),
-        others={"delete": "ok"},
     ),
     "too large": Case(
         "too_large", lambda top: (top / "d/f").write_text("old\n" * 100), limits=Limits(file_bytes=100)
@@ -117,13 +105,11 @@ CASES = {
     "binary": Case(
         "binary",
         lambda top: (top / "d/f").write_bytes(b"old\0"),
-        others={"write": "ok", "delete": "ok", "replace": "no_match"},
+        others={"write": "ok", "replace": "no_match"},
     ),
     "not read": Case("ok", policy=Policy(), others={"write": "unread"}),
     "read": Case("ok", policy=Policy(), before=lambda ws: ws.read("d/f")),
-    "nothing is replaced": Case(
-        "ok", policy=Policy(overwrite="never"), others={"write": "already_exists", "delete": "refused"}
-    ),
+    "nothing is replaced": Case("ok", policy=Policy(overwrite="never"), others={"write": "already_exists"}),
     "a rule that denies": Case("refused", policy=Policy(overwrite="always", deny=["change(d/**)"])),
 }
 

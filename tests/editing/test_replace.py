@@ -27,6 +27,7 @@ from agentfs.errors import (
 )
 from agentfs.patterns.engine import engine
 from agentfs.text import estimate_tokens
+from tests import kit
 from tests.conftest import part_or_all
 from tests.history.judges import git_applied, snapshot
 
@@ -510,7 +511,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
 
         def append(n):
             for k in range(10):
-                other.splice(f"f{n}", lambda text: ([(len(text), len(text), f"{k}\n")], ()))  # noqa: B023 - called in this pass
+                kit.splice(other, f"f{n}", lambda text: ([(len(text), len(text), f"{k}\n")], ()))  # noqa: B023 - called in this pass
 
         threads = [threading.Thread(target=append, args=(n,)) for n in range(10)]
         for thread in threads:

@@ -62,7 +62,6 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "copy": Case(test_move_directory.fresh, lambda ws: ws.copy("d", "x/new"), (errno.EIO,)),
     "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), (errno.EIO,)),
     "empty directory to file": Case(files_and_directories, turn("empty"), (errno.ENOSPC, errno.EIO)),
     "directory to file": Case(files_and_directories, turn("full"), (errno.ENOSPC, errno.EIO)),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, LineChange, Toolset, Workspace
+from tests import kit
 
 TIMEOUT = 0.5
 MOST = 2.5  # total seconds of processor time; the goal is 0.8
@@ -209,7 +210,7 @@ LOOPS = {
     "spans at one offset": lambda: Loop(
         "edit._ordered", LINEAR,
         lambda ws, top: (top / "f.txt").write_text("a\n") and (
-            lambda: ws.splice("f.txt", [(0, 0, "x" * 50)] * 40_000)
+            lambda: kit.splice(ws, "f.txt", [(0, 0, "x" * 50)] * 40_000)
         ),
     ),
     "unknown ids": lambda: Loop(

@@ -29,7 +29,6 @@ CHANGES: dict[str, Callable[[Workspace], Any]] = {
     "write": lambda ws: ws.write("new/deep/x", "new\n"),
     "edit": lambda ws: ws.edit("d/e/f", "old", "new"),
     "append": lambda ws: ws.append("d/e/f", "new\n"),
-    "copy": lambda ws: ws.copy("d", "new/deep"),
     "delete": lambda ws: ws.delete("d/e/f"),
     "delete all": lambda ws: ws.delete("d", recursive=True),
     "move": lambda ws: ws.move("d/c", "new/deep/c"),

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agentfs import Workspace
+from tests import kit
 from tests.faults import test_methods
 from tests.faults.test_methods import descriptors, fresh, transaction
 from tests.history.judges import snapshot
@@ -109,7 +110,7 @@ def test_an_interrupt_waits_for_the_end_of_the_change(tmp_path):
     handler = signal.getsignal(signal.SIGINT)
     with Workspace(tmp_path) as ws:
         with pytest.raises(KeyboardInterrupt):
-            ws.splice("f", spans)
+            kit.splice(ws, "f", spans)
         assert steps == ["after an interrupt"] * 2
         assert (tmp_path / "f").read_text() == "new\n"
         assert signal.getsignal(signal.SIGINT) is handler
@@ -138,7 +139,7 @@ def test_the_handlers_of_several_signals_run_after_the_change_even_if_each_raise
                 return [(0, 3, "new")], ()
 
             with pytest.raises(ConnectionError):
-                ws.splice("g", spans)
+                kit.splice(ws, "g", spans)
             assert all(signal.getsignal(number) is handler for number in numbers)
     finally:
         for number, old in before.items():

@@ -16,6 +16,7 @@ import pytest
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
 from agentfs.fs import lock, syscalls
+from tests import kit
 from tests.conftest import part_or_all
 from tests.history.judges import snapshot
 
@@ -59,7 +60,6 @@ CHANGES: dict[str, tuple[Callable[[Workspace], Any], Callable[[Workspace], Any]]
     "write deep": (lambda ws: None, lambda ws: ws.write("new/deep/x", "new\n")),
     "write through": (lambda ws: ws.read("link"), lambda ws: ws.write("link", "new\n")),
     "append": (lambda ws: None, lambda ws: ws.append("f", "new\n")),
-    "copy": (lambda ws: None, lambda ws: ws.copy("g", "new/deep/h")),
     "delete": (lambda ws: ws.read("g"), lambda ws: ws.delete("g")),
     "delete link": (lambda ws: None, lambda ws: ws.delete("link")),
     "delete directory": (lambda ws: None, lambda ws: ws.delete("empty")),
@@ -73,10 +73,9 @@ READS: dict[str, Callable[[Workspace], Any]] = {
     "read": lambda ws: ws.read("f"),
     "read missing": lambda ws: ws.read("ff"),
     "read directory": lambda ws: ws.read("."),
-    "read_many": lambda ws: ws.read_many(["*", "f"]),
     "ls": lambda ws: ws.ls(depth=0, include_ignored=True),
     "glob": lambda ws: ws.glob("**", include_ignored=True),
-    "find": lambda ws: ws.find(size="+0", follow_symlinks=True),
+    "find": lambda ws: kit.find(ws, size="+0", follow_symlinks=True),
     "grep": lambda ws: ws.grep("old"),
     "grep one": lambda ws: ws.grep("old", "f"),
     "grep none": lambda ws: ws.grep("nowhere"),

@@ -13,6 +13,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.fs import inotify
+from tests import kit
 from tests.fs.mechanisms import force
 
 SECRET = "the secret outside"
@@ -91,12 +92,11 @@ def calls(ws: Workspace):
         "grep": lambda: ws.grep("secret|inside", "a/b").text,
         "grep all": lambda: ws.grep("secret|inside").text,
         "glob all": lambda: ws.glob("**").text,
-        "find": lambda: ws.find("a/b").text,
+        "find": lambda: kit.find(ws, "a/b").text,
         "entry": lambda: str(ws._root.entry("a/b/t")),
         "edit": lambda: ws.edit("a/b/t", "inside", "inside", preview=True).text,
         "make": lambda: ws.write("a/b/outside-name", "made").text,
         "append": lambda: ws.append("a/b/made", "appended\n").text,
-        "copy": lambda: ws.copy("a/b", "copy").text,
         "delete copy": lambda: ws.delete("copy", recursive=True).text,
         "delete all": lambda: ws.delete("a/b", recursive=True).text,
         "stat": lambda: str(ws.stat("a/b/t")),

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, LineChange, Workspace
+from tests import kit
 from tests.fs.mechanisms import change, force
 
 SECRET = "the secret outside"
@@ -52,10 +53,10 @@ class Arena:
             "edit": lambda: ws.edit(path, "secret", "x"),
             "multi_edit": lambda: ws.multi_edit(path, [Edit("secret", "x")]),
             "edit_lines": lambda: ws.edit_lines(path, [LineChange(line_id="abcdef", new_content="x")]),
-            "splice": lambda: ws.splice(path, [(0, 1, "x")]),
+            "splice": lambda: kit.splice(ws, path, [(0, 1, "x")]),
             "ls": lambda: ws.ls(path),
             "glob": lambda: ws.glob("*", path),
-            "find": lambda: ws.find(path),
+            "find": lambda: kit.find(ws, path),
             "grep": lambda: ws.grep("secret", path),
             "move to": lambda: ws.move("f", path),
             "move": lambda: ws.move(path, "moved"),
@@ -112,7 +113,6 @@ def test_paths_that_lead_out_are_refused(arena, path):
     path = path.replace("{root}", arena.ws.root)
     codes = arena.by_every_method(path)
     assert set(codes.values()) == {OUT}, codes
-    assert arena.ws.read_many([path]).failed == {path: OUT}
 
 
 @rows(
@@ -454,7 +454,7 @@ def test_47_more_entries_than_the_walk_limit_and_a_tree_5000_deep(arena, deep):
     for number in range(300):
         (arena.top / "a" / f"n{number}").touch()
     with Workspace(arena.top, limits=Limits(walk_entries=200)) as ws:
-        for result in (ws.glob("**"), ws.grep("f"), ws.ls("a"), ws.find()):
+        for result in (ws.glob("**"), ws.grep("f"), ws.ls("a"), kit.find(ws)):
             assert result.skipped.reached == "walk_entries"
             assert "stopped early" in result.text
 
@@ -599,7 +599,7 @@ def test_globs_that_lead_out_or_expand_endlessly_find_nothing_outside(arena, pat
     begun = time.process_time()
     assert arena.code(lambda: arena.ws.glob(path)) == outcome
     assert arena.code(lambda: arena.ws.grep("f", glob=path)) == outcome
-    assert arena.code(lambda: arena.ws.find(glob=path)) == outcome
+    assert arena.code(lambda: kit.find(arena.ws, glob=path)) == outcome
     assert time.process_time() - begun < 2.0
 
 
@@ -612,15 +612,6 @@ def test_62_text_that_could_forge_a_footer_is_escaped(arena):
     assert all(line.lstrip()[0].isdigit() or line.startswith("[") for line in text.splitlines())
     assert "\n2|[more: read" in text
     assert arena.ws.edit("x", "one⟦U+202E⟧", "two").replacements == 1
-
-
-def test_63_an_edit_after_a_foreign_change_is_stale(arena):
-    page = arena.ws.read("f")
-    (arena.top / "f").write_text("foreign\nf\n")
-    with pytest.raises(AgentFSError) as caught:
-        arena.ws.edit("f", "f", "x", expect_revision=page.revision)
-    assert caught.value.code == "stale"
-    assert "foreign" in str(caught.value) + str(caught.value.details)
 
 
 def test_64_a_file_that_was_not_read_is_not_overwritten(arena):

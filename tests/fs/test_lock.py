@@ -14,6 +14,7 @@ from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import BusyError, ConflictError, StaleError
 from agentfs.fs import Current, Root, apply, lock, syscalls
 from agentfs.fs.resolve import ResolvedPath
+from tests import kit
 from tests.fs.mechanisms import change
 
 COUNT = """
@@ -261,7 +262,7 @@ def test_a_delete_locks_the_file_that_the_path_leads_to_after_waiting(tmp_path, 
 
         def work():
             try:
-                outcome[name] = ws.splice("d/x", spans)
+                outcome[name] = kit.splice(ws, "d/x", spans)
             except AgentFSError as error:
                 outcome[name] = error
 
@@ -359,7 +360,7 @@ def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
             with suppress(StaleError, ConflictError):
                 with ws.transaction() as tx:
                     for name in "ab":
-                        tx.splice(name, add_one)
+                        kit.splice(tx, name, add_one)
                 return
 
     def count(kind):
@@ -368,7 +369,7 @@ def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
                 if kind == "both":
                     add_to_both(ws)
                 else:
-                    ws.splice("a", add_one)
+                    kit.splice(ws, "a", add_one)
 
     running = [forked(count, kind) for kind in ("both", "one", "both")]
     assert [os.waitpid(each, 0)[1] for each in running] == [0, 0, 0]

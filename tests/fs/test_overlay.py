@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import NotDirectoryError, NotFoundError, OutsideWorkspaceError, RefusedError
+from tests import kit
 from tests.history.judges import snapshot
 
 
@@ -133,15 +134,14 @@ SEARCHES = {
     "glob": lambda ws: ws.glob("**"),
     "glob all": lambda ws: ws.glob("**/[a-f]*", include_ignored=True, types="fdl"),
     "glob by size": lambda ws: ws.glob("*", sort="size"),
-    "find": lambda ws: ws.find(types="fdle", hidden=True),
-    "find sizes": lambda ws: ws.find(size="+1b", follow_symlinks=True),
-    "find executable": lambda ws: ws.find(types="x"),
+    "find": lambda ws: kit.find(ws, types="fdle", hidden=True),
+    "find sizes": lambda ws: kit.find(ws, size="+1b", follow_symlinks=True),
+    "find executable": lambda ws: kit.find(ws, types="x"),
     "grep": lambda ws: ws.grep("in|new", context=0),
-    "grep all": lambda ws: ws.grep("e", output_mode="count", include_ignored=True, follow_symlinks=True),
+    "grep all": lambda ws: kit.grep(ws, "e", output_mode="count", include_ignored=True, follow_symlinks=True),
     "grep below": lambda ws: ws.grep(".", "d", output_mode="files_with_matches"),
     "grep none": lambda ws: ws.grep("nowhere"),
-    "grep files": lambda ws: ws.grep(".", files=ws.glob("*")),
-    "read_many": lambda ws: ws.read_many(["**/*.py"]),
+    "grep files": lambda ws: kit.grep(ws, ".", files=ws.glob("*")),
     "read": lambda ws: ws.read("d"),
     "read link": lambda ws: ws.read("l/x"),
     "replace": lambda ws: ws.replace("e", "E", preview=True),

@@ -34,7 +34,6 @@ def shared_tools(tmp_path_factory):
     [
         ("grep", {"pattern": "value", "output_mode": "files_with_matches"}),
         ("glob", {"pattern": "*"}),
-        ("find", {"types": "f"}),
         ("ls", {}),
         ("replace", {"old_string": "value", "new_string": "other"}),
     ],
@@ -68,13 +67,6 @@ def test_c_counts_if_it_is_true_and_is_context_if_it_is_a_number(tools):
         assert tools.call("grep", {"pattern": "value", "path": "src", name: 3}).content == "src/a.py\n1|value"
 
 
-def test_a_read_of_several_paths_names_the_call_that_reads_them(tools):
-    for name in ("path", "paths", "files"):
-        result = tools.call("read", {name: ["c.md", "src/a.py"]})
-        assert result.content.endswith('Call read_many(paths=["c.md", "src/a.py"]).')
-        assert tools.call("read", {name: ["c.md"]}).content == "1|value"
-
-
 def test_a_change_of_several_paths_names_the_calls_and_changes_nothing(tools):
     result = tools.call("edit", {"paths": ["c.md", "src/a.py"], "old_string": "value", "new_string": "x"})
     assert 'edit(old_string="value", new_string="x", path="c.md") and edit(' in result.content
@@ -94,19 +86,6 @@ def test_a_read_from_line_0_begins_at_the_start_for_a_model_only(tools, tmp_path
         ws.read("c.md", offset=0)
 
 
-@pytest.mark.parametrize("name", ["insert", "edit", "str_replace_editor"])
-@pytest.mark.parametrize("text", ["new_str", "insert_text"])
-def test_a_model_may_insert_as_in_the_editor_of_anthropic(tools, tmp_path, name, text):
-    for line, content in enumerate(("x\nvalue\n", "x\nvalue\n\nlast\n")):
-        sent = {"path": "c.md", "insert_line": line * 2, text: "x\n" if line == 0 else "\nlast\n"}
-        result = tools.call(name, {**sent, "command": "insert"} if name == "str_replace_editor" else sent)
-        assert result.success, result.content
-        assert (tmp_path / "c.md").read_text() == content
-    assert "within the range of lines of the file: [0, 4]" in (
-        tools.call("insert", {"path": "c.md", "insert_line": 5, "insert_text": "x"}).content
-    )
-
-
 @pytest.mark.parametrize("editor", ["str_replace_editor", "str_replace_based_edit_tool", "text_editor"])
 def test_every_command_of_the_text_editors_is_run(tools, tmp_path, editor):
     def run(command, **arguments):
@@ -117,11 +96,10 @@ def test_every_command_of_the_text_editors_is_run(tools, tmp_path, editor):
     assert run("view", view_range=[2, 2]).content.startswith("2|two")
     assert tools.call(editor, {"command": "view", "path": "src"}).success
     assert run("str_replace", old_str="two", new_str="three").success
-    assert run("insert", insert_line=1, new_str="and\n").success
-    assert (tmp_path / "e.txt").read_text() == "one\nand\nthree\n"
+    assert (tmp_path / "e.txt").read_text() == "one\nthree\n"
     assert tools.call("write", {"path": "other.txt", "content": "x"}).success
     assert run("undo_edit").success
-    assert (tmp_path / "e.txt").read_text() == "one\nthree\n"
+    assert (tmp_path / "e.txt").read_text() == "one\ntwo\n"
     assert (tmp_path / "other.txt").exists()
 
 
@@ -194,16 +172,6 @@ def test_other_names_of_an_output_mode_are_taken(tools, mode, meant):
     assert "`output_mode` must be one of" in unknown.content
 
 
-@pytest.mark.parametrize("name", ["read_many_files", "read_multiple_files", "readFiles", "read_many"])
-def test_a_read_of_several_files_names_the_calls_if_only_read_is_offered(tmp_path, name):
-    (tmp_path / "a").write_text("1\n")
-    with Workspace(tmp_path) as ws:
-        tools = ws.tools()
-        several = tools.call(name, {"paths": ["a", "b"]})
-        assert several.content.endswith('Call read(path="a") and read(path="b").')
-        assert tools.call(name, {"paths": ["a"]}).content == "1|1"
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -236,12 +204,6 @@ def test_an_edit_that_is_said_not_to_be_a_regex_is_made(tools):
     sent = {"path": "c.md", "search": "value", "replace": "other"}
     assert not tools.call("search_and_replace", {**sent, "use_regex": True}).success
     assert tools.call("search_and_replace", {**sent, "use_regex": False}).success
-
-
-def test_a_read_of_many_files_takes_the_options_of_gemini(tools):
-    sent = {"paths": ["c.md", "src/a.py"], "recursive": True, "useDefaultExcludes": False}
-    found = tools.call("read_many_files", sent)
-    assert found.content == tools.call("read_many", {"paths": sent["paths"]}).content
 
 
 def test_a_list_of_definitions_is_a_search_for_them(tools, tmp_path):

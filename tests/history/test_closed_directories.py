@@ -176,15 +176,6 @@ def test_no_tool_opens_a_read_only_directory(root: Path, tool: str) -> None:
     assert snapshot(root) == before
 
 
-def test_a_copy_of_a_read_only_directory_is_read_only(root: Path) -> None:
-    with Workspace(root) as ws:
-        ws.copy("closed", "copied")
-        assert modes(root)["copied"] == 0o555
-        assert (root / "copied/deep/two").read_text() == "closed/deep/two\n"
-        ws.undo()
-        assert modes(root).keys() == {"closed", "d"}
-
-
 @pytest.mark.skipif(not AS_ROOT, reason="only root gives files away")
 def test_a_mode_that_may_not_be_changed_is_not_reported_as_a_failed_repair(root: Path) -> None:
     """The mode had not changed, yet the error said "could not be restored; opening the workspace …"."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Edit, LineChange, Policy, Workspace
+from tests import kit
 from tests.conftest import needs
 from tests.history.judges import as_git_sees, git_applied, snapshot
 
@@ -60,7 +61,7 @@ def one_call(ws: Workspace, draw: random.Random) -> None:
             for line_id in ws.read(name, line_ids=True).line_ids[:1]:
                 ws.edit_lines(name, [LineChange(line_id=line_id, new_content=text)])
         case 5:
-            ws.splice(name, [(0, 1, "x")])
+            kit.splice(ws, name, [(0, 1, "x")])
         case 6:
             ws.delete(draw.choice([*FILES, *DIRECTORIES]))
         case 7:

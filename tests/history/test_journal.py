@@ -22,6 +22,7 @@ from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscall
 from agentfs.history import operations, report
 from agentfs.history.storage import contents
 from agentfs.history.storage.contents import Contents
+from tests import kit
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
 
@@ -54,7 +55,7 @@ def test_a_change_cancelled_before_its_file_changed_is_not_a_step(tmp_path, monk
     with Workspace(tmp_path) as ws:
         token = call_context.current.set(call)
         with pytest.raises(call_context.Cancelled):
-            ws.splice("a.txt", [(0, 0, "x")])
+            kit.splice(ws, "a.txt", [(0, 0, "x")])
         call_context.current.reset(token)
         assert ws.changes().files == ()
     assert (tmp_path / "a.txt").read_text() == "one\n"
@@ -298,7 +299,9 @@ def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
 def test_contents_go_to_the_disk_when_they_are_many():
     kept_in = Contents()
     tracemalloc.start()
-    kept = [kept_in.keep(Change(str(i), None, FileNode.of(0o644, os.urandom(300_000)))) for i in range(60)]
+    kept = [
+        kit.keep(kept_in, Change(str(i), None, FileNode.of(0o644, os.urandom(300_000)))) for i in range(60)
+    ]
     assert tracemalloc.get_traced_memory()[0] < 9_000_000
     tracemalloc.stop()
     for change in kept:

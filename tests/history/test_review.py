@@ -8,6 +8,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import ConflictError, InvalidArgumentError, NoMatchError, ReadOnlyError, RefusedError
 from agentfs.results import Hunk, Origin
+from tests import kit
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_accepted_changes_survive_the_process(top: Path, tmp_path: Path):
 def test_ids_of_an_older_review_work_while_their_hunks_are_unchanged(top: Path):
     (top / "a.py").write_text("a\n" * 20)
     with Workspace(top) as ws:
-        ws.splice("a.py", [(4, 5, "b"), (20, 21, "b")])
+        kit.splice(ws, "a.py", [(4, 5, "b"), (20, 21, "b")])
         review = ws.review()
         first, second = review.hunks
         assert first.id != second.id

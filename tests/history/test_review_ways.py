@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentfs import AfterChange, AgentFSError, Mount, Policy, Workspace, connect
+from tests import kit
 from tests.remote.over_pipe import open_pipe
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -87,7 +88,7 @@ def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path
             found += [(hunk.old_lines, hunk.new_lines) for hunk in rest.hunks]
             rest.reject()
             found += [
-                [entry.path for entry in ws.find(types="f").files],
+                [entry.path for entry in kit.find(ws, types="f").files],
                 *(ws.read(path).content for path in ("a.txt", "m/old.txt")),
             ]
             ws.undo(2)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from agentfs import Workspace
+from tests import kit
 from tests.conftest import needs
 
 FORMATTER = """
@@ -124,7 +125,7 @@ def second_agent(root, task):
         ws.write("theirs.txt", "theirs\n")
         file = "lib/util.py" if (root / "lib").exists() else "src/util.py"
         text = (root / file).read_text()
-        ws.splice(file, [(len(text) if task.startswith("git") else 0,) * 2 + ("# theirs\n",)])
+        kit.splice(ws, file, [(len(text) if task.startswith("git") else 0,) * 2 + ("# theirs\n",)])
 
 
 @needs("git")

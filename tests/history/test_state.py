@@ -22,6 +22,7 @@ from agentfs.fs import syscalls
 from agentfs.history.storage.state import read_journal
 from agentfs.history.timeline import net_changes
 from agentfs.shown import read_tracker
+from tests import kit
 from tests.history.judges import snapshot
 
 
@@ -366,7 +367,7 @@ def test_one_that_is_dropped_without_being_closed_holds_nothing(root, tmp_path, 
         ws.read("a.txt")
         ws.ls()
         ws.glob("*")
-        ws.find(types="f")
+        kit.find(ws, types="f")
         ws.grep("one")
         ws.grep("nothing")
 

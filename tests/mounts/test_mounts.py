@@ -11,6 +11,7 @@ import pytest
 
 import agentfs
 from agentfs import AgentFSError, Mount, Policy, Workspace
+from tests import kit
 from tests.conftest import public_directory
 
 
@@ -50,7 +51,7 @@ def test_searches_walk_through_mounts_in_path_order_with_one_count(places, watch
         for _ in range(2):
             paths = ["deps/shadowed.py", "lib/b.py", "lib/sub/c.py", "notes/n.md", "src/a.py"]
             assert [each.path for each in workspace.glob("**").files] == paths
-            assert [each.path for each in workspace.find(types="f").files] == paths
+            assert [each.path for each in kit.find(workspace, types="f").files] == paths
             assert [each.path for each in workspace.grep("needle").matches] == paths
             first = workspace.grep("needle", limit=2)
             assert (len(first.matches), first.total_matches) == (2, 5)

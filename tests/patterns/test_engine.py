@@ -13,6 +13,7 @@ from agentfs.errors import InvalidPatternError
 from agentfs.patterns import engine
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
+from tests import kit
 
 SLOW = r"(a|aa)+(?!.)"
 SLOW_TEXT = "a" * 60 + "b"
@@ -71,7 +72,7 @@ def test_re_refuses_a_pattern_whose_growth_is_unbounded(by_re, tmp_path, pattern
         ws.grep(pattern, multiline=multiline)
     assert "Install the `regex` module" in caught.value.hint
     with Workspace(tmp_path) as ws, pytest.raises(InvalidPatternError, match="no timeout"):
-        ws.find(pattern=pattern)
+        kit.find(ws, pattern=pattern)
     with Workspace(tmp_path) as ws, pytest.raises(InvalidPatternError, match="no timeout"):
         ws.replace(pattern, "x", regex=True)
 

@@ -8,7 +8,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.reading.page import ReadRequest
+from agentfs.reading.page import ReadOptions
 from agentfs.reading.read import read_file
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
@@ -29,7 +29,7 @@ class Reader:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def read(self, offset=1, limit=None, *, path="f", limits=None, **more):
-        request = ReadRequest(offset, limit, **more)
+        request = ReadOptions(path, offset, limit, **more)
         return read_file(Context(self.root, self.tracker, limits or Limits(), OutputStore()), path, request)
 
     def error(self, offset=1, limit=None, **more):

@@ -25,6 +25,7 @@ from agentfs.errors import (
     UnknownLineError,
     UnreadError,
 )
+from tests import kit
 from tests.remote.over_pipe import open_pipe
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remo
         for format_ in ("openai", "anthropic", "mcp"):
             assert remote.tools("all").schemas(format_) == local.tools("all").schemas(format_)
         assert remote.tools().instructions() == local.tools().instructions()
-        for name in [*local.tool_names(), "splice", "exists", "stat", "keep", "forget"]:
+        for name in [*local.tools("all").names, "stat", "forget"]:
             there, here = getattr(remote, name), getattr(local, name)
             assert inspect.signature(there) == inspect.signature(here)
             assert there.__doc__ == here.__doc__
@@ -221,7 +222,7 @@ def test_functions_of_the_program_are_called_locally_without_a_lock(remote, tmp_
     with pytest.raises(RefusedError, match="not now"):
         guarded.edit("a.txt", "one", "1")
     assert threads == [threading.current_thread()]
-    remote.splice("a.txt", lambda text: ([(0, len(text) - 1, text.upper().strip())], ["a note"]))
+    kit.splice(remote, "a.txt", lambda text: ([(0, len(text) - 1, text.upper().strip())], ["a note"]))
     assert (tmp_path / "a.txt").read_text() == "TWO\n"
     counted = remote.view(limits=Limits(count_tokens=len, output_tokens=60))
     assert counted.read("a.txt").text == "1|TWO"
@@ -230,7 +231,7 @@ def test_functions_of_the_program_are_called_locally_without_a_lock(remote, tmp_
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        remote.splice("a.txt", fails)
+        kit.splice(remote, "a.txt", fails)
 
 
 def test_several_permission_callbacks_are_asked_here_in_order(remote, tmp_path):
@@ -342,6 +343,20 @@ def test_connecting_needs_no_posix_modules():
     assert done.stdout == "Read a file\n", done.stderr
 
 
+def test_what_only_dialects_need_works_over_a_pipe(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    kit.splice(remote, "a.txt", [(0, 1, "O")])
+    kit.splice(remote, "a.txt", lambda text: ([(0, 3, text[:3].upper())], ["a note"]))
+    kit.insert(remote, "a.txt", 1, "new")
+    assert (tmp_path / "a.txt").read_text() == "ONE\nnew\ntwo\n"
+    found = kit.find(remote, pattern="^A", case="insensitive", size="+1")
+    assert [each.path for each in found.files] == ["a.txt"]
+    assert kit.grep(remote, "new", files=found, invert=True).total_lines == 2
+    assert remote.read(kit.keep(remote, "kept\n")).content == "kept\n"
+    with pytest.raises(InvalidArgumentError, match="samples"):
+        kit.grep(remote, "new", samples=0)
+
+
 @pytest.mark.full
 def test_the_public_tests_pass_over_a_pipe(tmp_path):
     """A sample of the tests; `pytest --connect` runs all of them."""
@@ -360,7 +375,7 @@ def test_a_name_kept_in_a_view_is_known_in_views_of_it(tmp_path, nested):
     with Workspace(tmp_path) as local, connect(open_pipe(), str(tmp_path)) as remote:
         for workspace in (local, remote):
             view = workspace.view(only=["d"])
-            names = view.keep("text\n"), view.keep(view.read("d/f"))
+            names = kit.keep(view, "text\n"), kit.keep(view, view.read("d/f"))
             inner = view.view(**nested)
             assert [inner.read(name).content for name in names] == ["text\n", "needle\n"]
             assert inner.tools(dialect="rye").call("read", {"file_path": names[1]}).success

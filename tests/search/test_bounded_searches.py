@@ -12,6 +12,7 @@ from agentfs.results import Match
 from agentfs.search import entries as entry_pages
 from agentfs.search import grep
 from agentfs.tree import walk
+from tests import kit
 
 MIB = 1 << 20
 SLASHES = "a/" * 491 + "b"
@@ -48,8 +49,8 @@ with Workspace({str(root)!r}) as ws:
 @pytest.mark.parametrize("prefix", ["", "/", "!", "**/", "{x,y}/"])
 def test_regression_a_glob_of_491_slashes_does_not_raise_recursion_error(ws: Workspace, prefix: str) -> None:
     (Path(ws.root) / "f.txt").write_text("x\n")
-    tools = ws.tools(["glob", "find", "grep", "ls"], expose={"find": ["glob"], "ls": ["ignore"]})
-    calls = {"glob": {"pattern": prefix + SLASHES}, "find": {"glob": prefix + SLASHES}}
+    tools = ws.tools(["glob", "grep", "ls"], expose={"ls": ["ignore"]})
+    calls = {"glob": {"pattern": prefix + SLASHES}}
     calls |= {"grep": {"pattern": "x", "glob": prefix + SLASHES}, "ls": {"ignore": prefix + SLASHES}}
     for name, arguments in calls.items():
         result = tools.call(name, arguments)
@@ -68,7 +69,7 @@ def test_a_glob_of_many_parts_still_matches(ws: Workspace) -> None:
     "glob", ["{1..999}" + "?*" * 2000, ["?*" * 2000] * 9, "{a,b}" * 20, "{1..2000}"], ids=[1, 2, 3, 4]
 )
 def test_regression_a_glob_is_bounded_before_it_is_compiled(ws: Workspace, glob: str | list[str]) -> None:
-    searches = [lambda: ws.find(glob=glob), lambda: ws.grep("x", glob=glob), lambda: ws.ls(ignore=glob)]
+    searches = [lambda: kit.find(ws, glob=glob), lambda: ws.grep("x", glob=glob), lambda: ws.ls(ignore=glob)]
     if isinstance(glob, str):
         searches.append(lambda: ws.glob(glob))
         searches.append(lambda: ws.glob(f"!{glob}"))
@@ -196,8 +197,8 @@ def test_regression_a_page_of_entries_is_bounded_by_memory(
     calls = {
         "ls": lambda offset: ws.ls(depth=0, limit=10**9, offset=offset),
         "glob": lambda offset: ws.glob("**", limit=10**9, offset=offset),
-        "find": lambda offset: ws.find(limit=10**9, offset=offset),
-        "newest": lambda offset: ws.find(limit=10**9, offset=offset, sort="modified"),
+        "find": lambda offset: kit.find(ws, limit=10**9, offset=offset),
+        "newest": lambda offset: kit.find(ws, limit=10**9, offset=offset, sort="modified"),
         "several": lambda offset: ws.ls(["d", "e"], limit=10**9, offset=offset),
     }
 
@@ -286,12 +287,12 @@ CALLS = [
 @pytest.mark.parametrize("pattern", CALLS)
 def test_a_call_of_a_group_is_refused_with_its_position(ws: Workspace, pattern: str) -> None:
     (Path(ws.root) / "f.txt").write_text("aab\n")
-    tools = ws.tools(["grep", "find"], expose={"find": ["pattern"]})
-    for name in ("grep", "find"):
-        result = tools.call(name, {"pattern": pattern})
-        assert result.error is not None
-        assert result.error["code"] == "invalid_pattern"
-        assert "such calls are not supported" in result.content
+    result = ws.tools(["grep"]).call("grep", {"pattern": pattern})
+    assert result.error is not None
+    assert result.error["code"] == "invalid_pattern"
+    assert "such calls are not supported" in result.content
+    with pytest.raises(InvalidPatternError, match="such calls are not supported"):
+        kit.find(ws, pattern=pattern)
     with pytest.raises(InvalidPatternError) as caught:
         ws.grep(pattern, word=True)
     assert pattern[caught.value.details["position"] :].startswith("(?")
@@ -329,10 +330,10 @@ def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(
         return numbered(matches, *more, numbers=numbers)
 
     monkeypatch.setattr(grep, "_numbered_matches", counted)
-    result = ws.grep("a", limit=10**9, context=context, line_numbers=line_numbers)
+    result = kit.grep(ws, "a", limit=10**9, context=context, line_numbers=line_numbers)
     assert result.next is not None
     shown = result.next["arguments"]["offset"]
     assert rendered < 10_000 + 8 * shown
-    few = ws.grep("a", limit=shown + 1, line_numbers=line_numbers)
+    few = kit.grep(ws, "a", limit=shown + 1, line_numbers=line_numbers)
     assert few.next is not None
     assert few.next["arguments"]["offset"] >= shown  # as many lines as fit are shown

@@ -11,6 +11,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search.listing import find_files
 from agentfs.search.options import GlobOptions
+from tests import kit
 from tests.search.contexts import context_of
 
 NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
@@ -164,7 +165,10 @@ def test_grep_and_find_say_what_a_slash_at_the_start_of_a_glob_means(tmp_path, p
         (tmp_path / name).mkdir()
         (tmp_path / name / "f").write_text("x\n")
     with Workspace(tmp_path) as ws:
-        for call in (lambda glob: ws.grep("x", path, glob=glob), lambda glob: ws.find(path=path, glob=glob)):
+        for call in (
+            lambda glob: ws.grep("x", path, glob=glob),
+            lambda glob: kit.find(ws, path=path, glob=glob),
+        ):
             here, missing = (call(f"/{name}/*").text for name in ("etc", "qqq"))
             assert here.replace("etc", "qqq") == missing
             assert "'/' at the start of a glob means the search directory" in here
@@ -219,10 +223,10 @@ def test_a_pattern_and_one_of_the_globs_must_match(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
     with Workspace(tmp_path) as ws:
-        assert paths(ws.find(pattern="^a", glob=["*.py", "*.js"])) == ["a.py", "in/a.py"]
-        assert paths(ws.find(pattern="^a", glob="in/*")) == ["in/a.py"]
-        assert paths(ws.find(pattern="a", glob="!*.py")) == ["a.txt"]
-        assert paths(ws.find(pattern="a", glob=".new/*")) == [".new/a.py"]
+        assert paths(kit.find(ws, pattern="^a", glob=["*.py", "*.js"])) == ["a.py", "in/a.py"]
+        assert paths(kit.find(ws, pattern="^a", glob="in/*")) == ["in/a.py"]
+        assert paths(kit.find(ws, pattern="a", glob="!*.py")) == ["a.txt"]
+        assert paths(kit.find(ws, pattern="a", glob=".new/*")) == [".new/a.py"]
 
 
 def test_files_are_sorted_before_the_page_is_cut(glob, tmp_path):
@@ -287,7 +291,7 @@ def test_an_answer_without_files_names_the_argument_to_drop(tmp_path, watch, met
         (tmp_path / name).touch()
     with Workspace(tmp_path, watch=watch) as ws:
         for _ in range(2):
-            found = getattr(ws, method)(**arguments)
+            found = kit.method(ws, method)(**arguments)
             assert found.total == 0
             assert said in found.text
         assert "without" not in ws.glob("x", exclude="y").text
@@ -309,8 +313,8 @@ def two(tmp_path):
 def test_regression_an_exclusion_may_name_a_directory_that_is_not_there(two, method):
     given = {"glob": {"pattern": "*.py"}, "find": {}, "grep": {"pattern": "value"}, "ls": {}}[method]
     name = "ignore" if method == "ls" else "exclude"
-    plain = getattr(two, method)(**given).to_dict()
-    excluded = getattr(two, method)(**given, **{name: "/nowhere/x/*"}).to_dict()
+    plain = kit.method(two, method)(**given).to_dict()
+    excluded = kit.method(two, method)(**given, **{name: "/nowhere/x/*"}).to_dict()
     for result in (plain, excluded):
         result.pop("elapsed_ms", None)
         result.pop("text", None)
@@ -321,7 +325,7 @@ def test_regression_an_exclusion_may_name_a_directory_that_is_not_there(two, met
 @pytest.mark.parametrize("path", [["src", "docs"], ["docs", "src"]])
 def test_regression_a_glob_from_the_search_directory_is_looked_for_in_each_path(two, path):
     assert paths(two.glob("/lib/*.py", path)) == ["src/lib/a.py"]
-    assert paths(two.find(path, glob="/lib/*.py")) == ["src/lib/a.py"]
+    assert paths(kit.find(two, path, glob="/lib/*.py")) == ["src/lib/a.py"]
     assert list(two.grep("value", path, "/lib/*.py").counts) == ["src/lib/a.py"]
 
 
@@ -332,7 +336,7 @@ def test_regression_the_order_of_paths_decides_about_no_absolute_glob(two, path)
         lambda: two.ls(path, ignore=absolute),
         lambda: two.glob("*", path, exclude=absolute),
         lambda: two.glob(absolute, path),
-        lambda: two.find(path, glob=absolute),
+        lambda: kit.find(two, path, glob=absolute),
         lambda: two.grep("value", path, exclude=absolute),
     ):
         with pytest.raises(AgentFSError, match="several paths") as caught:
@@ -341,7 +345,7 @@ def test_regression_the_order_of_paths_decides_about_no_absolute_glob(two, path)
 
 
 def test_regression_each_of_several_paths_is_ahead_of_its_own_names(two):
-    found = two.find(["src", "docs", "./src/lib"], pattern="^(docs/b|src/lib/a)", full_path=True)
+    found = kit.find(two, ["src", "docs", "./src/lib"], pattern="^(docs/b|src/lib/a)", full_path=True)
     assert paths(found) == ["docs/b.py", "src/lib/a.py"]
 
 
@@ -349,10 +353,10 @@ def test_regression_each_of_several_paths_is_ahead_of_its_own_names(two):
 def test_regression_only_names_that_a_search_could_have_reached_are_reported(tmp_path, two, glob):
     for call in (
         lambda ws: ws.glob(glob),
-        lambda ws: ws.find(glob=glob),
+        lambda ws: kit.find(ws, glob=glob),
         lambda ws: ws.grep("value", glob=glob),
         lambda ws: ws.grep("value", "a", type="go"),
-        lambda ws: ws.find(pattern="x.go$", max_depth=2, exclude=["out", ".h"]),
+        lambda ws: kit.find(ws, pattern="x.go$", max_depth=2, exclude=["out", ".h"]),
     ):
         with Workspace(tmp_path) as ws:
             result = call(ws)
@@ -371,9 +375,9 @@ def test_what_is_left_out_and_could_be_found_is_counted_exactly(tmp_path, two, w
 
 
 def test_regression_listed_hidden_files_are_searched(two):
-    found = two.grep("value", files=["docs/.b.py", "src/b.py"], glob="*.py", hidden=True)
+    found = kit.grep(two, "value", files=["docs/.b.py", "src/b.py"], glob="*.py", hidden=True)
     assert list(found.counts) == ["docs/.b.py", "src/b.py"]
-    assert list(two.grep("value", files=["docs/.b.py"], exclude="*.log").counts) == ["docs/.b.py"]
+    assert list(kit.grep(two, "value", files=["docs/.b.py"], exclude="*.log").counts) == ["docs/.b.py"]
 
 
 def test_regression_one_entry_is_one_entry(two):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from agentfs import AgentFSError, Workspace
+from tests import kit
 from tests.conftest import needs, program
 
 FD = program("fd")
@@ -69,7 +70,7 @@ def judged(workspace, *arguments, cwd="."):
 
 
 def found(workspace, path=".", **arguments):
-    result = workspace.find(path, limit=100_000, **arguments)
+    result = kit.find(workspace, path, limit=100_000, **arguments)
     assert result.exact
     assert len(result.files) == result.total
     return sorted(entry.path for entry in result.files)
@@ -153,7 +154,7 @@ def test_a_link_that_leads_in_a_circle_is_shown_and_not_followed(ws, tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     os.symlink("..", tmp_path / "a" / "b" / "up")
     os.symlink("b", tmp_path / "a" / "side")
-    result = ws.find(follow_symlinks=True)
+    result = kit.find(ws, follow_symlinks=True)
     assert found(ws, follow_symlinks=True) == ["a", "a/b", "a/b/up", "a/side", "a/side/up"]
     assert result.skipped.symlink == 2
 
@@ -165,13 +166,13 @@ def test_following_links_leads_nowhere_outside(ws, tmp_path, tmp_path_factory):
     os.symlink(outside / "secret.py", tmp_path / "out.py")
     # The naive way sees it.
     assert (tmp_path / "out" / "secret.py").exists()
-    result = ws.find(follow_symlinks=True, include_ignored=True)
+    result = kit.find(ws, follow_symlinks=True, include_ignored=True)
     assert [(entry.path, entry.is_dir, entry.target) for entry in result.files] == [
         ("out", False, None),
         ("out.py", False, None),
     ]
-    assert ws.find(follow_symlinks=True, types="f").total == 0
-    assert ws.find(follow_symlinks=True, size="+1b").total == 0
+    assert kit.find(ws, follow_symlinks=True, types="f").total == 0
+    assert kit.find(ws, follow_symlinks=True, size="+1b").total == 0
 
 
 def test_fd_agrees_on_random_filters(tree):
@@ -223,9 +224,9 @@ def test_fd_agrees_on_random_filters(tree):
 )
 def test_bad_arguments_are_typed_errors_with_a_way_out(tree, arguments, code):
     if code is None:
-        tree.find(**arguments)
+        kit.find(tree, **arguments)
         return
     with pytest.raises(AgentFSError) as caught:
-        tree.find(**arguments)
+        kit.find(tree, **arguments)
     assert caught.value.code == code
     assert caught.value.hint

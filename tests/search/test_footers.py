@@ -3,6 +3,7 @@
 import pytest
 
 from agentfs import Limits, Workspace
+from tests import kit
 
 FOOTER = "left out: 2 hidden, 1 ignored by .gitignore:1 *.log"
 
@@ -23,7 +24,7 @@ def ws(tmp_path):
     [("ls", {}), ("glob", {"pattern": "*"}), ("find", {}), ("grep", {"pattern": "value"})],
 )
 def test_hidden_and_ignored_names_are_reported_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
-    call = getattr(ws, method)
+    call = kit.method(ws, method)
     first = call(**arguments)
     again = call(**arguments)
     assert "left out" in first.text
@@ -45,7 +46,7 @@ def test_regression_every_answer_says_what_makes_it_incomplete(ws, tmp_path):
     (tmp_path / "wide.py").write_bytes("value\n".encode("utf-16") + b"\x00")
     (tmp_path / "link.py").symlink_to("a.py")
     incomplete = "left out: 1 protected by the policy, 1 too large, 1 undecodable, 1 link"
-    found = ws.grep("value", max_filesize="10M")
+    found = kit.grep(ws, "value", max_filesize="10M")
     advice = " (pass include_ignored=true), "
     assert f"{FOOTER.replace('2 hidden', '4 hidden')}{advice}{incomplete[10:]}" in found.text
     incomplete = incomplete.replace("1 too large, ", "")
@@ -61,7 +62,7 @@ def test_every_output_mode_says_what_makes_the_answer_incomplete_each_time(ws, t
     (tmp_path / "key.pem").write_text("value\n")
     (tmp_path / "large.py").write_bytes(b"value\n" * 200)
     for pattern in ("value", "value", "valu[e]", "absent", "absent"):
-        text = ws.grep(pattern, output_mode=mode, max_filesize=1000).text
+        text = kit.grep(ws, pattern, output_mode=mode, max_filesize=1000).text
         assert "1 protected by the policy, " in text
         assert "1 too large" in text
 

@@ -9,6 +9,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.errors import OutsideWorkspaceError
+from tests import kit
 from tests.conftest import needs, program
 
 pytestmark = needs("rg")
@@ -91,7 +92,7 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
                 globs = [random_glob(rng) for _ in range(rng.choice([1, 1, 2, 2, 3, 4]))]
                 try:
                     ours = ws.grep("x", glob=globs, output_mode="files_with_matches", context=0)
-                    listed = ws.find(glob=globs, types="f")
+                    listed = kit.find(ws, glob=globs, types="f")
                 except (
                     OutsideWorkspaceError
                 ):  # `/name/…` may be meant as an absolute path, and there is no such name
@@ -130,9 +131,9 @@ def test_regression_a_negated_glob_excludes_everything_below_a_directory(
         grep = ws.grep("x", glob=glob)
         assert [match.path for match in grep.matches] == wanted
         assert grep.searched_files == 2
-        assert [entry.path for entry in ws.find(glob=glob, types="f").files] == wanted
-        assert "node_modules" not in [entry.path for entry in ws.find(glob=glob).files]
-        some = ws.grep("x", files=["node_modules/c.js", "a.js"], glob=glob)
+        assert [entry.path for entry in kit.find(ws, glob=glob, types="f").files] == wanted
+        assert "node_modules" not in [entry.path for entry in kit.find(ws, glob=glob).files]
+        some = kit.grep(ws, "x", files=["node_modules/c.js", "a.js"], glob=glob)
         assert list(some.counts) == ["a.js"]
 
 
@@ -150,7 +151,7 @@ def test_regression_a_later_glob_wins_over_an_earlier_one(tmp_path: Path) -> Non
         }.items():
             assert judged(tmp_path, list(globs)) == wanted
             assert list(ws.grep("x", glob=list(globs)).counts) == wanted
-            assert [entry.path for entry in ws.find(glob=list(globs), types="f").files] == wanted
+            assert [entry.path for entry in kit.find(ws, glob=list(globs), types="f").files] == wanted
 
 
 def test_a_glob_never_includes_hidden_or_ignored_files(tmp_path: Path) -> None:
@@ -190,4 +191,4 @@ def test_exclude_with_an_exclamation_mark_includes_again(tmp_path: Path) -> None
             "b.py",
             "c.js",
         ]
-        assert [entry.path for entry in ws.find(exclude=["*", "!a.py"]).files] == ["a.py"]
+        assert [entry.path for entry in kit.find(ws, exclude=["*", "!a.py"]).files] == ["a.py"]

@@ -3,6 +3,7 @@
 import pytest
 
 from agentfs import Workspace
+from tests import kit
 
 FILES = ("src/a.c", "src/core/b.c", "src/web/c.h", "lib/d.c", "x.json", "y.md", "app/[id]/page.tsx", "i.py")
 
@@ -20,7 +21,7 @@ def found_by_each(ws, glob, path="."):
     """Search with each method, check that they find the same files, and return these and the texts."""
     results = [
         ws.glob(glob, path),
-        ws.find(path, glob=glob, types="f"),
+        kit.find(ws, path, glob=glob, types="f"),
         ws.grep("value", path, glob, output_mode="files_with_matches"),
         ws.replace("value", "other", path, glob, preview=True),
     ]

@@ -13,6 +13,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search.grep import grep_files
 from agentfs.search.options import GrepOptions
+from tests import kit
 from tests.search.contexts import context_of
 
 
@@ -427,9 +428,9 @@ def test_a_file_over_the_limit_for_edits_is_searched(tree, mode, watch):
             found = ws.grep("needle", path, output_mode=mode, **more)
             assert (found.total_matches, found.total_files, found.searched_files) == (200, 1, 1)
         assert ws.grep("needle", output_mode=mode).total_matches == 201
-        left_out = ws.grep("needle", "large", output_mode=mode, max_filesize=5)
+        left_out = kit.grep(ws, "needle", "large", output_mode=mode, max_filesize=5)
         assert left_out.skipped.too_large == 1, "the caller asked for that"
-        assert ws.grep("needle", "large", output_mode=mode, max_filesize="1M").total_matches == 200
+        assert kit.grep(ws, "needle", "large", output_mode=mode, max_filesize="1M").total_matches == 200
 
 
 @pytest.mark.parametrize("watch", [False, True])
@@ -440,7 +441,7 @@ def test_a_search_that_leaves_out_a_large_file_says_so_on_every_result(tree, mod
         for pattern in ("needle", "needle", "nothing", "nothing", "needle"):
             for more in ({}, {"path": ["large", "small"]}):
                 for size in (500, 1200):
-                    found = ws.grep(pattern, output_mode=mode, max_filesize=size, **more)
+                    found = kit.grep(ws, pattern, output_mode=mode, max_filesize=size, **more)
                     assert found.skipped.too_large == 1
                     assert "1 too large" in found.text
 

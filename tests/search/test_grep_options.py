@@ -11,6 +11,7 @@ from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
 from agentfs.search.excerpts import without_marks
+from tests import kit
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
@@ -51,7 +52,7 @@ def test_overlap_gives_each_match_its_full_context(tree):
     assert [(m.line, m.before, m.after) for m in apart.matches] == [
         (2, ("one",), ()), (3, (), ("four",)), (5, (), ())
     ]  # fmt: skip
-    whole = tree.grep("value", "b.txt", context=1, overlap=True)
+    whole = kit.grep(tree, "value", "b.txt", context=1, overlap=True)
     assert [(m.line, m.before, m.after) for m in whole.matches] == [
         (2, ("one",), ("three values",)), (3, ("two value",), ("four",)), (5, ("four",), ())
     ]  # fmt: skip
@@ -75,41 +76,45 @@ def test_a_word_has_no_word_character_beside_it(tree, pattern):
 
 
 def test_a_capital_makes_a_smart_search_exact(tree):
-    assert tree.grep("value", "a.py", smart_case=True).total_lines == 2
-    assert tree.grep("VALUE", "a.py", smart_case=True).total_lines == 1
-    assert tree.grep(r"\S+ = 2", "a.py", smart_case=True).total_lines == 1
+    assert kit.grep(tree, "value", "a.py", smart_case=True).total_lines == 2
+    assert kit.grep(tree, "VALUE", "a.py", smart_case=True).total_lines == 1
+    assert kit.grep(tree, r"\S+ = 2", "a.py", smart_case=True).total_lines == 1
 
 
 def test_exclude_max_depth_and_hidden_restrict_the_files(tree):
     assert set(tree.grep("value", exclude="deep/").counts) == {"a.py", "b.txt"}
-    assert set(tree.grep("value", max_depth=2).counts) == {"a.py", "b.txt", "deep/c.py"}
-    assert list(tree.grep("value", files=["deep/c.py", "a.py", "a.py"]).counts) == ["deep/c.py", "a.py"]
+    assert set(kit.grep(tree, "value", max_depth=2).counts) == {"a.py", "b.txt", "deep/c.py"}
+    assert list(kit.grep(tree, "value", files=["deep/c.py", "a.py", "a.py"]).counts) == ["deep/c.py", "a.py"]
     assert ".hidden.txt" in tree.grep("value", hidden=True).counts
     assert "build/out.txt" not in tree.grep("generated", hidden=True).counts
 
 
 def test_globs_and_types_restrict_the_requested_files(tree):
     files = ["deep/er/d.py", "b.txt", "a.py", "deep/c.py"]
-    assert list(tree.grep("value", files=files, glob="*.py").counts) == ["deep/er/d.py", "a.py", "deep/c.py"]
-    assert list(tree.grep("value", files=files, glob="deep/*.py").counts) == ["deep/c.py"]
-    assert list(tree.grep("value", files=files, exclude="er").counts) == ["b.txt", "a.py", "deep/c.py"]
-    assert list(tree.grep("value", files=files, exclude=["*.txt", "deep/"]).counts) == ["a.py"]
-    assert list(tree.grep("value", files=files, type="txt").counts) == ["b.txt"]
+    assert list(kit.grep(tree, "value", files=files, glob="*.py").counts) == [
+        "deep/er/d.py",
+        "a.py",
+        "deep/c.py",
+    ]
+    assert list(kit.grep(tree, "value", files=files, glob="deep/*.py").counts) == ["deep/c.py"]
+    assert list(kit.grep(tree, "value", files=files, exclude="er").counts) == ["b.txt", "a.py", "deep/c.py"]
+    assert list(kit.grep(tree, "value", files=files, exclude=["*.txt", "deep/"]).counts) == ["a.py"]
+    assert list(kit.grep(tree, "value", files=files, type="txt").counts) == ["b.txt"]
 
 
 def test_a_result_of_find_is_searched_in_its_order_without_vanished_files(tree, tmp_path):
-    found = tree.find(glob="*.py", sort="size")
-    assert list(tree.grep("value", files=found).counts) == ["a.py", "deep/c.py", "deep/er/d.py"]
+    found = kit.find(tree, glob="*.py", sort="size")
+    assert list(kit.grep(tree, "value", files=found).counts) == ["a.py", "deep/c.py", "deep/er/d.py"]
     (tmp_path / "a.py").unlink()
     (tmp_path / "deep/c.py").write_bytes(b"\0")
-    result = tree.grep("value", files=found)
+    result = kit.grep(tree, "value", files=found)
     assert list(result.counts) == ["deep/er/d.py"]
     assert (result.skipped.unreadable, result.skipped.binary, result.searched_files) == (1, 1, 1)
-    assert tree.grep("value", files=tree.find(types="d")).searched_files == 0
-    assert tree.grep("nothing", files=found).text.startswith('No matches for "nothing" in "." (1 file')
+    assert kit.grep(tree, "value", files=kit.find(tree, types="d")).searched_files == 0
+    assert kit.grep(tree, "nothing", files=found).text.startswith('No matches for "nothing" in "." (1 file')
     with pytest.raises(NotFoundError):
-        tree.grep("value", files=["a.py", "b.txt"])
-    assert tree.grep("val", files=tree.find(), limit=1).next["arguments"]["files"] == [
+        kit.grep(tree, "value", files=["a.py", "b.txt"])
+    assert kit.grep(tree, "val", files=kit.find(tree), limit=1).next["arguments"]["files"] == [
         "b.txt", "deep/c.py", "deep/er/d.py",
     ]  # fmt: skip
 
@@ -118,11 +123,11 @@ def test_a_permission_rule_sees_the_searched_paths_not_the_found_ones(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.txt").write_text("value\n")
     with Workspace(tmp_path, policy=Policy(deny=("search(in)",))) as ws:
-        assert list(ws.grep("value", files=ws.find()).counts) == list(ws.grep("value").counts)
+        assert list(kit.grep(ws, "value", files=kit.find(ws)).counts) == list(ws.grep("value").counts)
         with pytest.raises(RefusedError):
-            ws.grep("value", files=["in/a.txt"])
+            kit.grep(ws, "value", files=["in/a.txt"])
         with pytest.raises(RefusedError):
-            ws.grep("value", "in", files=ws.find())
+            kit.grep(ws, "value", "in", files=kit.find(ws))
 
 
 def test_a_dot_matches_line_ends_unless_dot_all_is_false(tree):
@@ -134,9 +139,9 @@ def test_a_dot_matches_line_ends_unless_dot_all_is_false(tree):
 
 
 def test_a_summary_shows_the_requested_samples_and_context(tree):
-    shown = tree.grep("value", "deep", output_mode="summary", before=1, samples=1)
+    shown = kit.grep(tree, "value", "deep", output_mode="summary", before=1, samples=1)
     assert lines(shown) == [("deep/c.py", 1), ("deep/er/d.py", 1)]
-    shown = tree.grep("value", "deep", output_mode="summary", samples=5)
+    shown = kit.grep(tree, "value", "deep", output_mode="summary", samples=5)
     assert len(shown.matches) == 6
     shown = tree.grep("four", output_mode="summary", context=1)
     assert (shown.matches[0].before, shown.matches[0].after) == (("three values",), ("value value",))
@@ -171,7 +176,7 @@ def test_a_single_named_file_that_cannot_be_searched_is_an_error(tree, tmp_path)
         with pytest.raises(OutsideWorkspaceError):
             tree.grep("value", named)
         with pytest.raises(OutsideWorkspaceError):
-            tree.grep("value", files=named)
+            kit.grep(tree, "value", files=named)
     assert tree.grep("value", ["loop", "a.py"]).skipped.unreadable == 1
 
 
@@ -180,19 +185,19 @@ def test_links_are_followed_only_on_request_and_only_inside_the_root(tree, tmp_p
     (tmp_path / "out.py").symlink_to("/etc/passwd")
     plain = tree.grep("value|root", "", glob="*.py")
     assert plain.skipped.symlink == 2
-    followed = tree.grep("value|root", glob="*.py", follow_symlinks=True)
+    followed = kit.grep(tree, "value|root", glob="*.py", follow_symlinks=True)
     assert "link.py" in followed.counts
     assert "out.py" not in followed.counts
 
 
 def test_the_search_of_a_file_ends_after_max_count_lines(tree):
-    result = tree.grep("value", "deep", max_count=2)
+    result = kit.grep(tree, "value", "deep", max_count=2)
     assert lines(result) == [("deep/c.py", 1), ("deep/c.py", 2), ("deep/er/d.py", 1)]
-    assert tree.grep("value", "deep", max_count=2, output_mode="count").total_lines == 3
+    assert kit.grep(tree, "value", "deep", max_count=2, output_mode="count").total_lines == 3
 
 
 def test_a_larger_file_is_counted_and_not_searched(tree):
-    result = tree.grep("value", max_filesize=10, output_mode="count")
+    result = kit.grep(tree, "value", max_filesize=10, output_mode="count")
     assert list(result.counts) == ["deep/er/d.py"]
     assert result.skipped.too_large == 3
 
@@ -202,7 +207,7 @@ def test_a_larger_file_is_counted_and_not_searched(tree):
 ])  # fmt: skip
 def test_a_size_may_be_written_as_ripgrep_takes_it(tree, tmp_path, size, found):
     (tmp_path / "sized.txt").write_text("sized\n" + "x" * 51)
-    assert bool(tree.grep("sized", "sized.txt", max_filesize=size).total_lines) is found
+    assert bool(kit.grep(tree, "sized", "sized.txt", max_filesize=size).total_lines) is found
 
 
 def test_a_dot_stops_at_line_ends_if_dot_all_is_false(tree):
@@ -243,11 +248,11 @@ def test_a_link_sorts_by_the_age_and_size_of_its_target(tree, tmp_path):
     for age, name in enumerate(["deep/c.py", "b.txt"]):
         os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
     os.utime(tmp_path / "0.txt", (0, 0), follow_symlinks=False)
-    found = tree.grep("value", files=["b.txt", "0.txt"], output_mode="files_with_matches")
+    found = kit.grep(tree, "value", files=["b.txt", "0.txt"], output_mode="files_with_matches")
     assert list(found.counts) == ["b.txt", "0.txt"], "files that are named are taken in their order"
-    newest = tree.grep("value", glob=["0.txt", "b.txt"], sort="modified", follow_symlinks=True)
+    newest = kit.grep(tree, "value", glob=["0.txt", "b.txt"], sort="modified", follow_symlinks=True)
     assert [match.path for match in newest.matches][:1] == ["0.txt"]
-    largest = tree.grep("value", glob=["0.txt", "b.txt"], sort="size", follow_symlinks=True)
+    largest = kit.grep(tree, "value", glob=["0.txt", "b.txt"], sort="size", follow_symlinks=True)
     assert [match.path for match in largest.matches][:1] == ["b.txt"]
 
 
@@ -416,13 +421,13 @@ def test_the_length_of_a_literal_text_is_counted_unescaped(tree):
 
 
 def test_only_whole_lines_and_only_lines_without_a_match(tree):
-    assert [m.line for m in tree.grep("four|value", "b.txt", whole_line=True).matches] == [4]
-    assert [m.line for m in tree.grep("value", "b.txt", invert=True).matches] == [1, 4]
-    assert [m.line for m in tree.grep("value", "b.txt", invert=True, word=True).matches] == [1, 3, 4]
+    assert [m.line for m in kit.grep(tree, "four|value", "b.txt", whole_line=True).matches] == [4]
+    assert [m.line for m in kit.grep(tree, "value", "b.txt", invert=True).matches] == [1, 4]
+    assert [m.line for m in kit.grep(tree, "value", "b.txt", invert=True, word=True).matches] == [1, 3, 4]
     with pytest.raises(InvalidArgumentError, match="multiline"):
-        tree.grep("value", invert=True, multiline=True)
+        kit.grep(tree, "value", invert=True, multiline=True)
     with pytest.raises(InvalidArgumentError, match="samples"):
-        tree.grep("value", samples=0)
+        kit.grep(tree, "value", samples=0)
 
 
 def test_unique_searches_a_file_with_several_links_once(tree, tmp_path):
@@ -430,9 +435,9 @@ def test_unique_searches_a_file_with_several_links_once(tree, tmp_path):
     (tmp_path / "deep" / "link.py").symlink_to("c.py")
     (tmp_path / "deep" / "a-link.py").symlink_to("c.py")
     (tmp_path / "deep" / "a-link").symlink_to("er")
-    assert list(tree.grep("value", "deep", follow_symlinks=True, unique=True).counts) == [
+    assert list(kit.grep(tree, "value", "deep", follow_symlinks=True, unique=True).counts) == [
         "deep/c.py",
         "deep/er/d.py",
     ]
-    found = tree.find("deep", types="f", follow_symlinks=True, unique=True).files
+    found = kit.find(tree, "deep", types="f", follow_symlinks=True, unique=True).files
     assert [each.path for each in found] == ["deep/c.py", "deep/er/d.py"]

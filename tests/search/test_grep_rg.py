@@ -17,6 +17,7 @@ from agentfs.policy import Policy, Protect
 from agentfs.search.grep import grep_files
 from agentfs.search.options import GrepOptions
 from agentfs.tree.file_types import compile_types, type_names
+from tests import kit
 from tests.conftest import needs, program
 from tests.search.contexts import context_of
 
@@ -302,5 +303,5 @@ def test_regression_words_and_empty_matches_are_those_of_ripgrep(tmp_path, patte
     counted = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     with Workspace(tmp_path) as ws:
         for mode in ("content", "count"):
-            found = ws.grep(pattern, multiline=multiline, dot_all=False, output_mode=mode)
+            found = kit.grep(ws, pattern, multiline=multiline, dot_all=False, output_mode=mode)
             assert found.total_matches == int(counted.stdout)

@@ -1,31 +1,36 @@
 """The options of each search are the parameters of its method, and make the call for the next page."""
 
 import inspect
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 
 import pytest
 
 from agentfs import Workspace
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, next_page
+from agentfs.editing.change_options import EditLinesOptions
+from agentfs.reading.page import ReadOptions
+from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, next_page
 
 OPTIONS = [
+    (ReadOptions("f"), Workspace.read),
+    (EditLinesOptions("f", []), Workspace.edit_lines),
     (ListOptions(), Workspace.ls),
     (GlobOptions("*"), Workspace.glob),
-    (FindOptions(), Workspace.find),
     (GrepOptions("x"), Workspace.grep),
 ]
 
 
 @pytest.mark.parametrize(("options", "method"), OPTIONS)
-def test_options_are_the_parameters_of_the_method_in_their_order(options, method):
+def test_options_begin_with_the_parameters_of_the_method_in_their_order(options, method):
     parameters = list(inspect.signature(method).parameters.values())[1:]
-    expected = [(each.name, MISSING if each.default is each.empty else each.default) for each in parameters]
-    found = [(field.name, field.default) for field in fields(options) if field.name != "dialect"]
-    assert found == expected
+    found = fields(options)[: len(parameters)]
+    assert [each.name for each in found] == [each.name for each in parameters]
     assert options.method == method.__name__
+    for parameter, field in zip(parameters, found, strict=True):
+        if parameter.default is not parameter.empty:
+            assert field.default == parameter.default
 
 
-@pytest.mark.parametrize(("options", "method"), OPTIONS)
+@pytest.mark.parametrize(("options", "method"), OPTIONS[2:])
 def test_the_call_for_the_next_page_repeats_arguments_without_defaults(options, method):
     required = {"pattern": options.pattern} if isinstance(options, (GlobOptions, GrepOptions)) else {}
     assert next_page(options, 7) == {"name": method.__name__, "arguments": {**required, "offset": 7}}

@@ -9,6 +9,7 @@ import pytest
 from agentfs import Workspace
 from agentfs.errors import InvalidPatternError, NoMatchError, NotFoundError
 from agentfs.search import probe
+from tests import kit
 
 FILES = {
     "src/app.py": "def Foo(x):\n    return 1\n\n\nclass Bar:\n    pass\n",
@@ -64,7 +65,7 @@ def test_regression_the_order_of_paths_does_not_change_a_hint(tmp_path, watch):
             for paths in (named, named[::-1]):
                 assert "as in src/deep/b.py" in ws.grep("Needle", path=paths).text
             if named[0].endswith(".py"):
-                assert "as in src/deep/b.py" in ws.grep("Needle", files=named).text
+                assert "as in src/deep/b.py" in kit.grep(ws, "Needle", files=named).text
 
 
 @pytest.mark.parametrize("more", [{"glob": "*.rs"}, {"type": "rust"}])
@@ -222,27 +223,15 @@ def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path):
         assert "case" not in ws.glob("nothing.py").text
         assert "case" not in ws.glob("[m]odels.PYY").text
         assert "case" not in ws.glob("M" * 4000).text
-        assert "another case: src/Models.py" in ws.find(glob="models.py").text
-
-
-@pytest.mark.parametrize("pattern", ["*.py", "**/*.py", "src/*.py", "{a,x}.py", "src/**"])
-def test_a_glob_given_to_find_as_a_regular_expression_gets_the_call_that_takes_it(tmp_path, pattern):
-    """The hint matched the characters literally, which found nothing."""
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/a.py").touch()
-    with Workspace(tmp_path) as ws:
-        told = ws.tools(["find"]).call("find", {"pattern": pattern}).content
-        assert f'a glob it matches src/a.py: pass glob="{pattern}" and leave out pattern.' in told
-        assert ws.find(glob=pattern).total
-        assert "As a glob it matches nothing." in ws.tools(["find"]).call("find", {"pattern": "*.zz"}).content
+        assert "another case: src/Models.py" in kit.find(ws, glob="models.py").text
 
 
 def test_case_insensitive_find_ignores_the_case_of_globs_too(tmp_path):
     for name in ("A.PY", "b.py"):
         (tmp_path / name).touch()
     with Workspace(tmp_path) as ws:
-        assert [each.path for each in ws.find(glob="*.Py", case="insensitive").files] == ["A.PY", "b.py"]
-        assert [each.path for each in ws.find(glob="*.py").files] == ["b.py"], "smart is about `pattern`"
+        assert [each.path for each in kit.find(ws, glob="*.Py", case="insensitive").files] == ["A.PY", "b.py"]
+        assert [each.path for each in kit.find(ws, glob="*.py").files] == ["b.py"], "smart is about `pattern`"
 
 
 def test_a_glob_that_matches_only_directories_names_the_call_that_lists_one(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.errors import InvalidPatternError
+from tests import kit
 
 
 @pytest.fixture
@@ -56,13 +57,15 @@ def test_regression_grep_matches_the_first_line_that_read_shows_of_a_mark_withou
 def test_regression_smart_case_counts_only_capitals_that_a_pattern_matches(
     ws: Workspace, pattern: str, ignores_case: bool
 ) -> None:
-    lines = {match.text for match in ws.grep(pattern, "src/b/c.py", smart_case=True, context=0).matches}
+    lines = {match.text for match in kit.grep(ws, pattern, "src/b/c.py", smart_case=True, context=0).matches}
     plain = {match.text for match in ws.grep(pattern, "src/b/c.py", context=0).matches}
     folded = {match.text for match in ws.grep(pattern, "src/b/c.py", ignore_case=True, context=0).matches}
     assert lines == (folded if ignores_case else plain)
     for name in ("TEST", "EST", "test"):
         (Path(ws.root) / name).touch()
-    names, same = (ws.find(pattern=pattern, case=case).files for case in ("smart", case_meant(ignores_case)))
+    names, same = (
+        kit.find(ws, pattern=pattern, case=case).files for case in ("smart", case_meant(ignores_case))
+    )
     assert [entry.name for entry in names] == [entry.name for entry in same]
 
 
@@ -72,7 +75,7 @@ def case_meant(ignores_case: bool) -> Literal["sensitive", "insensitive"]:
 
 def test_smart_case_of_plain_text_sees_the_letters_behind_a_backslash(ws: Workspace) -> None:
     (Path(ws.root) / "f.txt").write_text("\\Pre\n\\pre\n")
-    found = ws.grep(r"\Pre", "f.txt", fixed_strings=True, smart_case=True).matches
+    found = kit.grep(ws, r"\Pre", "f.txt", fixed_strings=True, smart_case=True).matches
     assert [match.text for match in found] == ["\\Pre"]
 
 
@@ -83,20 +86,20 @@ def test_regression_braces_with_one_alternative_match_it(ws: Workspace, glob: st
 
 
 def test_regression_a_name_pattern_with_a_slash_explains_that_no_name_has_one(ws: Workspace) -> None:
-    result = ws.find(pattern="b/c")
+    result = kit.find(ws, pattern="b/c")
     assert result.total == 0
     assert result.text.startswith(
         "0 entries match b/c; no name has a '/' in it: pass full_path=true to look in paths, or use glob"
     )
-    assert [entry.path for entry in ws.find(pattern="b/c", full_path=True).files] == ["src/b/c.py"]
-    assert "full_path" not in ws.find(pattern="b/c", full_path=True, types="d").text
-    assert "full_path" not in ws.find(pattern="[/]zzz").text
+    assert [entry.path for entry in kit.find(ws, pattern="b/c", full_path=True).files] == ["src/b/c.py"]
+    assert "full_path" not in kit.find(ws, pattern="b/c", full_path=True, types="d").text
+    assert "full_path" not in kit.find(ws, pattern="[/]zzz").text
 
 
 def test_regression_an_empty_pattern_or_glob_means_none(ws: Workspace) -> None:
-    everything = [entry.path for entry in ws.find().files]
-    assert [entry.path for entry in ws.find(pattern="").files] == everything
-    assert [entry.path for entry in ws.find(glob="", exclude="").files] == everything
+    everything = [entry.path for entry in kit.find(ws).files]
+    assert [entry.path for entry in kit.find(ws, pattern="").files] == everything
+    assert [entry.path for entry in kit.find(ws, glob="", exclude="").files] == everything
     assert ws.grep("e", glob="", type="", exclude="").total_lines == ws.grep("e").total_lines
     assert ws.ls(ignore="").total == ws.ls().total
     for search in (ws.glob, ws.grep):

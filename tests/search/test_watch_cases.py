@@ -29,6 +29,7 @@ from agentfs.tree.walk import Walk
 from agentfs.watch import kept_texts, text_blocks
 from agentfs.watch.kept_tree import WatchedTree
 from agentfs.watch.watched_directory import WatchedDirectory
+from tests import kit
 from tests.search.watched import CALLS, LIMITS, answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
@@ -708,7 +709,7 @@ def test_searches_with_other_filters_do_not_share_what_is_kept(root):
                 {"glob": "!a"},
                 {"max_depth": 1},
             ):
-                found, expected = ws.grep("first", **filters), cold.grep("first", **filters)
+                found, expected = (kit.grep(each, "first", **filters) for each in (ws, cold))
                 assert (found.matches, found.skipped) == (expected.matches, expected.skipped)
             for pattern in ("a/**", "c/*.txt", "**/b/*", "*.txt", ".hidden/*"):
                 found, expected = ws.glob(pattern), cold.glob(pattern)
@@ -731,7 +732,7 @@ def test_data_derived_from_listings_is_bounded(root):
     with Workspace(root, watch=True) as ws:
         for name in ("include_ignored", "hidden"):
             for number in range(20):
-                ws.find(pattern=f"no-{number}", types=["f", "d"][number % 2], **{name: bool(number % 3)})
+                kit.find(ws, pattern=f"no-{number}", types=["f", "d"][number % 2], **{name: bool(number % 3)})
                 ws.grep(f"no-{number}", **{name: bool(number % 3)})
         assert len(ws._root.watch._top.derived) <= 8
         assert ws.glob("one.txt").total == 4
@@ -867,7 +868,7 @@ def test_a_directory_swapped_for_a_link_leads_nowhere(ws, root, tmp_path, monkey
     for pattern in ("first", "SECRET", "."):
         assert [match.path for match in ws.grep(pattern).matches if match.path.startswith("a/")] == []
     sizes = {path.stat().st_size for path in outside.rglob("*.*")}
-    listed = [*ws.ls(depth=0, sort="size").entries, *ws.glob("*", sort="modified").files, *ws.find().files]
+    listed = [*ws.ls(depth=0, sort="size").entries, *ws.glob("*", sort="modified").files, *kit.find(ws).files]
     assert [entry for entry in listed if entry.path.startswith("a/") and (told or entry.size in sizes)] == []
 
 
@@ -881,12 +882,12 @@ def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
 @pytest.mark.parametrize("arguments", [{}, {"sort": "size"}, {"sort": "oldest"}, {"follow_symlinks": True}])
 def test_kept_texts_are_not_read_again(ws, root, monkeypatch, arguments):
     (root / "c/link").symlink_to("../a")
-    found = ws.grep("first", context=0, **arguments)
+    found = kit.grep(ws, "first", context=0, **arguments)
     read, fill = [], ReadBuffer.fill
     monkeypatch.setattr(
         ReadBuffer, "fill", lambda buffer, source: read.append(source) or fill(buffer, source)
     )
-    assert ws.grep("first", context=0, **arguments).matches == found.matches
+    assert kit.grep(ws, "first", context=0, **arguments).matches == found.matches
     assert len(found.matches) == (6 if "follow_symlinks" in arguments else 4)
     assert not [source for source in read if isinstance(source, int)]
 

@@ -7,6 +7,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
 from agentfs.search import missing_paths, probe
+from tests import kit
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
@@ -47,7 +48,7 @@ CALLS = [
 def answer(workspace, name, arguments):
     workspace._read_tracker.forget()  # what was left out is said again; what is watched stays kept
     try:
-        return plain(getattr(workspace, name)(**arguments))
+        return plain(kit.method(workspace, name)(**arguments))
     except AgentFSError as error:
         return error.code, str(error)
 

@@ -5,6 +5,7 @@ import pytest
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.shown import outputs
 from agentfs.shown.outputs import OutputStore
+from tests import kit
 
 
 @pytest.fixture
@@ -17,8 +18,7 @@ def ws(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "call",
-    [lambda ws: ws.grep("needle"), lambda ws: ws.ls(), lambda ws: ws.glob("*.txt"), lambda ws: ws.find()],
+    "call", [lambda ws: ws.grep("needle"), lambda ws: ws.ls(), lambda ws: ws.glob("*.txt"), kit.find]
 )
 def test_the_full_text_of_an_answer_over_the_budget_is_kept_under_a_name(ws, call):
     result = call(ws)
@@ -42,7 +42,7 @@ def test_by_default_nothing_is_kept(tmp_path, ws):
 
 
 def test_a_name_of_a_file_follows_the_file(ws, tmp_path):
-    name = ws.keep(ws.read("file_001.txt"))
+    name = kit.keep(ws, ws.read("file_001.txt"))
     (tmp_path / "file_001.txt").write_text("changed\n")
     assert ws.read(name).content == "changed\n"
     assert ws.read(name).path == "file_001.txt"
@@ -50,8 +50,8 @@ def test_a_name_of_a_file_follows_the_file(ws, tmp_path):
 
 
 def test_any_text_can_be_kept_even_if_a_file_has_its_name(ws, tmp_path):
-    name = ws.keep("a\nb\n")
-    assert ws.keep("a\nb\n") == name
+    name = kit.keep(ws, "a\nb\n")
+    assert kit.keep(ws, "a\nb\n") == name
     (tmp_path / name).write_text("a file\n")
     assert ws.read(name, offset=2).text == "2|b\n[line 2 of 2]"
     assert ws.grep("b", path=name).matches[0].line == 2
@@ -67,7 +67,7 @@ def test_all_parameters_of_a_read_apply_to_a_kept_text_or_are_refused(tmp_path):
 
 def check_parameters(ws):
     line = "".join(f"{number:05}," for number in range(2000))
-    name = ws.keep(f"{line}\nsecond\n")
+    name = kit.keep(ws, f"{line}\nsecond\n")
     page, shown = ws.read(name, limit=1), 0
     assert "cut after 2000 characters" in page.text
     whole = page.content[:2000]
@@ -90,7 +90,7 @@ def check_parameters(ws):
 def test_a_search_of_a_kept_text_says_that_its_lines_have_no_ids(tmp_path):
     """`line_ids=True` returned neither ids nor a note."""
     with Workspace(tmp_path) as ws:
-        name = ws.keep("first\nsecond\n")
+        name = kit.keep(ws, "first\nsecond\n")
         result = ws.grep("second", path=name, line_ids=True)
         assert [match.line_id for match in result.matches] == [None]
         assert result.text.endswith("\n[no line ids: this is not a file and cannot be edited]")
@@ -98,11 +98,11 @@ def test_a_search_of_a_kept_text_says_that_its_lines_have_no_ids(tmp_path):
 
 
 def test_names_of_another_kind(ws):
-    name = ws.keep(ws.read("file_001.txt"), kind="file")
+    name = kit.keep(ws, ws.read("file_001.txt"), kind="file")
     assert name.startswith("@file_")
     assert ws.read(name).path == "file_001.txt"
-    assert ws.keep(ws.read("file_001.txt")).startswith("@out_")
-    assert ws.keep("a\n", kind="b") != ws.keep("a\n", kind="c")
+    assert kit.keep(ws, ws.read("file_001.txt")).startswith("@out_")
+    assert kit.keep(ws, "a\n", kind="b") != kit.keep(ws, "a\n", kind="c")
 
 
 def test_an_unknown_name_is_not_found(ws):
@@ -143,7 +143,7 @@ def test_a_name_of_a_file_means_the_same_file_in_each_view(tmp_path, kept_in, re
     with Workspace(tmp_path) as ws:
         one, other = ws.view(workdir=kept_in), ws.view(workdir=read_in)
         shown = one.read(os.path.relpath(target, kept_in))
-        name = one.keep(shown)
+        name = kit.keep(one, shown)
         again = other.read(name)
         assert again.content == shown.content
         assert other.read(again.path).content == shown.content
@@ -156,25 +156,21 @@ def test_a_name_of_a_file_means_the_same_file_in_each_view(tmp_path, kept_in, re
 @pytest.fixture(params=["text", "page"])
 def kept(request, ws):
     """The name of a text, or of a page of a file with the same text."""
-    return ws.keep("needle 1\n" if request.param == "text" else ws.read("file_001.txt"))
+    return kit.keep(ws, "needle 1\n" if request.param == "text" else ws.read("file_001.txt"))
 
 
 def test_every_reading_method_takes_a_kept_name(kept, ws):
-    """`read_many` and `files=` said that it does not exist."""
-    several = ws.read_many(["file_002.txt", kept])
-    assert [page.content for page in several.files] == ["needle 2\n", "needle 1\n"]
-    assert several.files[1].text == ws.read(kept).text
-    assert not several.failed
+    """`files` said that it does not exist."""
     for named in (
         {"path": kept}, {"path": [kept]}, {"files": [kept]}, {"files": [kept], "sort": "size"},
         {"path": kept, "follow_symlinks": True},
     ):  # fmt: skip
-        found = ws.grep("needle", **named)
+        found = kit.grep(ws, "needle", **named)
         assert [(match.line, match.text) for match in found.matches] == [(1, "needle 1")], named
         assert found.searched_files == 1
     for order in ({}, {"sort": "size"}, {"sort": "modified"}, {"sort": "reverse"}, {"unique": True}):
         for named in ({"path": [kept, "file_002.txt"]}, {"files": [kept, "file_002.txt"]}):
-            texts = sorted(match.text for match in ws.grep("needle", **named, **order).matches)
+            texts = sorted(match.text for match in kit.grep(ws, "needle", **named, **order).matches)
             assert texts == ["needle 1", "needle 2"], (named, order)
 
 
@@ -182,8 +178,8 @@ def test_a_kept_name_of_a_directory_lists_it(ws, tmp_path):
     """The name of a listing was a path that did not exist; that of the root, an empty text."""
     (tmp_path / "d").mkdir()
     (tmp_path / "d/f").write_text("")
-    assert ws.read(ws.keep(ws.read("d"))).text == ws.read("d").text
-    assert ws.read(ws.keep(ws.read("."))).text == ws.read(".").text
+    assert ws.read(kit.keep(ws, ws.read("d"))).text == ws.read("d").text
+    assert ws.read(kit.keep(ws, ws.read("."))).text == ws.read(".").text
 
 
 @pytest.mark.parametrize(
@@ -194,15 +190,14 @@ def test_a_kept_name_of_a_directory_lists_it(ws, tmp_path):
         lambda ws, name: ws.edit(name, "needle", "x"),
         lambda ws, name: ws.edit(name, "", "x"),
         lambda ws, name: ws.multi_edit(name, [{"old_string": "needle", "new_string": "x"}]),
-        lambda ws, name: ws.splice(name, [(0, 1, "x")]),
+        lambda ws, name: kit.splice(ws, name, [(0, 1, "x")]),
         lambda ws, name: ws.replace("needle", "x", path=["file_003.txt", name]),
         lambda ws, name: ws.delete(name),
         lambda ws, name: ws.move(name, "y"),
         lambda ws, name: ws.move("file_003.txt", name),
-        lambda ws, name: ws.copy("file_003.txt", name),
         lambda ws, name: ws.undo(paths=[name]),
         lambda ws, name: ws.ls(name),
-        lambda ws, name: ws.find(path=name),
+        lambda ws, name: kit.find(ws, path=name),
         lambda ws, name: ws.stat(name),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits, Workspace
+from tests import kit
 from tests.conftest import needs
 
 MIB = 1 << 20
@@ -40,7 +41,12 @@ def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, na
         (tmp_path / "sub" / f"a{number}bxcd{number}").write_text("x\n")
         (tmp_path / "sub" / f"{number}.log").write_text("x\n")
     with Workspace(tmp_path) as ws:
-        for result in (ws.ls(depth=0), ws.glob("**"), ws.find(types="f"), ws.grep("x", output_mode="count")):
+        for result in (
+            ws.ls(depth=0),
+            ws.glob("**"),
+            kit.find(ws, types="f"),
+            ws.grep("x", output_mode="count"),
+        ):
             assert result.skipped.unread_rules == ("sub/.gitignore",)
             assert (result.skipped.unreadable, result.skipped.ignored) == (1, 50)
             assert "rule files not read, as they are too large or unreadable: sub/.gitignore" in result.text
@@ -109,7 +115,7 @@ def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path,
         )
         (tmp_path / f"{directory}.gitignore").write_text(wild + plain * (directory == ""))
     with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
-        result = ws.find(types="f", hidden=True, limit=1000)
+        result = kit.find(ws, types="f", hidden=True, limit=1000)
     assert result.skipped.unread_rules == ()
     assert sorted(entry.path for entry in result.files) == of_git(tmp_path)
 
@@ -122,12 +128,12 @@ def test_rule_files_are_bounded_together_where_they_hold_together(tmp_path: Path
         (tmp_path / f"{directory}skip.txt").touch()
         (tmp_path / f"{directory}.ignore").write_text(f"kept{len(directory)}\n")
     with Workspace(tmp_path, limits=Limits(timeout=120)) as ws:
-        result = ws.find(types="f")
+        result = kit.find(ws, types="f")
         assert result.skipped.unread_rules == ("a/b/.gitignore",)
         assert [entry.path for entry in result.files] == [], "the rule of a directory above holds there too"
         (tmp_path / ".gitignore").write_text(wildcards(60_000))
         (tmp_path / "a/.gitignore").write_text(wildcards(60_000))
-        assert [entry.path for entry in ws.find(types="f").files] == [
+        assert [entry.path for entry in kit.find(ws, types="f").files] == [
             "a/b/skip.txt",
             "a/skip.txt",
             "skip.txt",

@@ -10,6 +10,7 @@ from agentfs import Workspace
 from agentfs.fs.ignore_files import read_outer_rules
 from agentfs.fs.syscalls import open_root
 from agentfs.fs.trees import OpenTree, RootHandle
+from tests import kit
 from tests.conftest import needs, program
 
 pytestmark = needs("git")
@@ -442,5 +443,5 @@ def test_an_unreadable_rule_file_counts_once_even_if_links_lead_to_it(tmp_path):
     for watch in (False, True):
         with Workspace(tmp_path, watch=watch) as ws:
             for _ in range(2):
-                skipped = ws.grep("needle", follow_symlinks=True).skipped
+                skipped = kit.grep(ws, "needle", follow_symlinks=True).skipped
                 assert (skipped.unreadable, skipped.unread_rules) == (1, ("a/.gitignore",))

@@ -10,13 +10,16 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from agentfs import Limits, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
 from agentfs.dialects.dominds.yaml_text import to_yaml
 from agentfs.dialects.toolkit import (
     Advice,
     Dialect,
+    GrepOptions,
     NextCall,
     Problem,
+    ReadOptions,
     RenderContext,
     Tool,
     call,
@@ -43,6 +46,7 @@ _Case = Literal["smart", "sensitive", "insensitive"]
 Document = dict[str, Any]
 
 _MAX_LINES = 500
+_MAX_CONTEXT = 100  # lines on either side of a match
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
 _OTHER_TILDE = re.compile(r"(?<=[0-9])\s*(?:-|:|,|\.\.)\s*(?=[0-9])")  # as in 10-50
 _NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAML
@@ -96,8 +100,11 @@ class _Tools:
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
         globs = globs_from_root(self._workspace, path, globs)
-        return self._workspace.grep(
-            pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
+        return kit.grep(
+            self._workspace,
+            GrepOptions(
+                pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
+            ),
         )
 
     def ripgrep_snippets(
@@ -117,8 +124,13 @@ class _Tools:
             context_after: Lines to show after each match.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        return self._workspace.grep(
-            pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
+        around: dict[str, Any] = {
+            "before": context_before,
+            "after": context_after,
+            "max_context": _MAX_CONTEXT,
+        }
+        return kit.grep(
+            self._workspace, GrepOptions(pattern, path, overlap=True, **around, **case_options(case))
         )
 
     def ripgrep_count(self, pattern: str, path: str = ".", case: _Case = "smart") -> GrepResult:
@@ -129,7 +141,8 @@ class _Tools:
             path: File or directory to search, relative to the workspace root.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        return self._workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
+        options = GrepOptions(pattern, path, output_mode="count", context=0, **case_options(case))
+        return kit.grep(self._workspace, options)
 
     def ripgrep_fixed(self, literal: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression.
@@ -140,9 +153,8 @@ class _Tools:
             case: How letters match; smart ignores case unless the text has a capital.
         """
         literal = literal.replace("\r\n", "\n")
-        return self._workspace.grep(
-            literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
-        )
+        how = {"multiline": "\n" in literal, "fixed_strings": True, **case_options(case)}
+        return kit.grep(self._workspace, GrepOptions(literal, path, context=0, **how))
 
     def ripgrep_search(
         self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None
@@ -157,7 +169,9 @@ class _Tools:
         options = read_arguments(rg_args).options
         options["glob"] = globs_from_root(self._workspace, path, options["glob"])
         try:
-            return self._workspace.grep(pattern, path, overlap=True, **options)
+            return kit.grep(
+                self._workspace, GrepOptions(pattern, path, overlap=True, max_context=_MAX_CONTEXT, **options)
+            )
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -172,7 +186,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
     entries = f"At most {limits.list_entries:,} entries."
     page = f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line."
     a_line = f"{limits.grep_line_chars:,} characters of a line"
-    around = f"{limits.context_lines:,} lines on either side of a match"
+    around = f"{_MAX_CONTEXT:,} lines on either side of a match"
     rg_note = f"rg_args takes `{ALLOWED}`; `--no-ignore -.` searches ignored and hidden files."
 
     def tool(
@@ -224,7 +238,10 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
         # The contract counts the lines of a file, so a notebook is shown as its JSON.
-        found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"))
+        options = ReadOptions(
+            path, first, limit, raw=path.lower().endswith(".ipynb"), line_overhead=_NUMBER_CHARS
+        )
+        found = kit.read(workspace, options)
     except PastEndError as error:
         if "total_lines" in error.details:
             raise past_end_of_lines(error, f"line {first}", "a range that begins at 1 to") from None
@@ -379,8 +396,8 @@ def _snippets(found: GrepResult, context: RenderContext, limits: Limits, name: s
     # A match over several lines is one snippet, and counts each of them in `total_lines`.
     total = found.total_lines if found.truncated else len(items)
     more = _details(found)
-    if items and _context_lines(context) > limits.context_lines:
-        more["context_at_most"] = limits.context_lines
+    if items and _context_lines(context) > _MAX_CONTEXT:
+        more["context_at_most"] = _MAX_CONTEXT
     return _fitted(limits, {query: context.arguments[query]}, name, items, total, more)
 
 
@@ -467,12 +484,6 @@ DIALECT = Dialect(
     "dominds",
     _tools,
     # `max_lines` bounds the lines of a read.
-    limits={
-        "read_lines": 1_000_000,
-        "read_bytes": 100_000,
-        "line_overhead": _NUMBER_CHARS,
-        "output_tokens": 40_000,
-        "context_lines": 100,
-    },
+    limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000},
     render=document_renderer(lambda context, _: context.result.data, _failure, to_yaml),  # of unknown tools
 )

@@ -10,9 +10,13 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.toolkit import (
+    MAX_CONTEXT,
     Advice,
     Dialect,
+    GlobOptions,
+    GrepOptions,
     RenderContext,
     Retry,
     Tool,
@@ -123,7 +127,7 @@ def _tool(
 
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
-    notes = _check_numbers(workspace, given)
+    notes = _check_numbers(given)
     found = _find(workspace, given, unique=given.follow_symlinks)
     return list_reply(workspace, found, notes, given)
 
@@ -134,7 +138,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
     if given.roots and given.files:
         raise own_error("two_places", "roots")
     options = _grep_options(given)
-    notes = _check_numbers(workspace, given)
+    notes = _check_numbers(given)
     options |= {
         "path": given.roots or ["."],
         "files": given.files or None,
@@ -151,16 +155,16 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
 
 def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     options = _grep_options(given)
-    notes = _check_numbers(workspace, given)
+    notes = _check_numbers(given)
     filtered = replace(given, types=_searchable_types(given.types))
     files = _find(workspace, filtered, sort=_SORT[given.sort], unique=True)
-    # `find` takes one list of globs. If `pattern` is one, the search takes `include_globs`.
+    # A search for names takes one list of globs. If `pattern` is one, the search takes `include_globs`.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
     return search_reply(workspace, _grep(workspace, options), files, notes, given)
 
 
-def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> list[str]:
+def _check_numbers(given: FileFilter | ContentQuery) -> list[str]:
     """Check the numbers and globs of a call; return a note for each number that is lowered to its maximum."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
@@ -171,9 +175,8 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
         if value is not None and most is not None and value > most:
             notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
     if isinstance(given, ContentQuery):
-        most = workspace.limits.context_lines
-        if max(given.context_before or 0, given.context_after or 0) > most:
-            notes.append(f"context was lowered to {plural(most, 'line')} on either side")
+        if max(given.context_before or 0, given.context_after or 0) > MAX_CONTEXT:
+            notes.append(f"context was lowered to {plural(MAX_CONTEXT, 'line')} on either side")
         if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
             notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
     for name in ("exclude", "include_globs", "exclude_globs"):
@@ -186,7 +189,7 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
     return notes
 
 
-def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:
+def _find(workspace: Workspace, given: FileFilter, **more: Any) -> GlobResult:
     includes, excludes = None, list[str]()
     case: Literal["smart", "sensitive", "insensitive"] = "smart"
     if given.glob and given.pattern:  # smart case, as in fd
@@ -195,11 +198,12 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
         includes = _from_root(workspace, given.roots, given.include_globs)
         excludes = _excluded(workspace, given)
     try:
-        return workspace.find(
+        options = GlobOptions(
+            given.pattern if given.glob and given.pattern else includes or None,
             given.roots,
-            pattern=None if given.glob else given.pattern,
-            glob=given.pattern if given.glob and given.pattern else includes or None,
+            regex=None if given.glob else given.pattern,
             types=given.types or None,
+            links_as_files=False,
             extensions=given.extensions or None,
             exclude=[*(given.exclude or ()), *excludes] or None,
             max_depth=given.depth,
@@ -212,8 +216,9 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
             full_path=given.full_path_match,
             case=case,
             limit=min(given.limit, MAX_LIMIT),
-            **options,
+            **more,
         )
+        return kit.glob(workspace, options)
     except InvalidPatternError as error:
         error.details["parameter"] = "pattern"
         raise
@@ -243,7 +248,7 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
 
 def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     try:
-        return workspace.grep(**arguments)
+        return kit.grep(workspace, GrepOptions(**arguments))
     except InvalidPatternError as error:
         # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
         suggestion = error.details.get("suggestion")

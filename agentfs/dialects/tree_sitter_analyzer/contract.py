@@ -298,8 +298,8 @@ class _ToolNames(Names):
         return self._parameter_names.get(name, name)
 
     def retry(self, retry: Retry) -> Retry | None:
-        if retry.without == ("pattern",) and "glob" in retry.arguments:  # `pattern` is the glob
-            return Retry({"pattern": retry.arguments["glob"], "glob": True})
+        if self is FIND_NAMES and retry.arguments.keys() == {"pattern"} and not retry.without:
+            return Retry({"pattern": retry.arguments["pattern"], "glob": True})
         if retry.without not in ((), ("fixed_strings",)):
             return None
         arguments = {self._parameter_names.get(name, name): value for name, value in retry.arguments.items()}
@@ -328,7 +328,7 @@ def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Ma
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "text": _LIST_FILES,
-        "methods": {"ls": {}, "glob": {}, "find": {}},
+        "methods": {"ls": {}, "glob": {}},
         "renames": _FIND_PARAMETERS,
         "follow": partial(_follow, method="ls", parameter="roots", depth=1),
         "retry": FIND_NAMES.map_retry,

@@ -1,0 +1,34 @@
+"""The calls that only dialects make, as functions of a workspace with the arguments that tests vary."""
+
+from functools import partial
+from os import fspath
+
+from agentfs.dialects import toolkit
+from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, insert, keep
+from agentfs.search.options import texts
+
+__all__ = ["find", "grep", "insert", "keep", "method", "splice"]
+
+
+def find(
+    ws, path=".", pattern=None, glob=None, types=None, limit=None, offset=0, include_ignored=False, **options
+):
+    """Find entries as `fd` does: `pattern` is a regular expression, and a link is not a file."""
+    given = {"regex": pattern, "types": types, "links_as_files": False, **options}
+    options = GlobOptions(glob or None, texts(path), limit, offset, include_ignored, **given)
+    return toolkit.glob(ws, options)
+
+
+def grep(ws, pattern, path=".", glob=None, type=None, output_mode="content", **options):  # noqa: A002 - as grep
+    """Search as `rg` does."""
+    return toolkit.grep(ws, GrepOptions(pattern, texts(path), glob, type, output_mode, **options))
+
+
+def splice(ws, path, spans):
+    """Replace ranges of characters."""
+    return toolkit.splice(ws, SpliceOptions(fspath(path), spans))
+
+
+def method(ws, name):
+    """Return a method, or the function for the searches of dialects that has its name."""
+    return partial({"find": find, "grep": grep}[name], ws) if name in {"find", "grep"} else getattr(ws, name)
