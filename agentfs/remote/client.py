@@ -293,7 +293,7 @@ def _remote_options(kind: Any) -> Callable[..., Any]:
         given = {name: _without_next(value) for name, value in given_fields(options).items()}
         changes = kind.effect not in READING and given.get("preview") is not True
         seconds = given.get("timeout") or 0.0
-        arguments = {"options": kind(**given)}
+        arguments = {"kind": kind.__name__, "fields": given}
         return self._call("_carry_out", arguments, returns, changes=changes, seconds=seconds)
 
     return reports_calls(by_field(kind, send))

@@ -240,6 +240,8 @@ class Server:
             return self._leave(**arguments)
         if method not in _CALLED:
             raise wire.ProtocolError("There is no such method.")
+        if method == "_carry_out":
+            arguments = {"options": wire.options_from(**arguments)}
         found = getattr(workspace, method)
         return found(**arguments) if inspect.ismethod(found) else found
 

@@ -18,6 +18,7 @@ from os import PathLike, fspath
 from typing import Any, cast, get_type_hints
 
 from agentfs import errors, limits, permissions, policy, results
+from agentfs.arguments.checks import ArgumentChecker
 from agentfs.arguments.hints import kind_of
 from agentfs.arguments.kinds import ArgumentReader, Kind
 from agentfs.base import advice
@@ -42,10 +43,6 @@ _SHOWN = {
     permissions.PermissionRequest: ("tool", "paths", "diff"),
 }
 
-_OPTIONS = (
-    *(ReadOptions, ListOptions, GlobOptions, GrepOptions),
-    *(EditLinesOptions, InsertOptions, SpliceOptions),
-)
 CLASSES: dict[str, Any] = {
     name: each
     for module in (results, limits, policy, permissions, advice)
@@ -53,7 +50,14 @@ CLASSES: dict[str, Any] = {
     if isinstance(each, type)
     and each.__module__ == module.__name__
     and (is_dataclass(each) or issubclass(each, Advice) or hasattr(each, "_fields"))
-} | {each.__name__: each for each in _OPTIONS}
+}
+_OPTIONS: dict[str, Any] = {
+    each.__name__: each
+    for each in (
+        *(ReadOptions, ListOptions, GlobOptions, GrepOptions),
+        *(EditLinesOptions, InsertOptions, SpliceOptions),
+    )
+}
 _RECORDS = {each for each in CLASSES.values() if is_dataclass(each)}
 _LEAVES: dict[str, type[AgentFSError]] = {
     each.code: each
@@ -246,6 +250,14 @@ def is_instance(value: Any, hint: Any) -> bool:
 @functools.cache
 def _kind(hint: Any) -> Kind:
     return kind_of(hint, for_program=True)
+
+
+def options_from(kind: str, fields: dict[str, Any]) -> Any:
+    """Return the options that a client sent; raise `invalid_argument` for a field of a wrong type."""
+    if kind not in _OPTIONS:
+        raise ProtocolError("There are no such options.")
+    _, given = ArgumentChecker(_OPTIONS[kind]).check((), fields)
+    return _OPTIONS[kind](**given)
 
 
 def error_to_wire(error: Exception) -> dict[str, Any]:

@@ -163,7 +163,7 @@ IO_ERROR = {"code": "io", "message": "x"}
 
 def rows_answer(number, **given):
     rows = {"$": "rows", "of": "ReadResult", "names": ["path", "kind"], "rows": [["a", "text"]], **given}
-    return line({"of": number, "value": {"$": "ReadManyResult", "files": rows, "left": []}})
+    return line({"of": number, "value": {"$": "ListResult", "entries": rows, "total": 1}})
 
 
 def nested_rows(depth):
