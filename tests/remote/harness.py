@@ -268,7 +268,7 @@ def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
     for each in ("/usr", "/lib", "/lib64", "/bin", "/etc", *map(str, read_only)):
         if os.path.exists(each):
             words += ["--ro-bind", each, each]
-    return [*words, "--bind", str(root), "/work", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--"]
+    return [*words, "--bind", str(root), "/tree", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--"]
 
 
 def in_container(engine: str, root: Path, *read_only: str) -> list[str]:
@@ -278,7 +278,7 @@ def in_container(engine: str, root: Path, *read_only: str) -> list[str]:
     """
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
-        for name in ("dev", "etc", "proc", "sys", "tmp", "usr", "work"):
+        for name in ("dev", "etc", "proc", "sys", "tmp", "usr", "tree"):
             made = tarfile.TarInfo(name)
             made.type, made.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
             archive.addfile(made)
@@ -292,7 +292,7 @@ def in_container(engine: str, root: Path, *read_only: str) -> list[str]:
     mounts = [word for each in read_only for word in ("-v", f"{each}:{each}:ro")]
     return [
         *(engine, "run", "--rm", "-i", "--network=none", f"--ulimit=nofile={files}:{files}"),
-        *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/work", *mounts),
+        *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/tree", *mounts),
         "agentfs-test-empty",
     ]
 

@@ -65,5 +65,5 @@ def test_sshd_runs_a_command_through_a_shell_and_a_fixed_one(tmp_path):
 def test_bubblewrap_shows_one_tree(tmp_path):
     (tmp_path / "a.txt").write_text("a")
     words = in_bubblewrap(tmp_path)
-    assert subprocess.run([*words, "ls", "/work"], capture_output=True, check=True).stdout == b"a.txt\n"
+    assert subprocess.run([*words, "ls", "/tree"], capture_output=True, check=True).stdout == b"a.txt\n"
     assert subprocess.run([*words, "ls", str(tmp_path)], capture_output=True, check=False).returncode

@@ -116,7 +116,7 @@ def test_a_slow_connection_costs_one_round_trip_a_call(tree, sshd):
 def inside(words):
     """Return the command of a server in a container that has this Python and its packages."""
     paths = ":".join(PACKAGES)
-    return [*words, "env", f"PYTHONPATH={paths}", sys.executable, "-m", "agentfs", "serve", "--root", "/work"]
+    return [*words, "env", f"PYTHONPATH={paths}", sys.executable, "-m", "agentfs", "serve", "--root", "/tree"]
 
 
 @pytest.mark.full
@@ -125,8 +125,8 @@ def test_in_bubblewrap(tree):
     words = in_bubblewrap(tree, Path(sys.base_prefix), Path(sys.prefix), *map(Path, PACKAGES))
     if not works(*words, "true"):
         pytest.skip("bubblewrap may not make a container here")
-    with connect(inside(words), "/work") as ws:
-        assert ws.root == "/work"
+    with connect(inside(words), "/tree") as ws:
+        assert ws.root == "/tree"
         use(ws, tree)
 
 
@@ -144,8 +144,8 @@ def test_in_a_container(tree):
     if not works(*run):
         pytest.skip(f"{engine} runs no container here")
     try:
-        with connect(inside([engine, "exec", "-i", name]), "/work") as ws:
-            assert ws.root == "/work"
+        with connect(inside([engine, "exec", "-i", name]), "/tree") as ws:
+            assert ws.root == "/tree"
             use(ws, tree)
     finally:
         works(engine, "rm", "-f", name)
