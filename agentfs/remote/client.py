@@ -20,11 +20,11 @@ from typing import Any, Self, TypedDict
 import agentfs
 from agentfs.arguments.checks import ArgumentChecker
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError, DisconnectedError, UnsupportedSystemError, closed
+from agentfs.errors import AgentFSError, DisconnectedError, closed
 from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
-from agentfs.permissions import READING
+from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
@@ -36,8 +36,9 @@ from agentfs.workspace import Workspace
 
 
 class _Opened(TypedDict):
-    """The facts that a server states in its first message."""
+    """The facts that a server states when it has opened a workspace."""
 
+    version: str
     root: str
     policy: Policy
 
@@ -45,10 +46,11 @@ class _Opened(TypedDict):
 class _Session:
     """The connections of one workspace, one after another; at most one is open."""
 
-    def __init__(self, command: Sequence[str] | Opener, hello: Mapping[str, Any], patience: float) -> None:
-        self._started_by = command, hello, patience
-        self._patience, self._process = patience, os.getpid()
-        self._opening = threading.Lock()
+    def __init__(self, command: Sequence[str] | Opener, opening: Mapping[str, Any], patience: float) -> None:
+        self._command, self._patience = command, patience
+        self._opening = {"call": 0, "method": "open", "arguments": opening}
+        self._process = os.getpid()
+        self._lock = threading.Lock()
         self._connection: Connection | None = None
         self.numbers = itertools.count(1)
         self.closed = False
@@ -67,7 +69,7 @@ class _Session:
         try:
             return connection.call(message, *how, changes=changes)
         except DisconnectedError:
-            with self._opening:  # another call may have opened the next one
+            with self._lock:  # another call may have opened the next one
                 self._connection = None if self._connection is connection else self._connection
             connection.close()
             raise
@@ -84,18 +86,18 @@ class _Session:
             self._connection.close(self._patience)
 
     def _connected(self) -> Connection:
-        with self._opening:
+        with self._lock:
             if self.closed:
                 raise closed()
             if self._connection is None:
-                connection = self._connection = Connection(*self._started_by)
-                version = connection.opened.get("agentfs")
-                if version != agentfs.__version__:
-                    raise UnsupportedSystemError(
-                        f"The remote side has agentfs {str(version)[:20]!a}, not {agentfs.__version__!a}.",
-                        hint="Install the same version on both sides.",
-                    )
-                opened = _value_of(connection.opened, _Opened, applied=False)
+                connection = Connection(self._command, self._patience)
+                try:
+                    answer = connection.call(self._opening, 0.0, lambda _: None, changes=False)
+                    opened = _value_of(answer, _Opened, applied=False)
+                except BaseException:
+                    connection.close()
+                    raise
+                self._connection = connection
                 self.root, self.policy = wire.shown(opened["root"]), opened["policy"]
             return self._connection
 
@@ -230,12 +232,12 @@ class RemoteWorkspace(Workspace):
         def answer(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
             nonlocal seen, raised
             if "ask" in message:
-                function, *arguments = _question(message["ask"], functions)
+                question, function, *arguments = _question(message["ask"], functions, self.policy)
                 try:
                     answered = {"value": wire.to_wire(call_context.call_back(function, *arguments))}
                 except Exception as error:  # noqa: BLE001 - raised when the remote side has answered
                     raised, answered = error, {"raised": True}
-                return {"of": number, "reply": message.get("question"), **answered}
+                return {"of": number, "reply": question, **answered}
             entries = message["progress"]
             if call is not None and type(entries) is int and entries > seen:
                 call.step(entries - seen)
@@ -256,12 +258,14 @@ class RemoteWorkspace(Workspace):
         return value.bound_to(self) if isinstance(value, Review) else value
 
 
-def _question(asked: Any, functions: Sequence[Callable[..., Any]]) -> list[Any]:
-    """Return the function of the program that the remote side asks, and the arguments."""
+def _question(asked: Any, functions: Sequence[Callable[..., Any]], policy: Policy) -> list[Any]:
+    """Return the number of a question, the function of the program that it is for, and the arguments."""
     found = wire.from_wire(asked, lambda number: functions[number if number >= 0 else len(functions)])
-    if not (isinstance(found, list) and len(found) > 1 and callable(found[0])):
-        raise wire.ProtocolError("it asked an invalid question")
-    return found
+    if isinstance(found, list) and len(found) > 2 and callable(found[1]):
+        wanted = list[PermissionRequest] if found[1] in policy.askers else list[Any]
+        if wire.is_instance(found[2:], wanted):
+            return found
+    raise wire.ProtocolError("it asked an invalid question")
 
 
 def _value_of(
@@ -379,12 +383,12 @@ def connect(
     ArgumentChecker(connect).check((), locals())
     functions: list[Callable[..., Any]] = []
     policy, limits = policy or Policy(), limits or Limits()
-    hello = {
-        "agentfs": agentfs.__version__,
+    opening = {
+        "version": agentfs.__version__,
         "root": fspath(root),
         "state": None if state is None else fspath(state),
         "policy": wire.to_wire(policy, functions),
         "limits": wire.to_wire(limits, functions),
     }
-    session = _Session(command, hello, patience)
+    session = _Session(command, opening, patience)
     return RemoteWorkspace(session, functions, narrowed(policy, session.policy), limits, on_event)

@@ -36,14 +36,9 @@ class _LostError(Exception):
 
 
 class Connection:
-    """One stream to the remote side. When it ends, all waiting calls raise `disconnected`.
+    """One stream to the remote side. When it ends, all waiting calls raise `disconnected`."""
 
-    Attributes:
-        opened: The answer to the first message.
-    """
-
-    def __init__(self, command: Sequence[str] | Opener, hello: Mapping[str, Any], patience: float) -> None:
-        """Start the command and wait for its answer to the first message."""
+    def __init__(self, command: Sequence[str] | Opener, patience: float) -> None:
         self._reason = ""  # set once the connection has ended
         self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,11 +48,6 @@ class Connection:
         self._input, self._output = self._streams(command)
         self._writer = _start(self._write)
         _start(self._read)
-        try:
-            self.opened = self.call({"call": 0, **hello}, 0.0, lambda _: None, changes=False)
-        except BaseException:
-            self.close(_END_SECONDS)
-            raise
 
     def call(
         self,

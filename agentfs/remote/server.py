@@ -21,15 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, NamedTuple
 
 import agentfs
+from agentfs import errors
+from agentfs.arguments.checks import checks_arguments
 from agentfs.base import call_context
-from agentfs.errors import (
-    ClosedError,
-    InvalidArgumentError,
-    InvalidPathError,
-    RefusedError,
-    TooLargeError,
-    UnsupportedSystemError,
-)
 from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
 from agentfs.remote import wire
@@ -122,16 +116,6 @@ class Server:
 
     def run(self, incoming: BinaryIO) -> None:
         """Handle messages until the client leaves."""
-        line = incoming.readline(wire.MAX_LINE)
-        if not line:
-            return
-        try:
-            self._open(wire.parse_line(line))
-        except wire.ProtocolError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the client raises it
-            self._send({"of": 0, "agentfs": agentfs.__version__, "error": wire.error_to_wire(error)})
-            return
         while line := incoming.readline(wire.MAX_LINE):
             message = wire.parse_line(line)
             number = message.get("call", message.get("cancel", message.get("of")))
@@ -140,11 +124,10 @@ class Server:
             call = self._calls.get(number)
             if "call" in message:
                 self._begin(number, message)
-            elif call is not None and "cancel" in message:
-                if call.execution.abandon():
-                    call.replies.put(None)
-            elif call is not None:
+            elif call is not None and "cancel" not in message:
                 call.replies.put(message)
+            elif call is not None and call.execution.abandon():
+                call.replies.put(None)
 
     def end(self) -> None:
         """Cancel calls that only read, complete changes under way, and close the workspace."""
@@ -157,33 +140,28 @@ class Server:
         if self._workspace is not None:
             self._workspace.close()
 
-    def _open(self, hello: Mapping[str, Any]) -> None:
-        """Open the workspace of the client, and say so."""
-        if hello.get("agentfs") != agentfs.__version__:
-            raise UnsupportedSystemError("The versions of agentfs differ.")
-        names = ("root", "state", "policy", "limits")
-        root, state, policy, limits = (_decode(hello.get(name)) for name in names)
-        if not (
-            isinstance(root, str)
-            and isinstance(state, str | None)
-            and isinstance(policy, Policy)
-            and isinstance(limits, Limits)
-        ):
-            raise InvalidArgumentError("The first message has a field of a wrong type.")
+    @checks_arguments
+    def _open(self, version: str, root: str, state: str | None, policy: Policy, limits: Limits) -> Any:
+        """Open the workspace of the client, and return what the client must know."""
+        if version != agentfs.__version__:
+            raise errors.UnsupportedSystemError(
+                f"The remote side has agentfs {agentfs.__version__}, not {version[:20]!a}.",
+                hint="Install the same version on both sides.",
+            )
         options, path = self._options, self._inside(root)
         if state is not None:
             if options.state is None:
                 hint = "Start it with `agentfs serve --state DIRECTORY`."
-                raise RefusedError("The server keeps no state.", hint=hint)
+                raise errors.RefusedError("The server keeps no state.", hint=hint)
             state = _below(options.state, state)
         policy = narrowed(policy, options.policy)
-        workspace = self._workspace = Workspace(
-            path, policy=policy, limits=limits, state=state, mounts=options.mounts
-        )
+        workspace = Workspace(path, policy=policy, limits=limits, state=state, mounts=options.mounts)
         if workspace.root != path:
-            raise RefusedError("The root was moved while the workspace opened it.")
-        opened = {"root": workspace.root, "policy": replace(options.policy, after_change=())}
-        self._send({"of": 0, "agentfs": agentfs.__version__, "value": wire.to_wire(opened)})
+            workspace.close()
+            raise errors.RefusedError("The root was moved while the workspace opened it.")
+        self._workspace = workspace
+        own = replace(options.policy, after_change=())
+        return {"version": agentfs.__version__, "root": path, "policy": own}
 
     def _inside(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""
@@ -192,23 +170,15 @@ class Server:
             names = os.path.relpath(path, outer.root).split(os.sep)
             for each in itertools.accumulate(names, os.path.join):
                 if outer.stat(each).protected:
-                    raise RefusedError("The root is in a protected directory.")
+                    raise errors.RefusedError("The root is in a protected directory.")
         return path
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        if number in self._calls:
-            raise wire.ProtocolError("Two calls have the same number.")
-        if len(self._calls) >= _MAX_CALLS:
-            raise wire.ProtocolError("The client has too many calls under way.")
-
-        def progress(entries: int) -> None:
-            self._send({"of": number, "progress": entries})
-
+        if number in self._calls or len(self._calls) >= _MAX_CALLS:
+            raise wire.ProtocolError("Two calls have the same number, or too many are under way.")
         tool = message.get("tool")
-        execution = call_context.Execution(
-            tool if isinstance(tool, str) else None,
-            on_progress=progress if message.get("progress") is True else None,
-        )
+        report = functools.partial(self._send, number, "progress") if message.get("progress") else None
+        execution = call_context.Execution(tool if isinstance(tool, str) else None, on_progress=report)
         call = self._calls[number] = _Call(number, execution, queue.SimpleQueue())
         self._workers.submit(self._work, call, message)
 
@@ -216,28 +186,28 @@ class Server:
         call_context.current.set(call.execution)
         _current.set((self, call))
         try:
-            answer = {"value": wire.to_wire(self._run(message))}
+            kind, answer = "value", wire.to_wire(self._run(message))
+            wire.to_line({"value": answer})
         except call_context.Cancelled:
-            answer = {"cancelled": True}
+            kind, answer = "cancelled", True
         except _CallbackError:
-            answer = {"raised": True}
+            kind, answer = "raised", True
         except Exception as error:  # noqa: BLE001 - the client raises it
-            answer = {"error": wire.error_to_wire(error)}
+            kind, answer = "error", wire.error_to_wire(error)
         del self._calls[call.number]
-        try:
-            self._send({"of": call.number, **answer})
-        except TooLargeError as error:
-            self._send({"of": call.number, "error": wire.error_to_wire(error)})
+        self._send(call.number, kind, answer)
 
     def _run(self, message: Mapping[str, Any]) -> Any:
-        workspace, arguments = self._resolve(message.get("within")), _decode(message.get("arguments"))
-        method = message.get("method")
+        method, arguments = message.get("method"), _decode(message.get("arguments"))
         if not isinstance(arguments, dict):
             raise wire.ProtocolError("A call has no arguments.")
-        if method == "enter":
-            return self._enter(workspace, **arguments)
+        if method == "open" and self._workspace is None:
+            return self._open(**arguments)
         if method == "leave":
             return self._leave(**arguments)
+        workspace = self._resolve(message.get("within"))
+        if method == "enter":
+            return self._enter(workspace, **arguments)
         if method not in _CALLED:
             raise wire.ProtocolError("There is no such method.")
         if method == "_carry_out":
@@ -263,13 +233,14 @@ class Server:
         own = self._options.policy
         if kind == "host":
             if own.read_only or own.deny:
-                raise RefusedError("The server's policy holds for programs too, so there is no `host`.")
+                raise errors.RefusedError("There is no `host`: the server's policy holds for programs too.")
             return outer.host
         if kind != "view":
             raise wire.ProtocolError("There is no such view.")
         given = _decode(encoded)
         return outer.view(**{**given, "policy": narrowed(given.get("policy", outer.policy), own)})
 
+    @checks_arguments
     def _enter(self, workspace: Workspace, block: str, method: str, arguments: dict[str, Any]) -> None:
         if method not in _BLOCKS or block in self._blocks:
             raise wire.ProtocolError("There is no such block.")
@@ -278,27 +249,28 @@ class Server:
         inside = value if isinstance(value, Workspace) else workspace
         self._blocks[block] = _Block(manager, _BLOCKS[method], value, inside)
 
+    @checks_arguments
     def _leave(self, block: str, *, raised: bool) -> Any:
         manager, outcome, value, _ = self._block(block)
         del self._blocks[block]
         if not raised:
             manager.__exit__(None, None, None)
             return getattr(value, outcome)
-        error = ClosedError("The client has left the block.")
+        error = errors.ClosedError("The client has left the block.")
         with suppress(Exception):
             manager.__exit__(type(error), error, None)
         return None
 
     def _block(self, name: str) -> _Block:
         if name not in self._blocks:
-            raise ClosedError("This block has ended.", hint="Begin another one.")
+            raise errors.ClosedError("This block has ended.", hint="Begin another one.")
         return self._blocks[name]
 
     def ask(self, call: _Call, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return its result."""
         number = next(self._questions)
-        asked = [{"$": "function", "number": function}, *map(wire.to_wire, arguments)]
-        self._send({"of": call.number, "question": number, "ask": asked})
+        asked = [number, {"$": "function", "number": function}, *map(wire.to_wire, arguments)]
+        self._send(call.number, "ask", asked)
         while (reply := call.replies.get()) is not None:
             if reply.get("reply") == number:
                 if reply.get("raised") is True:
@@ -306,8 +278,9 @@ class Server:
                 return _decode(reply.get("value"))
         raise call_context.Cancelled
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        rest = memoryview(wire.to_line(message))
+    def _send(self, number: int, kind: str, value: Any) -> None:
+        """Send a message about a call."""
+        rest = memoryview(wire.to_line({"of": number, kind: value}))
         with self._sending, suppress(OSError):  # the client has gone: the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
@@ -316,23 +289,19 @@ class Server:
 def _below(top: str, path: str) -> str:
     """Return the canonical path of a directory inside another one; raise `refused` for any other."""
     if "\0" in path:
-        raise InvalidPathError("The path contains a NUL character.")
+        raise errors.InvalidPathError("The path contains a NUL character.")
     top = os.path.realpath(top)
     real = os.path.realpath(os.path.join(top, path))
     if os.path.commonpath([top, real]) != top:
-        raise RefusedError("The command line of the remote side allows no path outside its own.")
+        raise errors.RefusedError("The command line of the remote side allows no path outside its own.")
     return real
 
 
 def _decode(value: Any) -> Any:
-    return wire.from_wire(value, _function_of_client)
+    return wire.from_wire(value, lambda number: functools.partial(_ask, number))
 
 
-def _function_of_client(number: int) -> Any:
-    """Return a function that calls one of the client, as a part of the current call."""
-
-    def function(*arguments: Any) -> Any:
-        server, call = _current.get()
-        return server.ask(call, number, arguments)
-
-    return function
+def _ask(function: int, *arguments: Any) -> Any:
+    """Call a function of the client as a part of the current call."""
+    server, call = _current.get()
+    return server.ask(call, function, arguments)

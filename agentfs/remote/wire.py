@@ -59,6 +59,7 @@ _OPTIONS: dict[str, Any] = {
     )
 }
 _RECORDS = {each for each in CLASSES.values() if is_dataclass(each)}
+_PLAIN = {str, int, float, bool, type(None)}
 _LEAVES: dict[str, type[AgentFSError]] = {
     each.code: each
     for each in vars(errors).values()
@@ -121,9 +122,12 @@ def to_wire(value: Any, functions: list[Function] | None = None, *, in_field: bo
     """
     kind: Any = type(value)
     name: str = kind.__name__
-    if value is None or kind in (str, int, bool, float):
+    if kind in _PLAIN:
         return value
     inner = functools.partial(to_wire, functions=functions, in_field=in_field)
+    if in_field and kind in (tuple, list):
+        kinds = {*map(type, value)} if len(value) > 1 else set()
+        return _rows(value, *kinds) if len(kinds) == 1 and kinds < _RECORDS else [*map(inner, value)]
     if isinstance(value, Advice):
         return {"$": name, "parts": [*map(inner, value.parts)]}
     if CLASSES.get(name) is kind:
@@ -136,11 +140,9 @@ def to_wire(value: Any, functions: list[Function] | None = None, *, in_field: bo
         return {str(key): inner(each) for key, each in value.items()}
     if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
         return value
-    if isinstance(value, tuple) and not in_field:
-        return {"$": [*map(inner, value)]}
     if isinstance(value, Sequence):
-        kinds = {*map(type, value)} if in_field and len(value) > 1 else set()
-        return _rows(value, *kinds) if len(kinds) == 1 and kinds < _RECORDS else [*map(inner, value)]
+        items = [*map(inner, value)]
+        return {"$": items} if isinstance(value, tuple) and not in_field else items
     if isinstance(value, PathLike):
         return fspath(cast("PathLike[str]", value))
     if callable(value) and functions is not None:
@@ -171,7 +173,7 @@ def from_wire(value: Any, function: Callable[[int], Function] | None = None, dep
     if depth > _MAX_DEPTH:
         raise ProtocolError("A message is nested too deeply.")
     if isinstance(value, list):
-        return [from_wire(each, function, depth + 1) for each in value]
+        return [each if type(each) in _PLAIN else from_wire(each, function, depth + 1) for each in value]
     if not isinstance(value, dict):
         return value
     name = value.get("$")

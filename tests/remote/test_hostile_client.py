@@ -18,16 +18,17 @@ SECRET = "the secret outside"
 class Client:
     """Speaks to a server line by line, without our own client code."""
 
-    def __init__(self, options, **hello) -> None:
+    def __init__(self, options, **arguments) -> None:
         far_input, self.output = os.pipe()
         near_input, far_output = os.pipe()
         self.input = os.fdopen(near_input, "rb")
         self.failure = None
         self.thread = threading.Thread(target=self.serve, args=(options, far_input, far_output))
         self.thread.start()
-        given = {"call": 0, "agentfs": agentfs.__version__, "root": "", "state": None}
+        given = {"version": agentfs.__version__, "root": "", "state": None}
         given |= {"policy": wire.to_wire(Policy()), "limits": wire.to_wire(Limits())}
-        self.answer = self.ask({**given, **hello})
+        call = {"call": 0, "method": "open", "arguments": {**given, **arguments}}
+        self.answer = self.ask(call)
         self.number = 0
 
     def serve(self, options, far_input, far_output):
@@ -136,8 +137,9 @@ WIDER = [
     {"policy": {"$": "Policy", "protect": 5}},
     {"policy": {"$": "Limits"}},
     {"policy": {"$": "os.system", "command": "true"}},
-    {"agentfs": "99.0"},
-    {"agentfs": None},
+    {"version": "99.0"},
+    {"version": None},
+    {"more": 1},
 ]
 
 
@@ -268,6 +270,7 @@ def test_no_path_leads_outside_the_root(start, path):
         {"method": "__init__", "arguments": {"root": "/"}},
         {"method": "_root"},
         {"method": "close"},
+        {"method": "open", "arguments": {"root": "inside"}},
         {"method": "tools"},
         {"method": "policy"},
         {"method": "recorded", "arguments": {"function": {"$": "function", "number": 0}}},
@@ -342,10 +345,10 @@ def test_an_answer_without_a_question_permits_nothing(start):
         client.send({"reply": number, "of": 1, "value": allow}, {"reply": number, "of": 2, "value": allow})
     question = client.call("write", {"path": "new.txt", "content": "x"})
     assert "ask" in question, question
-    for wrong in ({"reply": 99}, {"reply": None}, {}, {"reply": str(question["question"])}):
+    for wrong in ({"reply": 99}, {"reply": None}, {}, {"reply": str(question["ask"][0])}):
         client.send({"of": 1, "value": allow, **wrong})
-    client.send({"reply": question["question"], "of": 7, "value": allow})
-    client.send({"reply": question["question"], "of": 1, "value": "yes"})
+    client.send({"reply": question["ask"][0], "of": 7, "value": allow})
+    client.send({"reply": question["ask"][0], "of": 1, "value": "yes"})
     answer = client.receive()
     assert "value" not in answer, answer
 
@@ -362,7 +365,7 @@ def test_a_wrong_field_of_a_call_is_an_error_and_the_next_one_works(start, name)
     assert "value" in client.call("grep", {"pattern": "one"})
 
 
-@pytest.mark.parametrize("name", ["call", "agentfs", "root", "state", "policy", "limits"])
+@pytest.mark.parametrize("name", ["version", "root", "state", "policy", "limits"])
 def test_a_wrong_field_of_the_first_message_is_an_error(start, name):
     for value in [*WRONG, None]:
         start(**{name: value}).end()  # `end` fails if an exception ended the server

@@ -65,8 +65,8 @@ class RemoteSide:
         self.incoming.put(None)
 
 
-HELLO = {"of": 0, "agentfs": agentfs.__version__}
-OPENED = {"root": "/far", "policy": wire.to_wire(Policy())}
+HELLO = {"of": 0}
+OPENED = {"version": agentfs.__version__, "root": "/far", "policy": wire.to_wire(Policy())}
 
 
 def line(message):
@@ -129,7 +129,7 @@ GREETINGS = {
     "an echo": lambda message: iter([line(message)] * 3),
     "deep": lambda _: iter([b'{"of":0,"value":' + b"[" * 100_000 + b"\n"]),
     "nothing": greeting(),
-    "another version": greeting(agentfs="\x1b[2J"),
+    "a version that is none": greeting(value={**OPENED, "version": 5}),
     "no policy": greeting(value={**OPENED, "policy": None}),
     "a policy that is none": greeting(value={**OPENED, "policy": {"$": "Policy", "mode": 5}}),
     "limits as a policy": greeting(value={**OPENED, "policy": {"$": "Limits"}}),
@@ -226,21 +226,11 @@ ANSWERS = {
     ),
     "answers to nothing": lambda n: (line({"of": i}) for i in itertools.count(1000)),
     **{
-        f"the question {asked}": lambda n, asked=asked: iter([line({"of": n, "question": 1, "ask": asked})])
-        for asked in (
-            None,
-            5,
-            [],
-            ["x", 1],
-            [FUNCTION],
-            [{**FUNCTION, "number": 99}, 1],
-            [{**FUNCTION, "number": -1}, 1],
-        )
+        f"the question {asked}": lambda n, asked=asked: iter([line({"of": n, "ask": asked})])
+        for asked in (None, 5, [], [1, "x", 1], [1, FUNCTION], [1, {**FUNCTION, "number": 99}, 1])
     },
-    "a question about nothing": lambda n: iter([line({"of": n + 5, "question": 1, "ask": [FUNCTION, 1]})]),
-    "questions for ever": lambda n: (
-        line({"of": n, "question": i, "ask": [FUNCTION]}) for i in itertools.count()
-    ),
+    "a question about nothing": lambda n: iter([line({"of": n + 5, "ask": [1, FUNCTION, 1]})]),
+    "questions for ever": lambda n: (line({"of": n, "ask": [i, FUNCTION, "x"]}) for i in itertools.count()),
 }
 PERMISSION_CALLS = []
 
@@ -270,7 +260,7 @@ def test_unread_messages_for_a_call_are_bounded():
     filler = line({"of": 1, "filler": "x" * 900_000})
 
     def answer(n):
-        yield line({"of": n, "question": 1, "ask": [FUNCTION, request]})
+        yield line({"of": n, "ask": [1, FUNCTION, request]})
         yield from [filler] * 200
 
     asked = []
@@ -393,7 +383,7 @@ def test_a_question_of_a_hostile_remote_side_has_no_hidden_characters():
     request = wire.to_wire(PermissionRequest("read", "read", {}, (), f"{HIDDEN}\n", HIDDEN))
 
     def answer(n):
-        yield line({"of": n, "question": 1, "ask": [FUNCTION, request]})
+        yield line({"of": n, "ask": [1, FUNCTION, request]})
 
     policy = Policy(on_ask=lambda given: asked.append(given) or Allow())
     run(remote_side(answer), lambda ws: ws.read("a"), policy=policy, limits=Limits(timeout=0.3))

@@ -259,10 +259,11 @@ def test_a_block_ends_with_its_connection(tmp_path):
         assert [*tree(tmp_path)] == ["d.txt"]
 
 
-def test_a_far_side_of_another_version_is_named(tmp_path):
-    script = 'import sys; sys.stdin.readline(); print(\'{"of":0,"agentfs":"0.0.1"}\', flush=True)'
-    with pytest.raises(UnsupportedSystemError, match=r"remote side has agentfs '0.0.1', not") as caught:
-        connect([sys.executable, "-c", script], tmp_path)
+@pytest.mark.full
+def test_a_remote_side_of_another_version_is_named(tmp_path):
+    script = "import agentfs; agentfs.__version__ = '0.0.1'; from agentfs.cli import main; main()"
+    with pytest.raises(UnsupportedSystemError, match=r"remote side has agentfs 0\.0\.1, not") as caught:
+        connect([sys.executable, "-c", script, "serve", "--root", str(tmp_path)], tmp_path)
     assert "same version on both sides" in caught.value.hint
 
 

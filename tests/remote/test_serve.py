@@ -9,8 +9,9 @@ from contextlib import suppress
 import pytest
 
 import agentfs
-from agentfs import Policy, Workspace, connect
+from agentfs import Limits, Policy, Workspace, connect
 from agentfs.errors import DisconnectedError, FileIOError, InvalidArgumentError, RefusedError
+from agentfs.remote import wire
 from agentfs.remote.server import Options, Server
 
 SERVE = [sys.executable, "-m", "agentfs", "serve", "--root"]
@@ -43,10 +44,13 @@ def test_an_invalid_first_message_is_reported_on_standard_error(tmp_path, given,
 
 @pytest.mark.full
 def test_a_client_of_another_version_gets_the_version_and_an_error(tmp_path):
-    status, out, err = serve(tmp_path, b'{"call":0,"agentfs":"0.0.1"}\n')
+    settings = {"policy": wire.to_wire(Policy()), "limits": wire.to_wire(Limits())}
+    arguments = {"version": "0.0.1", "root": ".", "state": None, **settings}
+    call = {"call": 0, "method": "open", "arguments": arguments}
+    status, out, err = serve(tmp_path, json.dumps(call).encode() + b"\n")
     answer = json.loads(out)
-    assert (status, err, answer["error"]["code"]) == (0, "", "unsupported")
-    assert (answer["of"], answer["agentfs"]) == (0, agentfs.__version__)
+    assert (status, err, answer["of"], answer["error"]["code"]) == (0, "", 0, "unsupported")
+    assert agentfs.__version__ in answer["error"]["message"]
 
 
 @pytest.mark.full
@@ -95,10 +99,10 @@ def test_the_command_line_narrows_every_client(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "b.txt").write_text("one\n")
     file = tmp_path.parent / f"{tmp_path.name}.toml"
-    file.write_text('run = "recorded"\ndeny = ["delete"]\n')
+    file.write_text('run = "recorded"\ndeny = ["delete(b.txt)"]\n')
     command = [*SERVE, str(tmp_path), "--policy", str(file), "--deny", "edit(b.txt)", "--protect", "a.txt"]
     with connect(command, ".", policy=Policy(run="recorded", mode="bypass")) as ws:
-        assert ws.policy.deny == ("delete", "edit(b.txt)")
+        assert ws.policy.deny == ("delete(b.txt)", "edit(b.txt)")
         assert ws.run("echo x").exit_status == 0
         assert "run" in ws.tools("all").names
         for name, *arguments in (("read", "a.txt"), ("edit", "b.txt", "one", "two"), ("delete", "b.txt")):
