@@ -4,7 +4,8 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
@@ -16,11 +17,11 @@ from agentfs.fs import (
     MAX_PARTS,
     MAX_PATH_BYTES,
     DirEntry,
-    FileNode,
     Root,
     display_name,
     is_temporary_name,
     quote,
+    revision_of,
 )
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
 from agentfs.history.storage.state_directory import FILE, StateDirectory
@@ -39,14 +40,15 @@ CREATE TEMP TABLE here (path TEXT PRIMARY KEY, size INTEGER, digest TEXT, status
 """
 # The names of tables and columns are constants; values are parameters.
 # ruff: noqa: S608
-_KNOWN = "COALESCE(known.tag, ''), COALESCE(known.size, 0), COALESCE(known.digest, '')"
-_GONE = f"""SELECT path, 0, {_KNOWN} FROM known WHERE path NOT IN (SELECT path FROM listed) ORDER BY path"""
-_CHANGED = f"""SELECT listed.path, listed.size, {_KNOWN} FROM listed LEFT JOIN known USING (path)
-    WHERE left_out = '' AND (known.tag IS NOT listed.tag OR known.size <> listed.size) ORDER BY listed.path"""
-_EDITED = f"""SELECT here.path, here.size, {_KNOWN} FROM here LEFT JOIN known USING (path)
-    WHERE known.digest IS NOT here.digest ORDER BY here.path"""
-_REMOVED = f"""SELECT path, 0, {_KNOWN} FROM known
+_KNOWN = "path, COALESCE(known.tag, ''), COALESCE(known.size, 0), COALESCE(known.digest, '')"
+# The paths that were deleted in the store, changed there, deleted here, or changed here.
+GONE = f"SELECT {_KNOWN}, 0 FROM known WHERE path NOT IN (SELECT path FROM listed) ORDER BY path"
+CHANGED = f"""SELECT {_KNOWN}, listed.size FROM listed LEFT JOIN known USING (path)
+    WHERE left_out = '' AND (known.tag IS NOT listed.tag OR known.size <> listed.size) ORDER BY path"""
+REMOVED = f"""SELECT {_KNOWN}, 0 FROM known
     WHERE digest <> '' AND path NOT IN (SELECT path FROM here) ORDER BY path"""
+EDITED = f"""SELECT {_KNOWN}, here.size FROM here LEFT JOIN known USING (path)
+    WHERE known.digest IS NOT here.digest ORDER BY path"""
 _STATUSES = """UPDATE known SET status = here.status FROM here
     WHERE here.path = known.path AND here.digest = known.digest AND here.status <> known.status"""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -59,13 +61,7 @@ class Known(NamedTuple):
     tag: str = ""  # the version of the object; "" if there was none
     size: int = 0
     digest: str = ""  # of the content; "" if the object was being deleted
-
-
-class Task(NamedTuple):
-    """A path to pull or to push."""
-
-    known: Known
-    size: int  # of the object to fetch, or of the file to send
+    to_move: int = 0  # bytes to fetch or to send now
 
 
 class Cache:
@@ -124,7 +120,7 @@ class Cache:
         """Keep what the store has at a path, and the content if it is a text that may be merged later."""
         with self._lock:
             if known.tag:
-                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, '')", known)
+                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, '')", known[:4])
             else:
                 self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
             if data is not None and is_mergeable(data):
@@ -142,38 +138,18 @@ class Cache:
         """True if the time of the call has passed."""
         return time.monotonic() > self._end
 
-    def list_store(self, objects: Iterable[Listed]) -> None:
-        """Keep a listing of the store."""
+    def list_store(self, objects: Iterable[Listed]) -> bool:
+        """Keep a listing of the store; return False if it is empty, and the store had objects before."""
         self._fill("listed", objects)
-
-    def is_store_lost(self) -> bool:
-        """Return True if the store had objects, and the listing has none."""
         queries = "SELECT 1 FROM known LIMIT 1", "SELECT 1 FROM listed LIMIT 1"
         known, listed = (self._database.execute(query).fetchone() for query in queries)
-        return bool(known and not listed)
+        return bool(listed or not known)
 
-    def gone(self) -> Iterator[Task]:
-        """Yield the paths that were deleted in the store."""
-        return self._tasks(_GONE)
-
-    def changed(self) -> Iterator[Task]:
-        """Yield the paths that are new in the store, or were changed there."""
-        return self._tasks(_CHANGED)
-
-    def removed(self) -> Iterator[Task]:
-        """Yield the paths that were deleted here."""
-        return self._tasks(_REMOVED)
-
-    def edited(self) -> Iterator[Task]:
-        """Yield the paths that are new here, or were changed here."""
-        return self._tasks(_EDITED)
-
-    def _tasks(self, query: str) -> Iterator[Task]:
-        """Yield the rows of a query as they are now: those after the first may be noted meanwhile."""
-        self._database.execute("DROP TABLE IF EXISTS temp.tasks")
-        self._database.execute(f"CREATE TEMP TABLE tasks AS {query}")
-        for path, size, *known in self._database.execute("SELECT * FROM tasks"):
-            yield Task(Known(path, *known), size)
+    def paths(self, query: str) -> Iterator[Known]:
+        """Yield what one of the queries above finds now; what is noted meanwhile does not matter."""
+        self._database.execute("DROP TABLE IF EXISTS temp.found")
+        self._database.execute(f"CREATE TEMP TABLE found AS {query}")
+        yield from map(Known._make, self._database.execute("SELECT * FROM found"))
 
     def scan(self, root: Root) -> dict[str, str]:
         """List the files here; return the reason for each path that is left out.
@@ -193,39 +169,29 @@ class Cache:
         stack = [""]
         while stack:
             top = stack.pop()
-            try:
-                with root.open_directory(display_name(top) or ".") as directory:
-                    for entry in directory.scan():
-                        path = os.path.join(top, entry.name)
+            with _leaving_out(top, left_out), root.open_directory(display_name(top) or ".") as directory:
+                for entry in directory.scan():
+                    path = os.path.join(top, entry.name)
+                    with _leaving_out(path, left_out):
                         if path == META:
                             continue
-                        if reason := objection(path, root):
+                        if reason := objection(path, root) or _kind_objection(entry):
                             left_out[display_name(path)] = reason
                         elif entry.is_dir(follow_symlinks=False):
                             stack.append(path)
-                        elif not entry.is_file(follow_symlinks=False):
-                            left_out[path] = "link" if entry.is_symlink() else "special file"
-                        elif row := self._file(root, path, entry):
-                            yield row
                         else:
-                            left_out[path] = "too large"
-            except (AgentFSError, OSError):
-                if not top:
-                    raise
-                left_out[top] = "unreadable"
+                            yield self._file(root, path, entry.stat(follow_symlinks=False))
 
-    def _file(self, root: Root, path: str, entry: DirEntry) -> tuple[str, int, str, str] | None:
-        """Return the row of a file, or None if it is too large."""
-        found = entry.stat(follow_symlinks=False)
+    def _file(self, root: Root, path: str, found: os.stat_result) -> tuple[str, int, str, str]:
+        """Return the row of a file."""
         status = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
         query = "SELECT digest FROM known WHERE path = ? AND status = ?"
         if known := self._database.execute(query, (path, status)).fetchone():
             return path, found.st_size, known[0], status
-        node = root.node(path, max_bytes=LARGEST_OBJECT) if found.st_size <= LARGEST_OBJECT else None
-        if not isinstance(node, FileNode):
-            return None
+        with root.open_file(display_name(path)) as file:
+            digest = revision_of(file.read_whole(LARGEST_OBJECT))
         settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _UNSETTLED
-        return path, node.size, node.digest, status if settled else ""
+        return path, found.st_size, digest, status if settled else ""
 
     def _fill(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Replace the rows of a temporary table."""
@@ -250,6 +216,25 @@ class Cache:
 def is_mergeable(data: bytes) -> bool:
     """Return True for a content that may be merged by lines."""
     return len(data) <= MERGED_BYTES and b"\0" not in data
+
+
+def _kind_objection(entry: DirEntry) -> str:
+    if entry.is_dir(follow_symlinks=False):
+        return ""
+    if not entry.is_file(follow_symlinks=False):
+        return "link" if entry.is_symlink() else "special file"
+    return "too large" if entry.stat(follow_symlinks=False).st_size > LARGEST_OBJECT else ""
+
+
+@contextmanager
+def _leaving_out(path: str, left_out: dict[str, str]) -> Generator[None]:
+    """Leave a path out if it cannot be read in the block; the root must be readable."""
+    try:
+        yield
+    except (AgentFSError, OSError):
+        if not path:
+            raise
+        left_out[path] = "unreadable"
 
 
 def objection(path: str, root: Root) -> str:

@@ -15,7 +15,7 @@ from agentfs.errors import AgentFSError, ConflictError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, directories_above, display_name, revision_of
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.own_directories import OwnDirectory
-from agentfs.store.cache import META, Cache, Known, Task, is_mergeable, objection
+from agentfs.store.cache import CHANGED, EDITED, GONE, META, REMOVED, Cache, Known, is_mergeable, objection
 from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Listed, Objects
 from agentfs.text.merge import merge_texts
 
@@ -62,18 +62,16 @@ class Sync:
         """List what differs between the cache and the store."""
         self._list_store()
         self.left_out |= self._cache.scan(self._root)
-        cache = self._cache
-        to_pull, to_push = (cache.gone, cache.changed), (cache.removed, cache.edited)
-        for field, kinds in (("to_pull", to_pull), ("to_push", to_push)):
-            for kind in kinds:
-                self.paths[field] += [task.known.path for task in islice(kind(), MOST_NAMES)]
+        for field, queries in (("to_pull", (GONE, CHANGED)), ("to_push", (REMOVED, EDITED))):
+            for query in queries:
+                self.paths[field] += [known.path for known in islice(self._cache.paths(query), MOST_NAMES)]
                 self.truncated |= len(self.paths[field]) >= MOST_NAMES
 
     def pull(self) -> None:
         """Merge what has changed in the store with the files here."""
         self._list_store()
-        for tasks in (self._cache.gone, self._cache.changed):  # a file may become a directory
-            self._each(self._take, tasks())
+        for query in (GONE, CHANGED):  # in this order: a file may become a directory
+            self._each(self._take, query)
 
     def push(self) -> None:
         """Send what has changed here."""
@@ -82,8 +80,8 @@ class Sync:
         else:
             self._cache.set_fact("mark", self._objects.check_conditions(MARK))
         self.left_out |= self._cache.scan(self._root)
-        for tasks in (self._cache.removed, self._cache.edited):
-            self._each(self._send, tasks())
+        for query in (REMOVED, EDITED):
+            self._each(self._send, query)
 
     def _list_store(self) -> None:
         """List the store; raise `conflict` if it does not have the tree of this cache."""
@@ -101,19 +99,19 @@ class Sync:
                         self.left_out[listed.path] = reason
                     yield listed._replace(left_out=reason)
 
-        self._cache.list_store(files())
-        _check_mark(self._cache.fact("mark") or ("any" if self._cache.is_store_lost() else mark), mark)
+        any_left = self._cache.list_store(files())
+        _check_mark(self._cache.fact("mark") or (mark if any_left else "lost"), mark)
         self._cache.set_fact("mark", mark)
 
-    def _each(self, work: Callable[[Known], Synced], tasks: Iterable[Task]) -> None:
-        """Do the work for each task, in threads, until the time is up; note the outcomes."""
+    def _each(self, work: Callable[[Known], Synced], query: str) -> None:
+        """Do the work for each path of a query, in threads, until the time is up; note the outcomes."""
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
-            for part in _parts(tasks):
+            for part in _parts(self._cache.paths(query)):
                 call_context.check()
                 if self._cache.is_late:
                     self.truncated = True
                     return
-                for outcome in pool.map(work, [task.known for task in part]):
+                for outcome in pool.map(work, part):
                     for kind in outcome.kinds:
                         self.paths[kind].append(outcome.path)
                     if outcome.left_out:
@@ -240,16 +238,16 @@ class Sync:
                 self._conflicts.put(path, theirs)
 
 
-def _parts(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """Yield the tasks in lists whose contents fit in memory."""
-    part: list[Task] = []
+def _parts(paths: Iterable[Known]) -> Iterator[list[Known]]:
+    """Yield the paths in lists whose contents fit in memory."""
+    part: list[Known] = []
     size = 0
-    for task in tasks:
-        if part and (len(part) == _PART_PATHS or size + task.size > _PART_BYTES):
+    for known in paths:
+        if part and (len(part) == _PART_PATHS or size + known.to_move > _PART_BYTES):
             yield part
             part, size = [], 0
-        part.append(task)
-        size += task.size
+        part.append(known)
+        size += known.to_move
     if part:
         yield part
 

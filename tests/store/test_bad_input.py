@@ -701,6 +701,29 @@ def test_names_and_files_that_no_store_can_have_are_left_out(s3):
     }
 
 
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_pushed(trees, monkeypatch):
+    one = trees("one")
+    put(one, "a", "a")
+    put(one, "d/f", "x")
+    one.push()
+    for name in ("a", "b", "d/f", "d/g", "z"):
+        put(one, name, "changed")
+    real = Root.open_file
+
+    def failing(root, path):
+        if path in ("a", "d/f"):
+            raise PermissionError
+        return real(root, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Root, "open_file", failing)
+        result = one.push()
+    assert result.pushed == ("b", "d/g", "z")
+    assert result.deleted == ()
+    assert result.left_out == {"unreadable": ("a", "d/f")}
+    assert one.push().pushed == ("a", "d/f")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_what_cannot_be_read_is_not_deleted_in_the_store(s3):
     one = s3("one")
