@@ -1,9 +1,8 @@
 """Count the instructions of each call in this checkout and in another one, by valgrind's callgrind.
 
-Unlike seconds, these counts hardly depend on what else the machine does. Without OTHER, the other checkout is
-a copy of this one whose calls go to the only tree directly, so the ratio is what the seam for mounts costs.
+Unlike seconds, these counts hardly depend on what else the machine does.
 
-    python benchmarks/instructions.py [OTHER] [--only NAME,NAME]
+    python benchmarks/instructions.py OTHER [--only NAME,NAME]
 """
 
 import argparse
@@ -31,44 +30,6 @@ TIMES = {
     "find": 6,
     "grep": 6,
     "grep, one file": 40,
-}
-# What each module does at the seam, and what it would do if there were one tree.
-_ROOT = "context.trees.root.handle.fd"
-WITHOUT_MOUNTS = {
-    "fs/root.py": [
-        ("context.trees.open_beneath(direct)", f"syscalls.open_beneath({_ROOT}, direct or '.')"),
-        (
-            "context.trees.open_beneath(direct, directory=True)",
-            f"syscalls.open_beneath({_ROOT}, direct or '.', directory=True)",
-        ),
-        ("self._asks and self._context.trees.have_rules", "False"),
-        (" if access is None else frozenset(filter(access.denies_reading, self.trees.others))", ""),
-    ],
-    "fs/resolve.py": [
-        ("        self._leave_single_file()\n        while pending", "        while pending"),
-        ("if self._trees.others and self._enter_tree(name, last=last)", "if False"),
-        ("                self._leave_stand_ins()\n", ""),
-        ("        self._leave_stand_ins()\n", ""),
-        ("        self._trees.check_may_change(self._path, real_path)\n", ""),
-        ("        self._trees.check_removable(self._path, self.real_path)\n", ""),
-    ],
-    "fs/plan.py": [("context.trees.temporaries_of(change.path)", "os.path.dirname(change.path)")],
-    "fs/directory.py": [
-        ("context.trees.mark(real_path) if context.trees.others else None", "None"),
-        ("self._context.trees.scan(self._handle, self.real_path)", "os.scandir(self._handle)"),
-        (
-            "self._context.trees.inside(function, self.handle, self.real_path)",
-            "partial(function, self.handle)",
-        ),
-        ("self._inside(syscalls.lstat)(name)", "syscalls.lstat(self.handle, name)"),
-        ("self._inside(open_name)(name)", "open_name(self.handle, name)"),
-        ("import os\n", "import os\nfrom functools import partial\n"),
-    ],
-    "tree/walk.py": [
-        ("is_link or opened.real_path in self._trees.others", "is_link"),
-        ("elif opened.real_path in self._trees.leading:", "elif False:"),
-        ("leading = self._trees.names(visit.directory.real_path)", "leading = ()"),
-    ],
 }
 
 
@@ -127,18 +88,6 @@ def instructions(checkout: Path, name: str) -> int:
     return (counts[1] - counts[0]) // TIMES[name]
 
 
-def copy_without_mounts(directory: Path) -> None:
-    """Copy this checkout's package, and take its mounts out."""
-    shutil.copytree(HERE / "agentfs", directory / "agentfs", ignore=shutil.ignore_patterns("__pycache__"))
-    for module, replacements in WITHOUT_MOUNTS.items():
-        path = directory / "agentfs" / module
-        text = path.read_text(encoding="utf-8")
-        for old, new in replacements:
-            assert old in text, f"{module} has changed: {old}"
-            text = text.replace(old, new)
-        path.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     """Count, and print the ratio of this checkout to the other one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -150,18 +99,13 @@ def main() -> None:
         run(options.run[0], int(options.run[1]))
         return
     names = [name for name in TIMES if not options.only or name in options.only.split(",")]
-    with tempfile.TemporaryDirectory() as scratch:
-        other = options.other
-        if other is None:
-            other = Path(scratch)
-            copy_without_mounts(other)
-        print("| call | other, thousand instructions | this | ratio |\n|---|---|---|---|")
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            checkouts = (other.resolve(), HERE)
-            pairs = [[pool.submit(instructions, each, name) for each in checkouts] for name in names]
-            for name, pair in zip(names, pairs, strict=True):
-                theirs, ours = (each.result() for each in pair)
-                print(f"| {name} | {theirs / 1e3:.0f} | {ours / 1e3:.0f} | {ours / theirs:.3f} |", flush=True)
+    print("| call | other, thousand instructions | this | ratio |\n|---|---|---|---|")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        checkouts = (options.other.resolve(), HERE)
+        pairs = [[pool.submit(instructions, each, name) for each in checkouts] for name in names]
+        for name, pair in zip(names, pairs, strict=True):
+            theirs, ours = (each.result() for each in pair)
+            print(f"| {name} | {theirs / 1e3:.0f} | {ours / 1e3:.0f} | {ours / theirs:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
         if recursive:
             nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
         else:
-            nodes = [("", _node(root, limits, entry, real_path))]
+            read = partial(root.node, max_bytes=limits.file_bytes)
+            nodes = [("", _node(root, read, entry, real_path))]
         _check_size(limits, entry, nodes)
         _check_deletable(root, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
@@ -111,7 +112,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
     entry, real_path, target = _source_and_target(root, path, to, "moved")
     _check_free(root, entry, to, "move")
     with _about_directory(entry, "moved"):
-        nodes = _subtree(root, limits, entry, real_path, _MOST_MOVED)
+        nodes = _subtree(root, limits, entry, real_path, _MOST_MOVED, moving=True)
         removed = [Change(real_path + below, node, None) for below, node in nodes]
         created = [Change(target + below, None, node, real_path + below) for below, node in nodes]
         applied = root.apply(
@@ -182,15 +183,23 @@ def _about_directory(entry: Entry, done: str) -> Generator[None]:
 
 
 def _subtree(
-    root: Root, limits: Limits, entry: Entry, real_path: str, most: int, changed: str | None = None
+    root: Root,
+    limits: Limits,
+    entry: Entry,
+    real_path: str,
+    most: int,
+    changed: str | None = None,
+    *,
+    moving: bool = False,
 ) -> list[tuple[str, Node]]:
     """Return the nodes at and below a path, each with its relative path, from the top down.
 
-    `changed` is the path whose entries will change; by default they are the nodes themselves.
+    `changed` is the path whose entries will change; by default they are the nodes themselves. With `moving`,
+    files may be too large to read, or special.
     """
     changed = real_path if changed is None else changed
-    node = _node(root, limits, entry, real_path)
-    read = partial(root.node, max_bytes=limits.file_bytes)
+    read = partial(root.node_to_move if moving else root.node, max_bytes=limits.file_bytes)
+    node = _node(root, read, entry, real_path)
     found = [("", node)]
     if entry.type == "directory":
         contents = Contents()  # the contents need not fit in memory
@@ -213,9 +222,9 @@ def _subtree(
     return found
 
 
-def _node(root: Root, limits: Limits, entry: Entry, real_path: str) -> Node:
+def _node(root: Root, read: NodeReader, entry: Entry, real_path: str) -> Node:
     """Return the node of an entry; raise the conflict if another program has replaced it since."""
-    node = root.node(real_path, max_bytes=limits.file_bytes)
+    node = read(real_path)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)
     return node

@@ -1,6 +1,7 @@
 """Access to the disk, confined to one root: paths, reading, protected names and atomic changes."""
 # pyright: reportUnusedImport=false
 
+from agentfs.fs.apply import directories_above
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
 from agentfs.fs.file import OpenFile
 from agentfs.fs.node import (
@@ -11,6 +12,7 @@ from agentfs.fs.node import (
     FileNode,
     LinesBy,
     LinkNode,
+    MovedNode,
     Node,
     entry_type,
     node_from_json,
@@ -21,7 +23,6 @@ from agentfs.fs.node import (
 from agentfs.fs.oserrors import typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, is_temporary_name, quote
 from agentfs.fs.pieces import incremental_decoder, join_returns, text_pieces
-from agentfs.fs.plan import directories_above
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.read_buffer import BINARY, KeptText, ReadBuffer
 from agentfs.fs.root import Root

@@ -1,61 +1,114 @@
-"""Apply a batch of changes, all of them or none: lock the files, check the changes, and make them."""
+"""`Root.apply`: make several changes, all of them or none.
 
-from collections.abc import Callable, Generator, Sequence
+New contents are written to temporaries first, because that is likely to fail. Then each change is one rename,
+unlink or mkdir. If one of them fails, those before it are reversed. The journal begins its step before the
+first and ends it after the last, so a begun step is the record of a change that a kill cut short.
+"""
+
+import errno
+import os
+import stat
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
-from agentfs.fs import oserrors
-from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
+from agentfs.base import call_context
+from agentfs.base.advice import Joined
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import node_at
+from agentfs.fs.file import (
+    apply_metadata,
+    create_temporary,
+    moved_at,
+    moved_in,
+    new_temporary,
+    node_at,
+    node_in,
+    remove_stale_temporaries,
+)
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import Change, DirectoryNode, EntryNode, FileNode, Node, Recorder, StagedNodes
-from agentfs.fs.plan import directories_above, is_single, plan_changes, plan_single
-from agentfs.fs.recovery_log import recovery_log
+from agentfs.fs.node import (
+    Change,
+    Conflict,
+    DirectoryNode,
+    EntryNode,
+    FileNode,
+    LinesBy,
+    LinkNode,
+    LogStep,
+    Metadata,
+    MovedNode,
+    Node,
+    Recorder,
+)
+from agentfs.fs.path import quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
+_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
+_RETRY_SECONDS = 0.5  # how long a failed batch retries to reverse its changes
+_RETRY_PAUSE = 0.001
+_NOTED_PATHS = 5
+_PIECE = 1024 * 1024
+_OWNER = stat.S_IRWXU
 
-def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change], terms: Terms) -> Applied:
+
+class ApplyOptions(NamedTuple):
+    """The arguments of `Root.apply`."""
+
+    max_bytes: int
+    conflict: Conflict
+    recorder: Recorder | None = None
+    log_step: LogStep | None = None  # in place of the recorder's `logging_step`
+    undoing: bool = False
+    by_others: tuple[LinesBy, ...] = ()  # for the recorder
+
+    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
+        """Record changes that the block makes; give them with contents loaded from the store."""
+        if self.log_step is not None:
+            return self.log_step(changes)
+        if self.recorder is None:
+            return nullcontext(changes)
+        return self.recorder.logging_step(changes, by_others=self.by_others)
+
+
+class Applied(NamedTuple):
+    """The outcome of `Root.apply`."""
+
+    remaining: tuple[str, ...] = ()  # directories that were not removed because they have other entries
+    notes: tuple[str, ...] = ()
+
+
+class _NotRenamedError(Exception):
+    """A move leads to another file system, or the system cannot rename the directory of an overlay."""
+
+
+def directories_above(path: str) -> Generator[str]:
+    """Yield the directories above a path, innermost first."""
+    while path := os.path.dirname(path):
+        yield path
+
+
+def apply_changes(
+    context: RootContext, root_path: str, changes: Sequence[Change], options: ApplyOptions
+) -> Applied:
     """Implement `Root.apply`."""
-    if terms.held is not None:
-        return _apply_held(context, terms.held, changes, terms)
-    # Resolve paths below a file as if the file were already removed.
-    gone = StagedNodes()
-    for change in changes:
-        if isinstance(change.before, EntryNode) and isinstance(change.after, DirectoryNode):
-            gone.add(Change(change.path, change.before, None))
-    cleared = replace(context, staged=gone) if gone.nodes else context
-
-    requested = {change.path for change in changes}
-
-    def context_at(path: str) -> RootContext:
-        at = context if path in gone.nodes else cleared
-        # Who may create a node may create the directories above it.
-        return at if path in requested else replace(at, access=None)
-
-    files = [change.path for change in changes if not change.of_directory]
-    with lock_files(cleared, root_path, files), _excluding_others(terms.recorder):
-        changes = _with_parents(cleared, changes, terms.max_bytes)
-        changes = _checked(context_at, changes, terms)
-        if is_single(changes):
-            path = max((change.path for change in changes), key=len)
-            with resolve_real(context, path, create_parents=True) as held:
-                return Batch(context, plan_single(changes), terms._replace(held=held)).apply(changes)
-        for rename_directories in (True, False):
-            plans = plan_changes(context, changes, rename_directories=rename_directories)
-            with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
-                return Batch(context, plans, terms, log).apply(changes)
-    raise AssertionError  # a plan without renames does not raise NotRenamed
+    with _locked(context, root_path, changes), _excluding_others(options.recorder):
+        wanted = _checked(context, _with_parents(context, changes, options.max_bytes), changes, options)
+        with suppress(_NotRenamedError):
+            return _Batch(context, options, renames=_renames(wanted)).apply(wanted)
+        return _Batch(context, options).apply(wanted)  # copy to the other file system, then remove
 
 
-def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Change], terms: Terms) -> Applied:
-    """Make the only change at a path that the caller has locked and checked."""
-    creates = changes[0].before is None
-    if held.missing:
-        made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
-        changes = [*made, *changes]
-    with _excluding_others(terms.recorder if creates else None):
-        return Batch(context, plan_single(changes), terms).apply(changes)
+def apply_single(context: RootContext, held: ResolvedPath, change: Change, options: ApplyOptions) -> Applied:
+    """Make one change of a file at a path that the caller has locked and checked."""
+    made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
+    with _excluding_others(options.recorder if change.before is None else None):
+        return _Batch(context, options, held).apply([*made, change])
 
 
 def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[object]:
@@ -64,22 +117,27 @@ def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[objec
 
 
 @contextmanager
-def lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> Generator[None]:
-    """Lock the files at some real paths for the block."""
+def _locked(context: RootContext, root_path: str, changes: Iterable[Change]) -> Generator[None]:
+    """Lock the devices of some changes for the block."""
+    directories = {os.path.dirname(change.path): change.path for change in changes}
     for _ in range(ATTEMPTS):
-        keys = {lock_key(context, path): path for path in paths}
+        keys = {_device(context, directory): path for directory, path in directories.items()}
         with file_locks(keys, root_path) as waited:
-            # If a path now leads to another file, these are the wrong locks.
-            if not waited or keys == {lock_key(context, path): path for path in paths}:
+            # If a path now leads to another device, these are the wrong locks.
+            if not waited or keys == {_device(context, each): path for each, path in directories.items()}:
                 yield
                 return
-    raise oserrors.kept_changing(paths[0])
+    raise oserrors.kept_changing(next(iter(directories.values())))
 
 
-def lock_key(context: RootContext, path: str) -> str:
-    """Return the key of the lock of the file at a real path."""
-    with resolve_real(context, path, create_parents=True) as resolved:
-        return resolved.lock_key
+def _device(context: RootContext, directory: str) -> str:
+    """Return the key of the lock for changes in a directory, which may be missing."""
+    while True:
+        try:
+            with resolve_real(context, f"{directory}/." if directory else ".", create_parents=True) as at:
+                return at.lock_key
+        except (NotDirectoryError, RefusedError):  # a file or a link, which becomes a directory
+            directory = os.path.dirname(directory)
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
@@ -95,24 +153,48 @@ def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: in
     return list(wanted.values())
 
 
-def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
-    """Return the paths that already have the wanted node. Of a moved file, return both paths or neither."""
-    present = {change.path: node(change.path) for change in changes}
-    missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
-    return {
-        each.path
-        for each in changes
-        if present[each.path] == each.after and not (each.after is None and each.before in missing)
-    }
+def _renames(changes: Sequence[Change]) -> dict[str, str]:
+    """Return the source of each file or whole directory that moves unchanged, by its target."""
+    created = {each.path: each for each in changes if each.before is None and each.after is not None}
+    nodes = {path: each.after for path, each in created.items()}
+    removed = {each.path: each.before for each in changes if each.after is None}
+    targets, sources, found = sorted(nodes), sorted(removed), dict[str, str]()
+    turning = {each.path for each in changes if _turns(each)}
+    for path in targets:
+        source = created[path].moved_from
+        if source in removed and not any(
+            _is_below(*each) for each in ((path, found), (path, turning), (source, turning))
+        ):
+            contents = _contents(path, nodes, targets)
+            if contents == _contents(source, removed, sources):
+                found[path] = source
+    return found
+
+
+def _contents(
+    top: str, nodes: Mapping[str, Node | None], paths: Sequence[str]
+) -> dict[str, tuple[Node | None, int | None]]:
+    """Return the nodes at and below a path, with the modes of directories; `paths` are in order."""
+    below = paths[bisect_left(paths, f"{top}/") : bisect_left(paths, f"{top}0")]  # "0" follows "/"
+    return {path[len(top) :]: (nodes[path], _mode(nodes[path])) for path in (top, *below)}
 
 
 def _checked(
-    context_at: Callable[[str], RootContext], changes: Sequence[Change], terms: Terms
+    context: RootContext, changes: Sequence[Change], requested: Sequence[Change], options: ApplyOptions
 ) -> list[Change]:
     """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
+    named = {change.path for change in requested}
+    unasked = replace(context, access=None)  # who may create a node may create the directories above it
+    turning = {change.path for change in changes if _turns(change)}
+
+    unread = {each.path for each in changes if isinstance(each.before or each.after, MovedNode)}
 
     def node(path: str) -> Node | None:
-        return node_at(context_at(path), path, terms.max_bytes)
+        at = context if path in named else unasked
+        top = next((above for above in directories_above(path) if above in turning), None)
+        if top is not None and not isinstance(node_at(at, top, options.max_bytes), DirectoryNode):
+            return None  # there is a file or a link, which becomes a directory
+        return moved_at(at, path) if path in unread else node_at(at, path, options.max_bytes)
 
     wanted: list[Change] = []
     made: set[str] | None = None
@@ -125,15 +207,481 @@ def _checked(
         elif present is None and after is None and change.of_directory:
             continue  # removed already
         elif present != before:
-            if terms.undoing and made is None:
+            if options.undoing and made is None:
                 made = _already_made(changes, node)
             if made is None or path not in made:
-                raise terms.conflict(change, present)
+                raise options.conflict(change, present)
             continue
-        context = context_at(path)
-        with resolve_real(context, path, create_parents=True) as resolved:
-            resolved.check_may_change()
+        at = context if path in named else unasked
+        if present is None and _is_below(path, turning):
+            at.check_may_change(path, (path,))
+        else:
+            with resolve_real(at, path, create_parents=True) as resolved:
+                resolved.check_may_change()
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             before = replace(before, metadata=present.metadata)
         wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))
     return wanted
+
+
+def _is_below(path: str, directories: Container[str]) -> bool:
+    return any(above in directories for above in directories_above(path))
+
+
+def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
+    """Return the paths that already have the wanted node. Of a moved file, return both paths or neither."""
+    present = {change.path: node(change.path) for change in changes}
+    missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
+    return {
+        each.path
+        for each in changes
+        if present[each.path] == each.after and not (each.after is None and each.before in missing)
+    }
+
+
+class _Batch:
+    """Changes that are made together."""
+
+    def __init__(
+        self,
+        context: RootContext,
+        options: ApplyOptions,
+        held: ResolvedPath | None = None,
+        renames: Mapping[str, str] = {},
+    ) -> None:
+        """Prepare a batch.
+
+        Args:
+            context: The root and its settings.
+            options: The arguments of `Root.apply`.
+            held: The resolved path of a single file.
+            renames: The moves that are made by one rename, with all below them: the source by the target.
+        """
+        self._context, self._options, self._held, self._renames = context, options, held, renames
+        self._temporaries: dict[str, str] = {}  # by the path of the change
+        self._private: dict[str, str] = {}  # a directory for temporaries, by the directory in which it lies
+        # What reverses each change that was made; it returns False if others have changed the path since.
+        self._reversals: list[tuple[str, Callable[[], bool]]] = []
+        self._remaining: list[str] = []
+        self._notes: dict[str, list[str]] = {}  # each with the paths it is about
+        self._sets_modes = False  # True if a directory gets a mode of its own
+        self._closed = set[str]()  # directories whose owner may not change their entries yet
+        self._retry_until = 0.0
+
+    def apply(self, changes: Sequence[Change]) -> Applied:
+        """Make the changes, or reverse those that were made."""
+        not_reversed: list[str] = []
+        recorder = self._options.recorder
+        try:
+            if recorder is not None and self._options.log_step is None:
+                recorder.prepare(changes)
+            self._sets_modes = any(_mode(each.after) is not None for each in changes)
+            self._closed = {each.path for each in changes if _is_closed(each.before)}
+            renamed = {*self._renames, *self._renames.values()}
+            single = {
+                each.path for each in changes if not (each.path in renamed or _is_below(each.path, renamed))
+            }
+            prepared = tuple([self._prepare(each) if each.path in single else each for each in changes])
+            with self._options.recording(prepared) as recorded:
+                try:
+                    call_context.begin_commit()  # a call cancelled during the recording changes nothing
+                    moved = [each for each in recorded if each.path in self._renames]
+                    steps = _in_order([each for each in recorded if each.path in single], moved)
+                    for make, change in steps:
+                        make(self, change)
+                except BaseException as error:
+                    with call_context.uncounted():
+                        self._remove_temporaries()
+                        if isinstance(error, Exception) or not self._is_complete(recorded):
+                            not_reversed = self._reverse()  # before the journal looks at the outcome
+                    raise
+        except BaseException as error:
+            with call_context.uncounted():
+                self._remove_temporaries()
+            known = self._known(error, changes, not_reversed)
+            if known is error:
+                raise
+            raise known from None
+        finally:
+            self._reversals.clear()  # they refer to this object, and to contents
+        self._remove_temporaries()
+        if self._held is not None:
+            return Applied(tuple(self._remaining), tuple(self._notes))
+        notes = [f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
+        return Applied(tuple(self._remaining), tuple(notes))
+
+    def _is_complete(self, changes: Sequence[Change]) -> bool:
+        """Return True if an interrupt came after the last change."""
+        return bool(self._reversals) and all(
+            node_at(self._context, each.path, self._options.max_bytes) == each.after
+            for each in changes
+            if not isinstance(each.before or each.after, MovedNode)
+        )
+
+    def _known(
+        self, error: BaseException, changes: Sequence[Change], not_reversed: Sequence[str]
+    ) -> BaseException:
+        known = error
+        if isinstance(error, OSError):
+            known = oserrors.from_oserror(error, changes[0].path if changes else ".")
+        if not_reversed and isinstance(known, AgentFSError):
+            known.hint = Joined(" ", known.hint, f"{self._names(not_reversed)} could not be restored.")
+        return known
+
+    def _names(self, paths: Sequence[str]) -> str:
+        names = ", ".join(quote(self._context.display_path(path)) for path in sorted(paths)[:_NOTED_PATHS])
+        more = len(paths) - _NOTED_PATHS
+        return f"{names} and {more} more" if more > 0 else names
+
+    def _at(self, path: str) -> AbstractContextManager[ResolvedPath]:
+        open_here = None if self._held is None else self._held.other(path)
+        return resolve_real(self._context, path) if open_here is None else nullcontext(open_here)
+
+    @contextmanager
+    def _changing(self, path: str) -> Generator[ResolvedPath]:
+        """Resolve a path. OSErrors of the block become typed errors."""
+        with self._at(path) as resolved:
+            try:
+                yield resolved
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise resolved.error(error) from None
+
+    # Temporaries
+
+    def _prepare(self, change: Change) -> Change:
+        """Write the new node of a change to a temporary; return the change with the mode of a new file."""
+        call_context.check()
+        path, before, after = change.path, change.before, change.after
+        if not isinstance(after, EntryNode):
+            return change
+        is_new = isinstance(after, FileNode) and after.metadata is None
+        replaced: os.stat_result | None = None
+        if isinstance(before, FileNode):
+            with self._at(path) as target:
+                replaced = target.stat()
+        metadata = before.metadata if isinstance(before, FileNode) and not is_new else None
+        self._temporaries[path] = temporary = self._temporary_for(path)
+        with self._at(temporary) as at:
+            if temporary == os.path.join(os.path.dirname(path), at.name):
+                remove_stale_temporaries(self._context, at.parent)
+            try:
+                if isinstance(after, MovedNode):
+                    self._copy_file(change.moved_from, at)
+                    return change
+                for note in _create(at, after, replaced, metadata):
+                    self._notes.setdefault(note, []).append(path)
+                if isinstance(after, FileNode) and is_new:
+                    mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
+                    return replace(change, after=replace(after, mode=mode, metadata=Metadata(mode)))
+            except OSError as error:
+                raise at.error(error, os.path.basename(path)) from None
+        return change
+
+    def _copy_file(self, source: str, at: ResolvedPath) -> None:
+        """Copy a file of any size to another file system."""
+        with self._at(source) as old:
+            status = syscalls.lstat(old.parent, old.name)
+            if not stat.S_ISREG(status.st_mode):
+                raise oserrors.not_regular(self._context.display_path(source), status.st_mode)
+            fd = syscalls.open_file(old.parent, old.name)
+        with open(fd, "rb") as file, open(syscalls.create_file(at.parent, at.name, 0o600), "wb") as copy:
+            while piece := file.read(_PIECE):
+                call_context.check()
+                copy.write(piece)
+            copy.flush()
+            mode = status.st_mode & 0o777
+            apply_metadata(copy.fileno(), Metadata(mode, (status.st_uid, status.st_gid)))
+            os.fsync(copy.fileno())
+
+    def _temporary_for(self, path: str) -> str:
+        """Return the path of a new temporary, in the directory of a path.
+
+        If that directory does not exist yet, the temporary lies in the nearest one that does. If the new
+        directory may be closed to other users, so is a directory for the temporaries.
+        """
+        above = os.path.dirname(path)
+        nearest = self._nearest(above) if self._held is None else self._held.parent_path
+        if nearest != above and self._sets_modes:
+            if nearest not in self._private:
+                private = os.path.join(nearest, new_temporary("part"))
+                with self._changing(private) as at:
+                    os.mkdir(at.name, 0o700, dir_fd=at.parent)
+                self._private[nearest] = private
+            nearest = self._private[nearest]
+        return os.path.join(nearest, new_temporary())
+
+    def _nearest(self, directory: str) -> str:
+        """Return the innermost existing directory at or above a path that is not closed."""
+        while directory:
+            if directory in self._closed:
+                directory = os.path.dirname(directory)
+                continue
+            gone = NotFoundError, NotDirectoryError, RefusedError, FileNotFoundError
+            with suppress(*gone), self._at(directory) as at:
+                if not at.missing and stat.S_ISDIR(syscalls.lstat(at.parent, at.name).st_mode):
+                    return directory
+            directory = os.path.dirname(directory)
+        return directory
+
+    def _remove_temporaries(self) -> None:
+        """Remove what is left of the temporaries and their private directories."""
+        for path in (*self._temporaries.values(), *self._private.values()):
+            self._retry(partial(self._remove_at, path))
+        self._temporaries, self._private = {}, {}
+
+    def _remove_at(self, path: str) -> bool:
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as at:
+            if stat.S_ISDIR(syscalls.lstat(at.parent, at.name).st_mode):
+                os.rmdir(at.name, dir_fd=at.parent)
+            else:
+                os.unlink(at.name, dir_fd=at.parent)
+        return True
+
+    # Changes
+
+    def put(self, change: Change) -> None:
+        """Rename a temporary to its path."""
+        temporary = self._temporaries[change.path]
+        with self._at(temporary) as source, self._changing(change.path) as target:
+            if change.before is not None and not isinstance(change.before, DirectoryNode):
+                self._check_unchanged(change, target)
+                self._reversals.append((change.path, partial(self._restore, change)))
+                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
+            else:
+                self._reversals.append((change.path, partial(self._restore, replace(change, before=None))))
+                try:
+                    syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
+                except FileExistsError:
+                    self._reversals.pop()
+                    present = node_in(self._context, target, self._options.max_bytes)
+                    raise self._options.conflict(change, present) from None
+        del self._temporaries[change.path]
+
+    def move(self, change: Change) -> None:
+        """Rename a file, or a directory with all its entries."""
+        with self._changing(change.moved_from) as source, self._changing(change.path) as target:
+            inode = syscalls.lstat(source.parent, source.name).st_ino
+            reverse = partial(self._move_back, change.path, change.moved_from, inode)
+            self._reversals.append((change.moved_from, reverse))
+            try:
+                syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
+            except FileExistsError:
+                present = node_in(self._context, target, self._options.max_bytes)
+                raise self._options.conflict(change, present) from None
+            except OSError as error:
+                # The owner of a read-only directory may not rename it, but undo may open it.
+                if error.errno == errno.EXDEV or (error.errno == errno.EACCES and self._options.undoing):
+                    raise _NotRenamedError from None
+                raise
+
+    def remove(self, change: Change) -> None:
+        """Remove a file, a link or a directory."""
+        with self._changing(change.path) as target:
+            if not isinstance(change.before, DirectoryNode):
+                self._check_unchanged(change, target)
+                self._reversals.append((change.path, partial(self._restore, replace(change, after=None))))
+                os.unlink(target.name, dir_fd=target.parent)
+                return
+            self._reversals.append((change.path, partial(self._make_again, change)))
+            try:
+                os.rmdir(target.name, dir_fd=target.parent)
+            except OSError as error:
+                if error.errno not in _NOT_EMPTY:
+                    raise
+                if change.after is not None or not self._options.undoing:
+                    # Another program has added an entry.
+                    raise self._options.conflict(change, change.before) from None
+                self._remaining.append(change.path)
+
+    def make(self, change: Change) -> None:
+        """Make a directory; one with a given mode is closed to others until `set_mode`."""
+        mode = 0o777 if _mode(change.after) is None else 0o700
+        with self._changing(change.path) as target:
+            self._reversals.append((change.path, partial(self._unmake, change.path)))
+            try:
+                os.mkdir(target.name, mode, dir_fd=target.parent)
+            except FileExistsError:
+                self._reversals.pop()
+                present = node_in(self._context, target, self._options.max_bytes)
+                raise self._options.conflict(change, present) from None
+        if self._held is not None and self._held.missing:
+            self._held.enter_made()
+
+    def set_mode(self, change: Change) -> None:
+        """Give a directory its mode and owner."""
+        after = change.after
+        if not isinstance(after, DirectoryNode):
+            return
+        if after.mode is None:
+            if not isinstance(change.before, DirectoryNode):
+                return  # the system has decided it
+            with self._changing(change.path) as target:
+                after = DirectoryNode(syscalls.new_directory_mode(target.parent, new_temporary("part")))
+        old = change.before if isinstance(change.before, DirectoryNode) else DirectoryNode(0o700)
+        self._reversals.append((change.path, partial(self._set_mode, change.path, old)))
+        for note in self._set_directory(change.path, after):
+            self._notes.setdefault(note, []).append(change.path)
+
+    def open_to_owner(self, change: Change) -> None:
+        """Let the owner change entries of a directory that will be removed, if a step had closed it."""
+        old = change.before
+        if self._options.undoing and isinstance(old, DirectoryNode) and old.mode is not None:
+            self._reversals.append((change.path, partial(self._set_mode, change.path, old)))
+            self._set_directory(change.path, DirectoryNode(old.mode | _OWNER))
+
+    def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
+        # Other programs do not take our lock and may have written.
+        if isinstance(change.before, MovedNode):
+            present: Node | None = moved_in(target)
+        else:
+            present = node_in(self._context, target, self._options.max_bytes)
+        if present != change.before:
+            raise self._options.conflict(change, present)
+
+    def _set_directory(self, path: str, node: DirectoryNode) -> list[str]:
+        with self._changing(path) as target:
+            if node.metadata is None:
+                syscalls.set_mode(target.parent, target.name, node.mode or 0)
+                return []
+            try:
+                fd = syscalls.open_directory(target.parent, target.name)
+            except PermissionError:  # its owner may not list it
+                syscalls.set_mode(target.parent, target.name, node.metadata.mode)
+                return []
+            try:
+                return apply_metadata(fd, node.metadata)
+            finally:
+                syscalls.close(fd)
+
+    # Reversals
+
+    def _reverse(self) -> list[str]:
+        """Reverse what was made, the latest first; return the paths for which this failed."""
+        return [path for path, reverse in reversed(self._reversals) if self._retry(reverse) is None]
+
+    def _restore(self, change: Change) -> bool:
+        """Put the old node of a file or link back; return False if others have changed it."""
+        path, before, after = change.path, change.before, change.after
+        present = node_at(self._context, path, self._options.max_bytes)
+        if present == before:
+            return True
+        if present != after:
+            return False
+        if not isinstance(before, FileNode | LinkNode):
+            return before is None and self._remove_at(path)
+        temporary = os.path.join(os.path.dirname(path), new_temporary())
+        metadata = before.metadata if isinstance(before, FileNode) else None
+        with self._at(temporary) as source, self._at(path) as target:
+            try:
+                _create(source, before, None, metadata)
+                if present is None:
+                    syscalls.rename_new(source.parent, source.name, target.name)
+                else:
+                    syscalls.replace(source.parent, source.name, target.name)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(source.name, dir_fd=source.parent)
+                raise
+        return True
+
+    def _move_back(self, path: str, source: str, inode: int) -> bool:
+        with suppress(NotFoundError, FileNotFoundError), self._at(path) as target, self._at(source) as old:
+            if syscalls.lstat(target.parent, target.name).st_ino != inode:
+                return False
+            try:
+                syscalls.rename_new(target.parent, target.name, old.name, to=old.parent)
+            except FileExistsError:
+                return False
+        return True
+
+    def _make_again(self, change: Change) -> bool:
+        with suppress(FileExistsError), self._at(change.path) as target:
+            os.mkdir(target.name, 0o700, dir_fd=target.parent)
+        if isinstance(change.before, DirectoryNode) and change.before.mode is not None:
+            self._set_directory(change.path, change.before)
+        return True
+
+    def _unmake(self, path: str) -> bool:
+        with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):
+            os.rmdir(target.name, dir_fd=target.parent)
+        return True
+
+    def _set_mode(self, path: str, node: DirectoryNode) -> bool:
+        present = node_at(self._context, path, self._options.max_bytes)
+        if isinstance(present, DirectoryNode) and present.mode != node.mode:
+            self._set_directory(path, node)
+        return True
+
+    def _retry(self, act: Callable[[], bool]) -> bool | None:
+        """Repeat an act that fails because of a race; return None if it keeps failing."""
+        while True:
+            try:
+                return act()
+            except (OSError, AgentFSError):
+                now = time.monotonic()
+                self._retry_until = self._retry_until or now + _RETRY_SECONDS
+                if now > self._retry_until:
+                    return None
+                time.sleep(_RETRY_PAUSE)
+
+
+def _create(
+    at: ResolvedPath, node: FileNode | LinkNode, replaced: os.stat_result | None, metadata: Metadata | None
+) -> list[str]:
+    """Create a link or a file. Without `metadata`, a file gets that of its node."""
+    if isinstance(node, LinkNode):
+        os.symlink(node.target, at.name, dir_fd=at.parent)
+        return []
+    return create_temporary(at.parent, at.name, node, replaced, metadata or node.metadata)
+
+
+_Step = tuple[Callable[[_Batch, Change], None], Change]
+
+
+def _in_order(changes: Sequence[Change], moved: Sequence[Change]) -> list[_Step]:
+    """Return the steps in order. If possible, all new nodes are made before old ones are removed.
+
+    `moved` are the targets of renames.
+    """
+    changes = sorted(changes, key=lambda change: change.path)
+    turning = {change.path for change in changes if _turns(change)}
+
+    def is_early(change: Change) -> bool:
+        return change.path in turning or (bool(turning) and _is_below(change.path, turning))
+
+    removed = [each for each in reversed(changes) if each.before and (each.after is None or _turns(each))]
+    directories = [each for each in changes if isinstance(each.after, DirectoryNode)]
+    made = [each for each in directories if not isinstance(each.before, DirectoryNode)]
+    kept = [each for each in directories if isinstance(each.before, DirectoryNode)]
+    files = [each for each in changes if isinstance(each.after, EntryNode)]
+    return [
+        *((_Batch.open_to_owner, each) for each in removed if _is_closed(each.before)),
+        *((_Batch.set_mode, each) for each in kept if not _is_closed(each.after)),
+        *((_Batch.remove, each) for each in removed if is_early(each)),
+        *((_Batch.make, each) for each in made),
+        *((_Batch.move, each) for each in moved),
+        *((_Batch.put, each) for each in files),
+        *((_Batch.remove, each) for each in removed if not is_early(each)),
+        *((_Batch.set_mode, each) for each in reversed(kept) if _is_closed(each.after)),
+        *((_Batch.set_mode, each) for each in reversed(made)),
+    ]
+
+
+def _turns(change: Change) -> bool:
+    """Return True if a file or link becomes a directory, or the reverse."""
+    before, after = change.before, change.after
+    return bool(before and after) and isinstance(before, DirectoryNode) is not isinstance(
+        after, DirectoryNode
+    )
+
+
+def _mode(node: Node | None) -> int | None:
+    return node.mode if isinstance(node, DirectoryNode) else None
+
+
+def _is_closed(node: Node | None) -> bool:
+    """Return True for a directory whose owner may not change its entries."""
+    mode = _mode(node)
+    return mode is not None and ~mode & _OWNER != 0

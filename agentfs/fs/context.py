@@ -90,3 +90,17 @@ class RootContext:
             raise oserrors.not_regular(path, status.st_mode)
         if any(map(self.unreadable.covers, names)):
             raise oserrors.protected(path, self.display_path(names[0]))
+
+    def check_may_change(self, path: str, names: Sequence[str]) -> None:
+        """Raise ProtectedError, or RefusedError for a permission rule, if a path may not be changed.
+
+        `names` are its real path and the paths of the links that lead to it.
+        """
+        real_path = names[0]
+        if any(map(self.unreadable.covers, names)):
+            raise oserrors.protected(path, self.display_path(real_path))
+        self.trees.check_may_change(path, real_path)
+        if any(map(self.unwritable.covers, names)) or any(is_in(real_path, own) for own in self.own):
+            raise oserrors.protected(path, self.display_path(real_path), readable=True)
+        if self.access is not None:
+            self.access.check_change(real_path)

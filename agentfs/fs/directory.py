@@ -13,9 +13,10 @@ from agentfs.errors import AccessError, AgentFSError, LinkLoopError, NotFoundErr
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import OpenFile, open_regular
+from agentfs.fs.node import type_of
 from agentfs.fs.path import ParsedPath, display_name
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.results import Entry, EntryType
+from agentfs.results import Entry
 
 _Outcome = TypeVar("_Outcome")
 
@@ -47,7 +48,7 @@ class DirEntry(Protocol):
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
     """Return the `Entry` of a path, made from its status."""
-    kind = _type_of(status.st_mode)
+    kind = type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
     protected = context.unreadable.covers(real_path)
@@ -71,14 +72,6 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         protected=protected,
         mount=context.trees.mark(real_path) if context.trees.others else None,
     )
-
-
-def _type_of(mode: int) -> EntryType:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "directory"
-    return "symlink" if stat.S_ISLNK(mode) else "other"
 
 
 class LinkTarget(NamedTuple):

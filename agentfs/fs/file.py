@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import stat
 import time
 from collections.abc import Sequence
@@ -13,14 +12,13 @@ from agentfs.base import call_context
 from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.lock import STALE
-from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
-from agentfs.fs.path import display_name, quote
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, MovedNode, Node, type_of
+from agentfs.fs.path import display_name, is_temporary_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 _MAX_ATTEMPTS = 20  # at opening a path that other programs keep replacing
 _CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
-_TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
+STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes far less
 _MAX_CLEANED = 10_000
 
 
@@ -177,6 +175,21 @@ def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) 
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
 
 
+def moved_at(context: RootContext, real_path: str) -> Node | None:
+    """Return the node at a real path without reading it, or None if it does not exist."""
+    try:
+        with resolve_real(context, real_path, create_parents=True) as resolved:
+            return moved_in(resolved)
+    except (NotFoundError, NotDirectoryError):
+        return None
+
+
+def moved_in(resolved: ResolvedPath) -> Node | None:
+    """Return the node at a resolved path without reading it, or None if it does not exist."""
+    status = resolved.stat()
+    return None if status is None else MovedNode(type_of(status.st_mode))
+
+
 def write_all(fd: int, content: bytes) -> None:
     """Write all bytes, however few the system accepts at a time."""
     view = memoryview(content)
@@ -213,6 +226,11 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
     return notes
 
 
+def new_temporary(suffix: str = "tmp") -> str:
+    """Return a new name for a temporary, or with the suffix "part" for a directory of temporaries."""
+    return f".agentfs-{os.urandom(8).hex()}.{suffix}"
+
+
 def remove_stale_temporaries(context: RootContext, handle: int) -> None:
     """Remove the temporaries of killed processes. Each directory is searched once."""
     names: list[str] = []
@@ -223,11 +241,24 @@ def remove_stale_temporaries(context: RootContext, handle: int) -> None:
         if len(context.cleaned) >= _MAX_CLEANED:
             context.cleaned.clear()
         context.cleaned.add((here.st_dev, here.st_ino))
-        names = [name for name in syscalls.names_in_time(handle) if _TEMPORARY.fullmatch(name)]
+        names = [name for name in syscalls.names_in_time(handle) if is_temporary_name(name)]
     for name in names:
         with suppress(OSError):  # another process may remove it too
             if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:
-                os.unlink(name, dir_fd=handle)
+                _remove_temporary(handle, name)
+
+
+def _remove_temporary(handle: int, name: str) -> None:
+    if not stat.S_ISDIR(syscalls.lstat(handle, name).st_mode):
+        os.unlink(name, dir_fd=handle)
+        return
+    fd = syscalls.open_directory(handle, name)
+    try:
+        for inner in os.listdir(fd):
+            os.unlink(inner, dir_fd=fd)
+    finally:
+        syscalls.close(fd)
+    os.rmdir(name, dir_fd=handle)
 
 
 def apply_metadata(fd: int, metadata: Metadata) -> list[str]:

@@ -4,9 +4,9 @@ import os
 
 from agentfs.base import call_context
 from agentfs.base.lazy import hashlib
-from agentfs.fs.apply import lock_files
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import OpenFile
+from agentfs.fs.lock import file_locks
 from agentfs.fs.node import ConcurrentChange
 from agentfs.fs.resolve import resolve_real
 
@@ -33,8 +33,10 @@ def exchange(
     context: RootContext, root_path: str, real_path: str, source: str, mode: int, expected: str
 ) -> None:
     """Implement `Root.exchange`."""
-    resolved = resolve_real(context, real_path, create_parents=True)
-    with lock_files(context, root_path, [real_path]), resolved as target:
+    with (
+        resolve_real(context, real_path, create_parents=True) as target,
+        file_locks({target.lock_key: real_path}, root_path),
+    ):
         status = target.check_may_change()
         if ("" if status is None else status_key(status)) != expected:
             raise ConcurrentChange

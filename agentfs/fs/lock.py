@@ -1,17 +1,16 @@
-"""File locks: one writer at a time for each file, among threads and among processes.
+"""Locks: one writer at a time for each device, among threads and among processes.
 
 Threads share a `threading.Lock`. Processes use `flock` on a lock file in a directory of the user,
 outside the workspace. The system frees the lock when its process ends.
 """
 
 import os
-import re
 import stat
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from weakref import WeakValueDictionary
 
 from agentfs.base import call_context
@@ -21,8 +20,6 @@ from agentfs.fs.node import revision_of
 
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # at locking a path that keeps leading to another file
-STALE = 3600.0  # seconds after which a lock or temporary belongs to a dead process; a change takes far less
-_LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 _CHECK_EVERY = 0.05  # seconds between two checks of the deadline
 
@@ -66,11 +63,11 @@ def let_go(fd: int) -> None:
 
 
 @contextmanager
-def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
-    """Lock files for the block; give True if it had to wait.
+def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
+    """Hold locks for the block; give True if it had to wait for one.
 
     Args:
-        paths: The path of each file for messages, by its `ResolvedPath.lock_key`.
+        keys: The path to name in an error, by the key of each lock, such as a device.
         root_path: The root, which cannot hold the lock files.
 
     Raises:
@@ -88,63 +85,36 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
             raise oserrors.locked(path, round(now - began, 1))
 
     locks: list[threading.Lock] = []
-    files: dict[str, int] = {}  # the descriptor of each lock file; 0 if it is a hard link to the first one
+    files: list[int] = []
+    directory = lock_directory(root_path) if keys else None
     try:
-        for key in sorted(paths):
+        for key, path in sorted(keys.items()):
             with _locks.guard:
                 lock = _locks.threads.setdefault(key, threading.Lock())
             patience = 0.0
             while not lock.acquire(timeout=patience):
-                check(paths[key])
+                check(path)
                 patience = min(max(end - time.monotonic(), 0), _CHECK_EVERY)
             locks.append(lock)
-        directory = lock_directory(root_path) if paths else None
-        if directory is not None:
-            names = {os.path.join(directory, revision_of(os.fsencode(key))[:12]): paths[key] for key in paths}
-            for file in sorted(names):
-                files[file] = _wait_for(file, next(iter(files), None), partial(check, names[file]))
+            if directory is not None:
+                name = revision_of(os.fsencode(key))[:12]
+                files.append(hold(_wait_for(os.path.join(directory, name), path, check)))
         yield waited
     finally:
-        # Remove the files while they are locked: waiters notice the missing name and start again.
-        descriptors = [*filter(None, files.values())]
-        if all(map(is_held, descriptors)):
-            for file in files:
-                with suppress(OSError):
-                    os.unlink(file)
-        for fd in descriptors:
+        for fd in files:
             let_go(fd)
         for lock in locks:
             lock.release()
 
 
-def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
-    """Wait for a lock file; return its descriptor, or 0 if it became a hard link to the first lock file."""
+def _wait_for(file: str, path: str, check: Callable[[str], None]) -> int:
+    """Wait for a lock file; return its descriptor."""
     pause = _FIRST_PAUSE
-    while True:
-        fd = open_locked(file, os.O_CREAT) if first is None else _link_or_open_locked(first, file)
-        if fd is not None:
-            return hold(fd) if fd else 0
-        check()
+    while (fd := open_locked(file, os.O_CREAT)) is None:
+        check(path)
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def _link_or_open_locked(locked: str, file: str) -> int | None:
-    """Link a lock file to a locked one and return 0. Without hard links, lock it; return its descriptor."""
-    try:
-        os.link(locked, file)
-    except FileExistsError:
-        with suppress(FileNotFoundError):
-            fd = open_locked(file)
-            if fd is not None:  # its process has died
-                os.unlink(file)
-                os.close(fd)
-        return None
-    except OSError as error:
-        if error.errno not in syscalls.NO_HARD_LINKS:
-            raise
-        return open_locked(file, os.O_CREAT)
-    return 0
+    return fd
 
 
 def open_locked(file: str, flags: int = 0) -> int | None:
@@ -152,11 +122,8 @@ def open_locked(file: str, flags: int = 0) -> int | None:
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         with suppress(FileNotFoundError):
-            if syscalls.try_lock(fd) and os.path.samestat(status := os.fstat(fd), os.lstat(file)):
-                if status.st_nlink == 1:
-                    return fd
-                # A batch whose process died has left hard links to this lock file. None of them may block.
-                os.unlink(file)
+            if syscalls.try_lock(fd) and os.path.samestat(os.fstat(fd), os.lstat(file)):
+                return fd
     except BaseException:
         os.close(fd)
         raise
@@ -204,17 +171,3 @@ def _is_ours(directory: str, user: int) -> bool:
         return False
     usable = os.access(directory, os.W_OK | os.X_OK)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022 and usable
-
-
-def remove_stale_locks(directory: str) -> None:
-    """Remove the lock files of killed processes."""
-    names: list[str] = []
-    with suppress(OSError):
-        names = [name for name in os.listdir(directory) if _LOCK_NAME.fullmatch(name)]
-    for file in (os.path.join(directory, name) for name in names):
-        with suppress(OSError):  # another process may remove it too
-            if time.time() - os.lstat(file).st_mtime > STALE and (fd := open_locked(file)) is not None:
-                try:
-                    os.unlink(file)
-                finally:
-                    os.close(fd)

@@ -62,7 +62,14 @@ class DirectoryNode:
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
 
-EntryNode = FileNode | LinkNode  # one name, without entries below it
+@frozen
+class MovedNode:
+    """What a move takes along without reading it: a file that is too large, a FIFO, a socket or a device."""
+
+    kind: EntryType
+
+
+EntryNode = FileNode | LinkNode | MovedNode  # one name, without entries below it
 Node = EntryNode | DirectoryNode
 
 
@@ -274,6 +281,15 @@ def revision_of_stat(status: os.stat_result) -> str:
     return "~" + revision_of(facts.encode())
 
 
+def type_of(mode: int) -> EntryType:
+    """Return the type of an entry from its mode."""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "symlink" if stat.S_ISLNK(mode) else "other"
+
+
 def entry_type(node: Node | None) -> EntryType:
     """Return the type of a node in results; "file" for None."""
     match node:
@@ -281,6 +297,8 @@ def entry_type(node: Node | None) -> EntryType:
             return "symlink"
         case DirectoryNode():
             return "directory"
+        case MovedNode():
+            return node.kind
         case _:
             return "file"
 
@@ -294,6 +312,8 @@ def node_to_json(node: Node | None) -> list[Any] | None:
             return ["file", node.mode, node.digest, node.size, *_metadata_to_json(node.metadata)]
         case LinkNode():
             return ["link", node.target]
+        case MovedNode():
+            return ["moved", node.kind]
         case DirectoryNode():
             return ["directory", node.mode, *_metadata_to_json(node.metadata)]
 
@@ -305,6 +325,8 @@ def node_from_json(plain: list[Any] | None) -> Node | None:
             return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
         case ["link", target]:
             return LinkNode(target)
+        case ["moved", kind]:
+            return MovedNode(kind)
         case ["directory", mode, *metadata]:
             return DirectoryNode(mode, _metadata_from_json(mode, metadata))
         case _:

@@ -11,7 +11,7 @@ from typing import cast
 from agentfs.base.lazy import tempfile
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.apply import Applied, ApplyOptions
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import OpenFile, node_at, open_regular, write_all
@@ -195,17 +195,19 @@ class OverlayRoot(Root):
         ):
             yield resolved
 
-    def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
+    def _apply(
+        self, changes: Sequence[Change], terms: ApplyOptions, held: ResolvedPath | None = None
+    ) -> Applied:
         """Stage several changes, all of them or none; the commit writes them to the disk."""
+        del held
         self.check_open()
         with self._excluding_others():
             removed = {change.path for change in changes if change.after is None}
             wanted: list[Change] = []
             kept: list[str] = []
             for change in sorted(changes, key=lambda change: change.path, reverse=True):
-                if terms.held is None:
-                    with resolve_real(self._context, change.path, create_parents=True) as resolved:
-                        resolved.check_may_change()
+                with resolve_real(self._context, change.path, create_parents=True) as resolved:
+                    resolved.check_may_change()
                 present = self.node(change.path, max_bytes=terms.max_bytes)
                 if change.of_directory and present == change.after:
                     continue  # made or removed already
@@ -240,7 +242,7 @@ class OverlayRoot(Root):
     def _excluding_others(self) -> AbstractContextManager[object]:
         return nullcontext() if self.recorder is None else self.recorder.exclusive()
 
-    def _stage(self, changes: tuple[Change, ...], terms: Terms) -> None:
+    def _stage(self, changes: tuple[Change, ...], terms: ApplyOptions) -> None:
         made = dict.fromkeys(change.path for change in changes)
         for change in changes:
             above = change.path if change.after is not None else ""

@@ -27,7 +27,6 @@ from agentfs.fs.path import (
     display_name,
     has_one_spelling,
     is_alike,
-    is_in,
     parse_display_name,
     quote,
     split_link,
@@ -149,9 +148,13 @@ class ResolvedPath:
 
     @property
     def lock_key(self) -> str:
-        """The key of the file's lock. All paths to the file have the same key."""
-        here = syscalls.lstat(self.parent, ".")
-        return f"{here.st_dev}:{here.st_ino}:{'/'.join(map(fold, [*self.missing, self.name]))}"
+        """The key of the lock for changes here: the device."""
+        return f"device {syscalls.lstat(self.parent, '.').st_dev}"
+
+    @property
+    def parent_path(self) -> str:
+        """The real path of `parent`."""
+        return "/".join(self._real)
 
     @property
     def missing_directories(self) -> list[str]:
@@ -197,21 +200,14 @@ class ResolvedPath:
         Returns:
             The status of the name, or None if it does not exist.
         """
-        context, real_path = self._context, self.real_path
-        names = (real_path, *self.through_links)
-        if any(map(context.unreadable.covers, names)):
-            raise oserrors.protected(self._path, context.display_path(real_path))
-        self._trees.check_may_change(self._path, real_path)
-        if any(map(context.unwritable.covers, names)) or self._is_own():
-            raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
-        if context.access is not None:
-            context.access.check_change(real_path)
+        self._context.check_may_change(self._path, (self.real_path, *self.through_links))
+        if self._is_state():
+            shown = self._context.display_path(self.real_path)
+            raise oserrors.protected(self._path, shown, readable=True)
         return self.stat()
 
-    def _is_own(self) -> bool:
-        """Return True for a directory of agentfs itself, for what lies in it, and for the mark of a state."""
-        if any(is_in(self.real_path, own) for own in self._context.own):
-            return True
+    def _is_state(self) -> bool:
+        """Return True for the mark of a state directory, and for all beside it."""
         if own_directories.STATE_MARK in map(fold, [*self.missing, self.name]):
             return True
         try:

@@ -17,15 +17,16 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
     RefusedError,
+    SpecialFileError,
+    TooLargeError,
     UnsupportedSystemError,
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.apply import apply_changes
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
-from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
+from agentfs.fs.file import OpenFile, moved_at, node_at, node_in, open_regular
 from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
@@ -34,7 +35,6 @@ from agentfs.fs.node import (
     ConcurrentChange,
     Conflict,
     Current,
-    DirectoryNode,
     FileNode,
     LinesBy,
     LinkNode,
@@ -45,7 +45,6 @@ from agentfs.fs.node import (
 )
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_alike, quote, split_path
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
-from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.system import limits_processes
 from agentfs.fs.trees import OpenTree, RootHandle, Trees
@@ -158,8 +157,7 @@ class Root:
             follow=policy.symlinks == "inside",
             own=own_directories.own_paths([(tree.path, tree.source) for tree in trees]),
         )
-        # Notes on unfinished changes of dead processes that were undone.
-        self.recovery_notes: tuple[str, ...] = ()
+        self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
         if policy.read_only:
             return
         try:
@@ -169,7 +167,6 @@ class Root:
                     hint="Choose another root or open this one with Policy(read_only=True).",
                     details={"path": given},
                 )
-            self.recovery_notes = tuple(repair(self._context, self.path))
         except BaseException:
             self.close()
             raise
@@ -494,7 +491,7 @@ class Root:
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
-        if isinstance(before, DirectoryNode):
+        if before is not None and not isinstance(before, FileNode):
             raise oserrors.not_a_file(shown)
         data, revision = (None, None) if before is None else (before.load(), before.digest)
         after, found = compute(Current(shown, real_path, data, revision))
@@ -504,10 +501,10 @@ class Root:
         if after != data:
             resolved.check_replaceable(status)
             if not preview:
-                given = max_bytes, begin_again, self.recorder
-                terms = Terms(*given, held=resolved, by_others=by_others(found))
+                options = ApplyOptions(max_bytes, begin_again, self.recorder, by_others=by_others(found))
                 try:
-                    notes = (*notes, *self._begin([Change(real_path, before, node)], terms).notes)
+                    applied = self._begin([Change(real_path, before, node)], options, resolved)
+                    notes = (*notes, *applied.notes)
                 except NotFoundError:
                     if before is not None:
                         raise
@@ -557,17 +554,23 @@ class Root:
             raise oserrors.read_only()
         try:
             given = max_bytes, conflict, self.recorder, log_step, undoing
-            return self._begin(changes, Terms(*given, by_others=by_others))
+            return self._begin(changes, ApplyOptions(*given, by_others=by_others))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
-    def _begin(self, changes: Sequence[Change], terms: Terms) -> Applied:
+    def _begin(
+        self, changes: Sequence[Change], options: ApplyOptions, held: ResolvedPath | None = None
+    ) -> Applied:
         if self._context.access is not None:
             self._context.access.begin(changes)
-        return self._apply(changes, terms)
+        return self._apply(changes, options, held)
 
-    def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
-        return apply_changes(self._context, self.path, changes, terms)
+    def _apply(
+        self, changes: Sequence[Change], options: ApplyOptions, held: ResolvedPath | None = None
+    ) -> Applied:
+        if held is not None:
+            return apply_single(self._context, held, changes[0], options)
+        return apply_changes(self._context, self.path, changes, options)
 
     def exchange(self, real_path: str, source: str, mode: int, expected: str) -> None:
         """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
@@ -613,6 +616,13 @@ class Root:
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return the node at a real path, or None. A link at the end is not followed."""
         return node_at(self._context, real_path, max_bytes)
+
+    def node_to_move(self, real_path: str, *, max_bytes: int) -> Node | None:
+        """Return the node at a real path as `node` does; of one that cannot be read, only its type."""
+        try:
+            return self.node(real_path, max_bytes=max_bytes)
+        except (TooLargeError, SpecialFileError):
+            return moved_at(self._context, real_path)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""

@@ -26,6 +26,7 @@ if sys.platform != "win32":  # on Windows, agentfs can be imported but no worksp
 
 # Errors of a hard link that is impossible, in general or between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM}  # it is missing, denied, or lacks the flag
 _LIST_SECONDS = 0.1
 _fstat = os.fstat  # for a look before each call, which may fail without harm; tests make the others fail
 _OPENAT2 = 437  # on every architecture that CPython supports
@@ -79,12 +80,8 @@ def open_directory(handle: int, name: str) -> int:
     return os.open(name, _SCAN, dir_fd=handle)
 
 
-def open_to_owner(handle: int, name: str) -> None:
-    """Let the owner of a directory list, change and enter it, if its mode forbids that."""
-    _set_mode(handle, name, stat.S_IMODE(lstat(handle, name).st_mode) | stat.S_IRWXU)
-
-
-def _set_mode(handle: int, name: str, mode: int) -> None:
+def set_mode(handle: int, name: str, mode: int) -> None:
+    """Set the mode of a directory."""
     try:
         os.chmod(name, mode, dir_fd=handle, follow_symlinks=False)
     except ValueError:  # it has just become a link, or the system can change modes only through links
@@ -188,28 +185,23 @@ def replace(handle: int, source: str, name: str, *, to: int | None = None) -> No
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
 
 
-def rename_directory(handle: int, source: str, to: int, name: str) -> None:
-    """Rename a directory, here or to another directory; the new name must be free."""
-    number = rename_no_replace(handle, source, name, to=to)
-    if number in {errno.ENOSYS, errno.EINVAL}:
-        # A plain rename of a directory replaces only an empty directory.
-        os.rename(source, name, src_dir_fd=handle, dst_dir_fd=to)
-    elif number:
-        raise OSError(number, os.strerror(number), name)
-
-
-def rename_new(handle: int, source: str, name: str) -> None:
-    """Rename a file within the directory to a name that must be free."""
-    number = rename_no_replace(handle, source, name)
+def rename_new(handle: int, source: str, name: str, *, to: int | None = None) -> None:
+    """Rename, here or to another directory. Raises FileExistsError unless the new name is free."""
+    target = handle if to is None else to
+    number = rename_no_replace(handle, source, name, to=target)
     if number == 0:
         return
-    if number == errno.EEXIST:
-        raise FileExistsError(number, os.strerror(number), name)
-    if not link_into(handle, source, handle, name):
-        _rename_over_placeholder(handle, source, name)
+    if number not in _NO_RENAMEAT2:
+        raise OSError(number, os.strerror(number), name)
+    is_directory = stat.S_ISDIR(lstat(handle, source).st_mode)
+    if not is_directory and link_into(handle, source, target, name):
+        with suppress(OSError):  # the file has its new name; a stale old name is removed later
+            os.unlink(source, dir_fd=handle)
         return
-    with suppress(OSError):  # the file has its new name; a stale old name is removed later
-        os.unlink(source, dir_fd=handle)
+    with suppress(FileNotFoundError):
+        lstat(target, name)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+    os.rename(source, name, src_dir_fd=handle, dst_dir_fd=target)
 
 
 def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = None) -> int:
@@ -234,21 +226,6 @@ def link_into(handle: int, source: str, to: int, name: str) -> bool:
     return True
 
 
-def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
-    """Rename to a free name without hard links: create an empty file there, then replace it."""
-    fd = create_file(handle, name, 0o600)
-    try:
-        replace(handle, source, name)
-    except BaseException:
-        with suppress(OSError):
-            found = lstat(handle, name)
-            if os.path.samestat(found, os.fstat(fd)) and found.st_size == 0:
-                os.unlink(name, dir_fd=handle)
-        raise
-    finally:
-        os.close(fd)
-
-
 def new_directory_mode(handle: int, name: str) -> int:
     """Return the permissions of a new directory, by creating one.
 
@@ -258,7 +235,8 @@ def new_directory_mode(handle: int, name: str) -> int:
     try:
         return lstat(handle, name).st_mode & 0o777
     finally:
-        os.rmdir(name, dir_fd=handle)
+        with suppress(OSError):  # it is removed later
+            os.rmdir(name, dir_fd=handle)
 
 
 def try_lock(fd: int) -> bool:

@@ -9,8 +9,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, directories_above
+from agentfs.errors import AgentFSError, SpecialFileError, TooLargeError
+from agentfs.fs import (
+    Change,
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    MovedNode,
+    Node,
+    Root,
+    directories_above,
+    entry_type,
+)
 from agentfs.history.renames import renames
 from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
@@ -141,7 +151,7 @@ class _Tree:
         """Return the node at the path of a change after the steps so far."""
         path = change.path
         if path not in self._nodes:
-            node = self._read(path)
+            node = self._present_node(change)
             for known in (change.before, change.after):
                 if isinstance(known, FileNode) and isinstance(node, FileNode) and node == known:
                     node = replace(known, metadata=node.metadata)
@@ -151,6 +161,16 @@ class _Tree:
                 node = self._keep(node)
             self._present[path] = self._nodes[path] = node
         return self._nodes[path]
+
+    def _present_node(self, change: Change) -> Node | None:
+        unread = change.before if isinstance(change.before, MovedNode) else change.after
+        if not isinstance(unread, MovedNode):
+            return self._read(change.path)
+        try:
+            node = self._read(change.path)
+        except (TooLargeError, SpecialFileError):
+            return unread
+        return node and MovedNode(entry_type(node))
 
 
 def merge_nodes(path: str, base: Node | None, ours: Node | None, theirs: Node | None) -> Merged:

@@ -2,14 +2,14 @@
 
 import fcntl
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agentfs import AgentFSError, Workspace
-from agentfs.fs import lock
 from tests.history.judges import Snapshot, snapshot
 
 CALLS = [
@@ -79,44 +79,51 @@ class RepeatedChange:
     left_out: Callable[[Any], object] = lambda done: False  # True if the result counts a file as left out
 
     def names(self, calls: CountedCalls) -> list[str]:
-        """Return the names of the calls that the whole change makes."""
-        self.fresh(self.top)
-        with Workspace(self.top) as ws:
-            self.before(ws)
+        """Return the names of the calls that the whole change makes, in a workspace with a state."""
+        with self.opened() as ws:
             start = calls.count
             self.change(ws)
             return calls.names[start:]
 
-    def kill_at(
-        self,
-        calls: CountedCalls,
-        number: int,
-        both: tuple[Snapshot, Snapshot],
-        *,
-        without_locks: bool = False,
-    ) -> tuple[int, bool]:
-        """Return the index of the state after a kill at a call, and True if the process was killed.
-
-        `without_locks` removes the locks that earlier kills left, so that the number of calls is exact.
-        """
+    def opened(self) -> Workspace:
+        """Return a workspace with a new state on a fresh tree."""
+        shutil.rmtree(self.state, ignore_errors=True)
         self.fresh(self.top)
-        if without_locks:
-            for left in Path(lock.lock_directory(str(self.top)) or "").iterdir():
-                if left.is_file():  # not the directory of remote sessions
-                    left.unlink()
-        with Workspace(self.top) as ws:
-            self.before(ws)
-            child = os.fork()
-            if child == 0:
+        ws = Workspace(self.top, state=self.state)
+        self.before(ws)
+        return ws
+
+    @property
+    def state(self) -> Path:
+        return self.top.parent / f"{self.top.name}-state"
+
+    def kill_at(
+        self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]
+    ) -> tuple[Literal["old", "new", "begun"], bool]:
+        """Return the state after a kill at a call, and True if the process was killed.
+
+        The next workspace sees all old, all new, or a begun step that it names and `undo` takes back.
+        """
+        shutil.rmtree(self.state, ignore_errors=True)
+        self.fresh(self.top)
+        child = os.fork()
+        if child == 0:
+            with Workspace(self.top, state=self.state) as ws:
+                self.before(ws)
                 calls.at = calls.count + number
                 self.change(ws)
-                os._exit(0)
-            status = os.waitpid(child, 0)[1]
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
         assert status in {signal.SIGKILL, 0}
-        with Workspace(self.top) as ws:
-            state = snapshot(self.top)
-            assert state in both, f"killed at call {number}: {sorted(state)} {ws.recovery_notes}"
-        return both.index(state), status != 0
+        with Workspace(self.top, state=self.state) as ws:
+            state = without_temporaries(snapshot(self.top))
+            if state in both:
+                return ("old", "new")[both.index(state)], status != 0
+            assert ws.recovery_notes, f"killed at call {number}: {sorted(state)}"
+            ws.undo()
+            state = without_temporaries(snapshot(self.top))
+            assert state == both[0], f"killed at call {number}: {sorted(state)} {ws.recovery_notes}"
+            return "begun", True
 
     def fail_at(self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]) -> bool:
         """Return True if the change failed because a call did. A change that succeeds must be complete."""
@@ -134,23 +141,23 @@ class RepeatedChange:
                 calls.at = -1  # the change may make fewer calls than counted
             if self.left_out(done):
                 return False
-            state = {name: each for name, each in snapshot(self.top).items() if not name.endswith(".part")}
-            assert state == both[1], f"call {number}"
+            assert without_temporaries(snapshot(self.top)) == both[1], f"call {number}"
             return False
 
 
 def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, every: int) -> None:
-    """Kill a change before `some_of` its calls. Both states must be seen."""
+    """Kill a change before `some_of` its calls. The old and the new state must be seen."""
     calls = CountedCalls(monkeypatch, kill_itself)
     names = change.names(calls)
-    total = len(names)
     seen = {change.kill_at(calls, number, both) for number in some_of(names, every)}
-    # A killed process leaves locks, so the next one makes more calls.
-    later = {change.kill_at(calls, number, both) for number in range(total + 1, total + 240, max(4, every))}
-    last = {change.kill_at(calls, number, both, without_locks=True) for number in range(total, total - 9, -4)}
-    assert seen | {(1, True)} == {(0, True), (1, True)}
-    assert (1, True) in last
-    assert later <= {(0, True), (1, True), (1, False)}
+    seen |= {change.kill_at(calls, number, both) for number in range(len(names), len(names) - 9, -4)}
+    assert {("old", True), ("new", True)} <= seen | {("new", True)}
+    assert change.kill_at(calls, len(names) + 1000, both) == ("new", False)
+
+
+def without_temporaries(state: Snapshot) -> Snapshot:
+    """Leave out what a kill leaves until a later change of its directory."""
+    return {name: each for name, each in state.items() if ".agentfs-" not in name}
 
 
 def count_failures(

@@ -221,10 +221,10 @@ def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
 def test_a_file_created_by_another_program_meanwhile_is_not_replaced(tree, monkeypatch):
     seen = []
 
-    def place(handle, source, name):
+    def place(handle, source, name, *, to=None):
         if not (tree / "x").exists():
             (tree / "x").write_bytes(b"foreign")
-        real_place(handle, source, name)
+        real_place(handle, source, name, to=to)
 
     def compute(current):
         seen.append(current.data)
@@ -255,7 +255,7 @@ def test_a_file_system_without_hard_links_still_creates(tree, monkeypatch):
         raise OSError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(os, "link", link)
-    monkeypatch.setattr(syscalls, "rename_no_replace", lambda *_: errno.EINVAL)
+    monkeypatch.setattr(syscalls, "rename_no_replace", lambda *_, **__: errno.EINVAL)
     with Root(tree, Policy()) as root:
         assert put(root, "x", b"new").created
     assert (tree / "x").read_bytes() == b"new"
@@ -336,7 +336,7 @@ def test_a_file_that_is_held_too_long_is_busy(tree, monkeypatch):
 
         def again(_):
             assert code_of(lambda: put(root, "f", b"inner")) == "busy"
-            put(root, "other", b"other")
+            assert code_of(lambda: put(root, "other", b"other")) == "busy"  # it is on the same device
             return b"outer"
 
         change(root, "f", again, max_bytes=LIMIT)
@@ -400,7 +400,7 @@ def test_a_link_that_changes_while_the_call_waits_for_the_lock_is_followed_again
 
     @contextmanager
     def turning(paths, *args):
-        taken.extend(key.rpartition(":")[2] for key in paths)
+        taken.extend(paths)
         if len(taken) == 1:
             (tree / "l").unlink()
             (tree / "l").symlink_to("a/t")
@@ -410,5 +410,5 @@ def test_a_link_that_changes_while_the_call_waits_for_the_lock_is_followed_again
     monkeypatch.setattr(root_module, "file_locks", turning)
     with Root(tree, Policy()) as root:
         assert put(root, "l", b"new").real_path == "a/t"
-    assert taken == ["f", "t"]
+    assert len(taken) == 1
     assert (tree / "f").read_bytes() == b"f\n"

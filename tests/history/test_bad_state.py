@@ -19,7 +19,7 @@ from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, Refused
 from agentfs.history.storage.database import DATABASE_VERSION
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
-from tests.history.judges import can_mount, snapshot
+from tests.history.judges import snapshot
 
 
 @pytest.fixture
@@ -57,38 +57,6 @@ def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
     with Workspace(root, state=root / "out") as ws:
         ws.write("b", "x\n")
     assert (tmp_path / "elsewhere" / "history.db").exists(), "a link in the tree may lead to one outside"
-
-
-@pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a second name for a directory")
-@pytest.mark.parametrize(
-    ("source", "point", "state", "said"),
-    [
-        ("root", "twin", "twin/state", "lies inside"),
-        ("root/sub dir", "twin", "twin/state", "lies inside"),
-        ("root/sub dir", "twin", "twin", "lies inside"),
-        ("elsewhere", "root/sub dir", "elsewhere/state", "lies inside"),
-        ("elsewhere/deep", "root/sub dir", "elsewhere/deep/state", "lies inside"),
-        (".", "twin", "twin", "lies around"),
-        ("elsewhere", "twin", "twin/state", "apart"),
-        ("elsewhere/deep", "root/sub dir", "elsewhere/state", "apart"),
-    ],
-)
-def test_it_must_not_lie_in_the_tree_through_a_mount(root, tmp_path, source, point, state, said):
-    for name in ("twin", "elsewhere/deep", "root/sub dir"):
-        (tmp_path / name).mkdir(parents=True, exist_ok=True)
-    assert root == tmp_path / "root"
-    code = (
-        "import sys; from agentfs import AgentFSError, Workspace\n"
-        "try: Workspace(sys.argv[1], state=sys.argv[2])\n"
-        "except AgentFSError as error: print(error.message)\n"
-        "else: print('apart')"
-    )
-    script = f'mount --bind "{tmp_path}/{source}" "{tmp_path}/{point}" && exec {sys.executable} -c "$0" "$@"'
-    command = ["unshare", "-m", "sh", "-c", script, code, str(root), str(tmp_path / state)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert said in done.stdout
-    assert sorted(os.listdir(root)) == ["a.txt", "sub dir"]
-    assert os.listdir(root / "sub dir") == []
 
 
 def test_the_tree_must_not_lie_in_the_state_directory(root, tmp_path):

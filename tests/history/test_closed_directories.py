@@ -7,13 +7,12 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Workspace
-from agentfs.fs import lock, recovery_log
+from agentfs.fs import lock
 from tests.conftest import public_directory
 from tests.history.judges import snapshot
 
@@ -81,8 +80,6 @@ COMMANDS = {
     "moved": move_what_is_closed,
 }
 
-SINGLE = ("made read-only", "closed with all its entries", "no longer entered", "no longer listed")
-
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -134,29 +131,6 @@ def test_a_closed_directory_is_undone_and_redone(root: Path, command: str, *, st
         assert modes(root) == after
         ws.undo()
         assert snapshot(root) == before
-
-
-@pytest.mark.parametrize("forth", [False, True])
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in SINGLE])
-def test_a_killed_undo_or_redo_is_repaired(root: Path, command: str, *, forth: bool) -> None:
-    state = root.parent / "state"
-    with Workspace(root, state=state) as ws:
-        with ws.recording(command):
-            COMMANDS[command](root)
-        if forth:
-            ws.undo()
-    expected = snapshot(root)
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException), Workspace(root, state=state) as ws:
-            recovery_log.RecoveryLog.note_left = lambda *_: os._exit(9)  # type: ignore[method-assign]
-            ws.redo() if forth else ws.undo()
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    assert snapshot(root) != expected
-    with Workspace(root, state=state) as ws:
-        assert "was undone" in ws.recovery_notes[0]
-        assert snapshot(root) == expected
 
 
 @pytest.mark.parametrize("tool", ["delete", "move", "write", "edit"])

@@ -190,36 +190,3 @@ def test_the_soak_of_five_minutes(tmp_path):
         (tmp_path / kind).mkdir()
         total = soak(tmp_path / kind, rounds=None, seconds=150, calls=None, state=kind == "state")
         print(kind, dict(total))  # noqa: T201 - the figures, with -s
-
-
-def test_a_redo_that_waited_while_the_journal_went_on_and_back_redoes_what_is_there(ws, tmp_path):
-    """The number of steps, and of those that stand, was the same again; the step was another."""
-    ws.write("a", "1\n")
-    ws.write("b", "1\n")
-    held, go_on = threading.Event(), threading.Event()
-    (tmp_path / "b").write_text("theirs\n")
-
-    def hold(text: str) -> tuple[list[tuple[int, int, str]], tuple[str, ...]]:
-        held.set()
-        assert go_on.wait(4)
-        return [(0, 1, "T")], ()
-
-    ws.edit("b", "theirs", "1")
-    ws.undo(1)
-    (tmp_path / "b").write_text("theirs\n")
-    holder = threading.Thread(target=ws.splice, args=("b", hold), kwargs={"preview": True})
-    holder.start()
-    assert held.wait(4)
-    outcome: list[object] = []
-    redoer = threading.Thread(target=lambda: outcome.append(ws.redo()))
-    redoer.start()
-    time.sleep(0.3)  # until it waits for the lock of b
-    ws.write("c", "1\n")
-    ws.undo()
-    go_on.set()
-    redoer.join()
-    holder.join()
-    assert outcome
-    assert (tmp_path / "c").read_text() == "1\n"
-    assert (tmp_path / "b").read_text() == "theirs\n"
-    assert [file.path for file in ws.undo().files] == ["c"]

@@ -189,7 +189,7 @@ def test_half_of_a_rename_with_an_edit_is_refused_and_all_of_it_taken_back(top: 
         assert ((top / "a.txt").read_text(), (top / "z.txt").exists()) == (TEXT, False)
 
 
-def test_a_review_while_a_call_runs_waits_only_for_its_file(top: Path):
+def test_a_decision_of_a_review_waits_for_a_call_that_runs(top: Path):
     runs, may_end = threading.Event(), threading.Event()
 
     def slow(path: str, text: str) -> str:
@@ -207,8 +207,6 @@ def test_a_review_while_a_call_runs_waits_only_for_its_file(top: Path):
         review = ws.review()  # has what is on disk, and does not wait
         first, second = review.hunks
         assert (first.new_lines, second.new_lines) == (("nine\n",), ("nine\n",))
-        review.reject(second.id)  # in another file
-        assert (top / "b.txt").read_text() == TEXT
         decision = threading.Thread(target=lambda: review.reject(first.id))
         decision.start()
         decision.join(0.3)
@@ -217,8 +215,10 @@ def test_a_review_while_a_call_runs_waits_only_for_its_file(top: Path):
         call.join()
         decision.join()
         assert (top / "a.txt").read_text() == TEXT.replace("line 3\n", "three\n")
-        ws.undo()  # the last decision
-        assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",), ("nine\n",)]
+        review.reject(second.id)
+        assert (top / "b.txt").read_text() == TEXT
+        ws.undo(2)  # the decisions
+        assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",), ("nine\n",), ("nine\n",)]
 
 
 def test_a_review_during_a_recording_takes_back_what_the_command_has_written(top: Path):

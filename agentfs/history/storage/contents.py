@@ -88,7 +88,11 @@ class Contents:
         match plain:
             case None:
                 return None
-            case ["link", str(), *_] | ["directory", int() | None, *_] | ["file", int(), str(), int(), *_]:
+            case (
+                ["link" | "moved", str(), *_]
+                | ["directory", int() | None, *_]
+                | ["file", int(), str(), int(), *_]
+            ):
                 node = node_from_json(list(plain))
             case _:
                 raise ValueError(plain)
