@@ -18,7 +18,6 @@ from agentfs.errors import (
     RefusedError,
 )
 from agentfs.fs import Root
-from agentfs.fs import root as root_module
 from agentfs.text import estimate_tokens
 from tests import kit
 from tests.tool_calls import accepts
@@ -190,13 +189,13 @@ def test_a_transaction_that_has_ended_says_closed(tmp_path):
             changes.read("a.txt")
 
 
-@pytest.mark.parametrize("broken", ["keep_tree", "open_history", "repair"])
+@pytest.mark.parametrize("broken", ["keep_tree", "open_history"])
 def test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open(tmp_path, monkeypatch, broken):
     def fail(*_, **__):
         raise OSError(errno.EMFILE, "no more")
 
     Workspace(tmp_path).close()
-    homes = {"keep_tree": Root, "open_history": workspace, "repair": root_module}
+    homes = {"keep_tree": Root, "open_history": workspace}
     monkeypatch.setattr(homes[broken], broken, fail)
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(OSError) as caught:

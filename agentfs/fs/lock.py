@@ -31,12 +31,14 @@ class _ProcessLocks:
         self.guard = threading.Lock()
         self.threads = WeakValueDictionary[str, threading.Lock]()  # each lock exists while a thread uses it
         self.held = set[int]()  # descriptors of locked files
+        self.own = threading.local()  # the keys that the present thread holds
         watch_forks(self)
 
     def after_fork(self) -> None:
         """Drop all locks in a forked process."""
         self.guard = threading.Lock()  # the old one may be held by another thread of the parent
         self.threads.clear()
+        self.own = threading.local()
         while self.held:
             syscalls.close(self.held.pop())
 
@@ -86,9 +88,11 @@ def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
 
     locks: list[threading.Lock] = []
     files: list[int] = []
-    directory = lock_directory(root_path) if keys else None
+    own = _locks.own.__dict__.setdefault("keys", set[str]())
+    wanted = {key: path for key, path in keys.items() if key not in own}  # a change within another one
+    directory = lock_directory(root_path) if wanted else None
     try:
-        for key, path in sorted(keys.items()):
+        for key, path in sorted(wanted.items()):
             with _locks.guard:
                 lock = _locks.threads.setdefault(key, threading.Lock())
             patience = 0.0
@@ -99,8 +103,10 @@ def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
             if directory is not None:
                 name = revision_of(os.fsencode(key))[:12]
                 files.append(hold(_wait_for(os.path.join(directory, name), path, check)))
+        own.update(wanted)
         yield waited
     finally:
+        own.difference_update(wanted)
         for fd in files:
             let_go(fd)
         for lock in locks:

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -353,37 +352,6 @@ def test_a_mount_that_vanishes_loses_nothing(places):
         assert "root" in workspace.read("src/a.py").text
 
 
-def killed_in(call: str, places: Path, mounts: dict[str, Mount]) -> None:
-    """Run a call in a process that dies when it has put its first new file in place."""
-    script = f"""
-import os
-from pathlib import PosixPath
-from agentfs import Mount, Protect, Workspace
-from agentfs.fs import batch
-workspace = Workspace({str(places / "root")!r}, mounts={mounts!r})
-put = batch.Batch._METHODS["put"]
-def killed(self, plan):
-    put(self, plan)
-    os._exit(9)
-batch.Batch._METHODS["put"] = killed
-workspace.{call}
-"""
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
-
-
-def test_an_unfinished_change_waits_for_the_same_mounts(places):
-    """A process that dies in a batch leaves a log, which only a workspace with these mounts may undo."""
-    mounts = {"notes": Mount(places / "notes")}
-    killed_in('replace("needle", "pin")', places, mounts)
-    with Workspace(places / "root") as workspace:
-        assert workspace.recovery_notes == ()
-    with Workspace(places / "root", mounts=mounts) as workspace:
-        assert "was undone" in str(workspace.recovery_notes)
-        assert workspace.grep("pin").total_matches == 0
-        assert workspace.grep("needle").total_matches == 3
-    assert os.listdir(places / "notes") == ["n.md"]
-
-
 @pytest.fixture
 def far(tmp_path):
     """A directory of another file system."""
@@ -408,16 +376,6 @@ def test_a_rename_across_file_systems_is_undone(places, far):
         assert not any(far.iterdir())
         workspace.redo()
         assert (far / "src" / "a.py").read_text() == "needle root\n"
-
-
-def test_a_rename_across_file_systems_is_a_copy_and_then_a_delete(places, far):
-    mounts = {"far": Mount(far)}
-    killed_in('move("src/a.py", "far/a.py")', places, mounts)
-    assert (far / "a.py").read_text() == (places / "root" / "src" / "a.py").read_text() == "needle root\n"
-    with Workspace(places / "root", mounts=mounts) as workspace:
-        assert "was undone" in str(workspace.recovery_notes)
-    assert not any(far.iterdir())
-    assert (places / "root" / "src" / "a.py").exists()
 
 
 def test_a_view_of_some_directories(places):
