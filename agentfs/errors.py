@@ -281,6 +281,13 @@ class DeadlineExceededError(OperationalError, TimeoutError, code="timeout", numb
     """The deadline passed."""
 
 
+class ToolError(OperationalError, code="failed"):
+    """A tool of the program's own has failed, and the model reads the text of this error.
+
+    Of any other exception it reads the type only.
+    """
+
+
 class BusyError(OperationalError, OSError, code="busy", number=errno.EBUSY):
     """Another writer has locked the file."""
 

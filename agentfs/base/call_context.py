@@ -13,11 +13,12 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
-from agentfs.base.lazy import asyncio, futures, signal
-from agentfs.errors import DeadlineExceededError
+from agentfs.base.lazy import asyncio, signal
+from agentfs.errors import DeadlineExceededError, InvalidArgumentError
 
 _R = TypeVar("_R")
 POLL = 0.1  # seconds between two looks at the time left, because a question to the user adds time
+_GRACE = 1.0  # seconds for a cancelled coroutine to end
 _REPORT_EVERY = 500  # entries between two reports of progress
 
 
@@ -27,6 +28,10 @@ class Interruption(BaseException):
 
 class Cancelled(Interruption):
     """Raised in a cancelled call."""
+
+
+class BusyLoopError(InvalidArgumentError):
+    """A callback or tool is asynchronous, and the thread that would wait for it runs an event loop."""
 
 
 class OverTimeError(Exception):
@@ -81,6 +86,7 @@ class Execution:
             question, forward = self._question, self._forward
         if question is not None:
             question.cancel()
+            return False  # what waits on the event loop ends soon
         return forward is None or forward()
 
     @contextmanager
@@ -302,20 +308,35 @@ def call_back(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     """Await an object on the event loop that waits for the current call, or on a new loop."""
-    coroutine = _awaited(awaitable)
+    begun, ended = threading.Event(), threading.Event()
+
+    async def awaited() -> Any:
+        begun.set()
+        try:
+            return await awaitable
+        finally:
+            ended.set()
+
+    coroutine = awaited()
     execution = current.get()
     if execution is not None and (start := execution.start) is not None:
-        return execution.wait_for(lambda: start(coroutine))
+        try:
+            return execution.wait_for(lambda: start(coroutine))
+        except Cancelled:
+            if begun.is_set():
+                ended.wait(_GRACE)  # it cleans up on the event loop
+            raise
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    with futures.ThreadPoolExecutor(1, "agentfs-question") as thread:  # the loop of this thread is busy
-        return thread.submit(asyncio.run, coroutine).result()
-
-
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
+    coroutine.close()
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
+    raise BusyLoopError(
+        "A callback or tool is an async function, and this thread runs an event loop.",
+        hint="Await `acall` or `aanswer` instead, or call the method in a thread.",
+    )
 
 
 def run_to_end(work: Callable[[], _R]) -> _R:

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
@@ -169,9 +169,13 @@ def run_until(seconds_left: Callable[[], float], function: Callable[[], _R]) -> 
     return outcome[0]
 
 
-async def run_until_on_loop(seconds_left: Callable[[], float], coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Await a coroutine on the event loop of this thread; if its time is over, raise OverTimeError."""
-    return await _event_loop().run_until(seconds_left, coroutine)
+async def run_until_on_loop(seconds_left: Callable[[], float], awaitable: Awaitable[Any]) -> Any:
+    """Await an object on the event loop of this thread; if its time is over, raise OverTimeError."""
+
+    async def awaited() -> Any:
+        return await awaitable
+
+    return await _event_loop().run_until(seconds_left, awaited())
 
 
 def has_event_loop() -> bool:
@@ -179,18 +183,8 @@ def has_event_loop() -> bool:
     return concurrency.event_loops.running() is not None
 
 
-def _event_loop() -> "concurrency.event_loops.EventLoop":
+def _event_loop() -> "concurrency.event_loops.AsyncioLoop":
     loop = concurrency.event_loops.running()
     if loop is None:
-        raise RuntimeError("No event loop of asyncio or trio runs in this thread.")
+        raise RuntimeError("No event loop of asyncio runs in this thread.")
     return loop
-
-
-def complete(work: Coroutine[Any, Any, _R]) -> _R:
-    """Return the result of a coroutine that never waits for an event loop."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: _R = end.value
-        return result
-    raise AssertionError("the coroutine waits")

@@ -1,29 +1,51 @@
 """Reading of the arguments that a model sent: JSON text, other names, unambiguous values of another type."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from agentfs.arguments.kinds import ArgumentReader, Kind, Parameter, PathOf, String, UnionOf, short_repr
+from agentfs.base.advice import Advice, FirstOf, Joined, ToolName
 from agentfs.errors import InvalidArgumentError
 from agentfs.habits.parameter_names import snake_case
 from agentfs.text.nearest import nearest
 
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
 _MAX_CHARACTERS = 64 * 1024 * 1024
+_AROUND = re.compile(r"\A```(?:json)?\s*|\s*(?:```|</\w+>)\s*\Z")
+_TRAILING_COMMA = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _MAX_UNKNOWN = 100  # reading stops after this many unknown names
 _MAX_NEAREST = 12  # unknown names whose nearest name is looked up
 
 
-def parse_arguments(sent: Any) -> Mapping[Any, Any]:
-    """Return the arguments that a model sent: a mapping, JSON text (also encoded twice), or None."""
+def parse_arguments(sent: Any, *, repair: bool = False) -> Mapping[Any, Any]:
+    """Return the arguments that a model sent: a mapping, JSON text (also encoded twice), or None.
+
+    Args:
+        sent: The arguments.
+        repair: Accept JSON in a fence, before a closing tag, or with trailing commas, as for a call that only
+            reads.
+    """
     value = sent
     for _ in range(2):
         if isinstance(value, str):
             try:
-                value = _parse_json(value) if value.strip() else None
+                value = _parse_json(value, repair=repair) if value.strip() else None
+            except _CutOffError as error:
+                raise InvalidArgumentError(
+                    f"The arguments are {error}.",
+                    hint=Joined(
+                        " ",
+                        "Nothing was done. Write less in one call",
+                        FirstOf(
+                            Advice("and add the rest with ", ToolName("append"), "."),
+                            "and add the rest later.",
+                        ),
+                    ),
+                ) from None
             except _NotJSONError as error:
                 raise InvalidArgumentError(
                     f"The arguments are {error}.",
@@ -44,16 +66,25 @@ class _NotJSONError(ValueError):
     """Raised for text that is not accepted as JSON. The message completes the sentence "it is …"."""
 
 
-def _parse_json(text: str) -> Any:
+class _CutOffError(_NotJSONError):
+    """Raised for JSON text that ends too early."""
+
+
+def _parse_json(text: str, *, repair: bool = False) -> Any:
     """Return the value of JSON text, in whose strings raw line ends and tabs are accepted."""
     if len(text) > _MAX_CHARACTERS:
         raise _NotJSONError(f"over {_MAX_CHARACTERS:,} characters long")
     try:
         return json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        at_end = error.pos >= len(text.rstrip())
-        reason = "it ends too early" if at_end else error.msg[0].lower() + error.msg[1:]
+        if repair and (repaired := _repaired(text)) != text:
+            return _parse_json(repaired)
         near = json.dumps(text[max(error.pos - 20, 0) : error.pos + 20])
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+            raise _CutOffError(
+                f"cut off after {len(text):,} characters, at {json.dumps(text[-20:])}"
+            ) from None
+        reason = error.msg[0].lower() + error.msg[1:]
         raise _NotJSONError(
             f"not valid JSON: {reason} at line {error.lineno}, column {error.colno}, near {near}"
         ) from None
@@ -63,6 +94,12 @@ def _parse_json(text: str) -> Any:
         raise
     except ValueError:  # Python's own bound on the digits of an integer
         raise _NotJSONError("not accepted: a number in it has too many digits") from None
+
+
+def _repaired(text: str) -> str:
+    """Return JSON text without a fence, a closing tag after it, and trailing commas."""
+    plain = _AROUND.sub("", text.strip())
+    return _TRAILING_COMMA.sub(lambda found: found["string"] or "", plain)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

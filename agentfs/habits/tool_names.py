@@ -1,49 +1,125 @@
-"""Names of tools that mean several things, or no method, and the parts of names that clients add."""
+"""Names of tools and parameters that models send because of other products."""
 
 import re
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from agentfs.base.advice import NextCall, call
 from agentfs.habits.parameter_names import snake_case
 
-_DEFINITION = r"^\s*(export |async |pub )*(class|def|function|interface|fn|func|struct|enum) "
-# Names that mean different things in different products, with the calls to propose. Each proposal adds the
-# arguments that the model sent.
-AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
-    "find": (call("glob"),),  # a regular expression here, a glob in the program `find`
-    "find_file": (call("glob"),),
-    "file_search": (call("glob"),),  # VS Code takes a glob, Cursor a part of the name
-    "search_file": (call("grep"), call("glob")),
-    "search_files": (call("grep"), call("glob")),  # contents in Cline and Roo, names in the server of MCP
-    "tree": (call("ls", depth=0),),
-    "directory_tree": (call("ls", depth=0),),
-    "revert": (call("undo"),),
-    # Tools that search by meaning, in Cursor, Windsurf and VS Code.
-    **dict.fromkeys(("codebase_search", "semantic_search"), (call("grep"),)),
-    # Other ways to change a file, whose arguments have no equivalent here.
-    **dict.fromkeys(
-        (
-            *("apply_patch", "apply_diff", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
-            *(
-                "insert",
-                "insert_line",
-                "insert_edit_into_file",
-                "insert_content",
-                "notebook_edit",
-                "edit_notebook",
-            ),
-            "edit_notebook_file",
-        ),
-        (call("edit"),),
-    ),
-    "get_file_info": (call("ls"),),
-    "list_code_definition_names": (call("grep", pattern=_DEFINITION),),  # Cline, Roo
-}
-# Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
-EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # Prefixes of names: the GPT models, Gemini, clients of MCP, item ids such as `rye/file-system/read`.
 _NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__|([\w.-]+/)+")
+_FROM_TO = {  # the filesystem server of MCP has `source` and `destination`
+    "path": "source src from old_path source_path from_path old_name",
+    "to": "destination dest dst target new_path destination_path to_path",
+}
+_PATHS = {"path": "paths files directories target_directories"}  # the last one is Cursor's
+_STEPS = {"steps": "count n num number times num_steps"}
+
+
+class Habit(NamedTuple):
+    """Names and values for one method besides its own and `ALIASES`; names are separated by spaces.
+
+    Attributes:
+        tools: Tools of other products that do the same.
+        aliases: Other names of parameters.
+        lists: Parameters that also take a list, although the schema shows one text.
+        values: Numbers that mean another number, by parameter.
+    """
+
+    tools: str = ""
+    aliases: Mapping[str, str] = {}
+    lists: str = ""
+    values: Mapping[str, Mapping[int, int]] = {}
+
+
+# By method.
+HABITS: dict[str, Habit] = {
+    "run": Habit(
+        "bash shell exec_command execute exec execute_command run_command run_shell_command run_terminal_cmd "
+        "terminal shell_command local_shell",
+        {"command": "cmd script", "cwd": "workdir working_directory work_dir directory dir"},
+    ),
+    "read": Habit(
+        "view read_file view_file open_file cat open fs_read get_file_contents read_text_file",
+        {"limit": "head"},
+        values={"offset": {0: 1}},
+    ),
+    "write": Habit(
+        "create_file write_file create write_to_file fs_write save_file new_file create_new_file "
+        "create_text_file"
+    ),
+    "edit": Habit(
+        "str_replace edit_file replace replace_in_file replace_string_in_file find_and_replace "
+        "string_replace search_replace search_and_replace edit_block",
+        {"new_string": "content text"},
+    ),
+    "multi_edit": Habit(
+        "multi_replace_string_in_file multiedit replace_file_content multi_replace_file_content"
+    ),
+    "append": Habit("append_file append_to_file"),
+    "delete": Habit("delete_file remove remove_file rm unlink", {"recursive": "recurse r"}),
+    "ls": Habit("list_dir list_directory list_files list dir list_directory_with_sizes", _PATHS, "path"),
+    "glob": Habit(
+        "find_by_name glob_search file_glob_search find_files",
+        {"pattern": "name file_mask patterns", **_PATHS},
+        "pattern path",
+    ),
+    "grep": Habit(
+        "search grep_search search_file_content search_content ripgrep rg search_text search_dir "
+        "search_for_pattern",
+        {"multiline": "u", **_PATHS},
+        "path glob type",
+    ),
+    "move": Habit("rename move_file rename_file mv", _FROM_TO),
+    "undo": Habit("undo_edit", {**_STEPS, "paths": "path files file_path"}),
+    "redo": Habit("", _STEPS),
+    "checkpoint": Habit("", {"name": "label message title"}),
+    "rollback": Habit("", {"to": "name checkpoint checkpoint_name checkpoint_id label id"}),
+    "replace": Habit(
+        "", {"old_string": "pattern", "expect": "expected_replacements expected_count", **_PATHS}, "path glob"
+    ),
+}
+# Parameters that only explain the call, in Claude Code, Codex, Cursor, Windsurf, Cline and others.
+EXPLAINING = frozenset(
+    {
+        *("description", "justification", "explanation", "tool_summary"),
+        *("security_risk", "task_progress", "instruction"),
+    }
+)
+_SHELLS = {"sh", "bash", "zsh"}
 
 
 def plain_name(name: str) -> str:
     """Return the name of a tool in lower snake case, without the prefix of a client or model."""
     return snake_case(_NAMESPACES.sub("", name[:200], count=1))
+
+
+def method_meant(name: str) -> str:
+    """Return the method that a plain name means, or the name itself."""
+    return next((method for method, habit in HABITS.items() if name in habit.tools.split()), name)
+
+
+def shell_arguments(given: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
+    """Return the arguments of `run` for those of other shells, and what was converted.
+
+    A command may be a list of words, as of Codex, and its time in milliseconds, as of Claude Code. Each
+    command has a shell of its own, so that restarting it, as Anthropic's tool can, does nothing.
+    """
+    meant, converted = dict(given), list[tuple[str, str]]()
+    for name in ("command", "cmd"):
+        words: Any = meant.get(name)
+        if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+            is_shell = (
+                words[0].rpartition("/")[2] in _SHELLS and len(words) == 3 and words[1] in ("-c", "-lc")
+            )
+            meant[name] = words[2] if is_shell else shlex.join(words)
+            converted.append(("command", "words as a command line"))
+    milliseconds: Any = meant.get("timeout_ms")
+    if isinstance(milliseconds, (int, float)) and not isinstance(milliseconds, bool):
+        meant.setdefault("timeout", meant.pop("timeout_ms") / 1000)
+        converted.append(("timeout", f"timeout_ms={milliseconds} in seconds"))
+    if meant.pop("restart", None) is True and "command" not in meant:
+        meant["command"] = ":"
+        converted.append(("command", "restart as nothing to do"))
+    return meant, converted

@@ -42,6 +42,8 @@ def ask_user(asker: OnAsk, request: PermissionRequest) -> Allow:
     shown = replace(request, arguments=deepcopy(dict(request.arguments)))
     try:
         answer = call_context.call_back(asker, shown)
+    except call_context.BusyLoopError:
+        raise
     except Exception as error:
         raise not_permitted(NOT_ASKED, request.method, request.paths) from error
     if answer is True:

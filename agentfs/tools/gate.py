@@ -5,8 +5,8 @@ Methods check their own calls (`agentfs.tools.guard`), because programs and func
 
 import inspect
 import posixpath
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -26,9 +26,7 @@ from agentfs.text import head_and_tail
 from agentfs.text.nearest import nearest
 from agentfs.tools.tool import Tool
 
-_CANCELLATIONS = ("CancelledError", "Cancelled")  # the exceptions of asyncio and trio
 _GRACE = 2.0  # seconds for a cancelled async function to end
-_MOST_CHARS = 16 * 1024 * 1024  # of the joined text of an iterator
 
 
 class GatedBy(Protocol):
@@ -165,103 +163,27 @@ def run_in_time(tool: Tool, seconds: float | None, function: Callable[[], Any]) 
     Without a limit it runs in this thread. An async function is cancelled; if it blocks its event loop, it is
     left behind like a plain one.
     """
-    if tool.is_async and seconds is not None:
-        return _run_in_thread(tool, seconds + _GRACE, lambda: await_in_time(tool, seconds, function))
-    return _run_in_thread(tool, seconds, function)
-
-
-def _run_in_thread(tool: Tool, seconds: float | None, function: Callable[[], Any]) -> Any:
-
-    def run() -> Any:
-        with _contained():
-            return _finished(function())
-
     if seconds is None:
-        return run()
+        outcome = function()
+        return call_context.run_awaitable(outcome) if inspect.isawaitable(outcome) else outcome
     try:
         with call_context.tool_limited(seconds) as seconds_left:
-            return run_until(seconds_left, run)
+
+            def work() -> Any:
+                outcome = function()
+                if not inspect.isawaitable(outcome):
+                    return outcome
+                return call_context.run_awaitable(run_until_on_loop(seconds_left, outcome))
+
+            grace = _GRACE if tool.is_async else 0.0
+            return run_until(lambda: seconds_left() + grace, work)
     except call_context.OverTimeError:
-        raise _timeout(tool.name, seconds, "It may still run, and its result is dropped.") from None
-
-
-async def await_in_time(tool: Tool, seconds: float | None, function: Callable[[], Any]) -> Any:
-    """Await a tool's function on this event loop; when its time is over, cancel it and raise `timeout`."""
-
-    async def run() -> Any:
-        with _contained():
-            return await _finished_async(function())
-
-    if seconds is None:
-        return await run()
-    try:
-        with call_context.tool_limited(seconds) as seconds_left:
-            return await run_until_on_loop(seconds_left, run())
-    except call_context.OverTimeError:
-        raise _timeout(tool.name, seconds, "It was cancelled.") from None
-
-
-@contextmanager
-def _contained() -> Generator[None]:
-    """Make a failure of the tool from an exception that would end the program, such as SystemExit."""
-    try:
-        yield
-    except (Exception, GeneratorExit, KeyboardInterrupt, call_context.Interruption):
-        raise
-    except BaseException as error:
-        if type(error).__name__ in _CANCELLATIONS:
-            raise
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def _timeout(name: str, seconds: float, rest: str) -> DeadlineExceededError:
-    return DeadlineExceededError(
-        f"{name} did not end within {seconds:g} seconds. {rest}",
-        hint="Ask for less at once, or go on without it.",
-        details={"seconds": seconds},
-    )
-
-
-def _finished(value: Any) -> Any:
-    """Return the value of an awaitable, or the text of an iterator of texts; any other value as it is."""
-    if isinstance(value, AsyncIterator) or inspect.isawaitable(value):
-        return call_context.run_awaitable(_finished_async(value))
-    if not isinstance(value, Iterator):
-        return value
-    text, parts = _Text(), cast("Iterator[Any]", value)  # type: ignore[redundant-cast] # pyright needs it
-    for part in parts:
-        call_context.step(0)
-        if not text.add(part):
-            break
-    return text.joined()
-
-
-async def _finished_async(value: Any) -> Any:
-    if isinstance(value, AsyncIterator):
-        text, parts = _Text(), cast("AsyncIterator[Any]", value)  # type: ignore[redundant-cast] # as above
-        async for part in parts:
-            if not text.add(part):
-                break
-        return text.joined()
-    return await value if inspect.isawaitable(value) else value
-
-
-class _Text:
-    """The parts of a text, up to a bound."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._left = _MOST_CHARS
-
-    def add(self, part: Any) -> bool:
-        """Add a part; return False if no other one has room."""
-        self._parts.append(str(part)[: self._left])
-        self._left -= len(self._parts[-1])
-        return self._left > 0
-
-    def joined(self) -> str:
-        end = "" if self._left > 0 else f"\n[ended after {_MOST_CHARS} characters]"
-        return "".join(self._parts) + end
+        rest = "It was cancelled." if tool.is_async else "It may still run, and its result is dropped."
+        raise DeadlineExceededError(
+            f"{tool.name} did not end within {seconds:g} seconds. {rest}",
+            hint="Ask for less at once, or go on without it.",
+            details={"seconds": seconds},
+        ) from None
 
 
 def within_output_limit(

@@ -244,27 +244,21 @@ def perform(
     effect: Effect,
 ) -> Any:
     """Run a method, and add the nearest names to the error for a path that does not exist."""
-    changes = effect not in READING
-
-    def work() -> Any:
-        try:
-            return method(workspace, *args, **kwargs)
-        except NotFoundError as error:
-            workspace._root.check_open()  # nothing is found in a root that was removed during the call
-            _refuse_kept_names(workspace, str(error.details.get("path", "")))
-            search.missing_paths.explain_missing(workspace._context, method.__name__, error)
-            raise
-        finally:
-            if changes:
-                workspace._journal.flush()
-
-    if not changes:
-        return work()
-    execution = call_context.current.get()
-    name = execution.tool if execution is not None and execution.tool else method.__name__
-    author = call_context.author.set(("program" if workspace._is_host else "tool", name))
+    token = None
+    if effect not in READING:
+        execution = call_context.current.get()
+        name = execution.tool if execution is not None and execution.tool else method.__name__
+        token = call_context.author.set(("program" if workspace._is_host else "tool", name))
     try:
-        to_end = effect != "execute"  # a command can be interrupted
-        return call_context.run_to_end(work) if to_end else work()
+        if effect == "write":  # a command can be interrupted
+            return call_context.run_to_end(functools.partial(method, workspace, *args, **kwargs))
+        return method(workspace, *args, **kwargs)
+    except NotFoundError as error:
+        workspace._root.check_open()  # nothing is found in a root that was removed during the call
+        _refuse_kept_names(workspace, str(error.details.get("path", "")))
+        search.missing_paths.explain_missing(workspace._context, method.__name__, error)
+        raise
     finally:
-        call_context.author.reset(author)
+        if token is not None:
+            workspace._journal.flush()
+            call_context.author.reset(token)

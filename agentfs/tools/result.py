@@ -34,8 +34,12 @@ def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResu
         )
     if isinstance(returned, str):
         return ToolResult(True, returned, first_line(returned), file_path=path)
-    content = to_json(returned, default=_jsonable)
-    return ToolResult(True, content, first_line(content), file_path=path, data=json.loads(content))
+    try:
+        content = to_json(returned, default=_jsonable, allow_nan=False)
+        data = json.loads(content)
+    except Exception:  # noqa: BLE001 - what is not JSON is text; the tool has acted, so it has not failed
+        content, data = _as_text(returned), None
+    return ToolResult(True, content, first_line(content), file_path=path, data=data)
 
 
 def from_error(
@@ -54,11 +58,9 @@ def from_error(
 
 def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any]) -> ToolResult:
     """Return the result of a call that raised any other exception."""
-    # The text of an OSError contains absolute paths, which may be outside the workspace.
-    text = error.strerror if isinstance(error, OSError) else str(error)
-    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    # The text may hold a secret or an outer path. A tool that wants to tell more raises a `ToolError`.
     name = tool.name if tool else "The call"
-    message = f"{name} failed with an internal error, not because of the arguments: {first_line(reason)}."
+    message = f"{name} failed with an internal error, {type(error).__name__}, not because of the arguments."
     return ToolResult(
         success=False,
         content=f"{message}\n{AFTER_AN_EXCEPTION}",
@@ -76,6 +78,13 @@ def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
     named = (values.get(each.name) for each in tool.parameters if each.target == own and each.required)
     path = next(named, None)
     return path if isinstance(path, str) else None
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - of the program's own class
+        return f"a {type(value).__name__}"
 
 
 def _jsonable(value: Any) -> Any:

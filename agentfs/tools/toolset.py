@@ -2,10 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from string import Formatter
 from typing import Any, Self
@@ -15,7 +14,7 @@ from agentfs.arguments.kinds import Schema, object_schema, short_repr
 from agentfs.base import call_context
 from agentfs.base.advice import METHODS, Names
 from agentfs.base.lazy import find_dialect
-from agentfs.concurrency.runner import Runner, complete, has_event_loop
+from agentfs.concurrency.runner import Runner, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.habits.lenient import parse_arguments
@@ -25,11 +24,10 @@ from agentfs.policy import Policy
 from agentfs.providers import STRICT_FORMATS, provider_of, read_calls, replies
 from agentfs.providers.provider import ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.binding import BoundCall, bind_call, refusal, resolve_unknown_tool
+from agentfs.tools.binding import bind, find_tool
 from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.gate import (
     GatedBy,
-    await_in_time,
     check_tool_rule,
     permission_of,
     rule_names,
@@ -53,6 +51,27 @@ _INSTRUCTIONS_END = (
     "Square brackets name what an answer leaves out, with the call that gets it.",
     "An error says what is there instead: correct the call rather than repeat it.",
 )
+
+
+class Called:
+    """One call of a toolset: the parts that are known so far."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+        self.tool: Tool | None = None
+        self.given: Mapping[Any, Any] = {}
+        self.values: dict[str, Any] = {}
+        self.coercions: tuple[Coercion, ...] = ()
+        self.problem: AgentFSError | None = None  # with the name or the text of the arguments
+        self.failure: BaseException | None = None
+
+    def bind(self) -> Tool:
+        """Read the arguments, and return the tool; raise the error for a wrong call."""
+        if self.problem is not None or self.tool is None:
+            raise self.problem or UnknownToolError(f"There is no tool {short_repr(self.name)}.")
+        bound = bind(self.tool, self.given)
+        self.values, self.coercions = bound.values, self.coercions + bound.coercions
+        return self.tool
 
 
 class Toolset:
@@ -214,12 +233,8 @@ class Toolset:
 
     def bind(self, name: str, arguments: str | Mapping[str, Any] | None) -> tuple[Tool, dict[str, Any]]:
         """Return the tool that a call means, and its arguments; raise the error for a wrong call."""
-        tool = self._named(name)
-        if tool is None:
-            tool, arguments, _ = resolve_unknown_tool(self._tools, name, arguments)
-        bound = bind_call(self._tools, tool, parse_arguments(arguments))
-        _check_bound(bound)
-        return bound.tool, bound.values
+        tool, _ = find_tool(self._tools, name)
+        return tool, bind(tool, parse_arguments(arguments, repair=tool.effect in READING)).values
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -300,20 +315,11 @@ class Toolset:
         """
         self._check_rules()
         self._check_not_async([name])
-        return complete(self._run(name, arguments, context, on_loop=False))
-
-    async def _run(self, name: Any, arguments: Any, context: Any, *, on_loop: bool) -> ToolResult:
-        if call_context.current.get() is not None:  # a tool calls a tool; keep the context of the outer call
-            return await self._dispatch(name, arguments, context, on_loop=on_loop)
-        token = call_context.current.set(call_context.Execution(name))
-        try:
-            return await self._dispatch(name, arguments, context, on_loop=on_loop)
-        finally:
-            call_context.current.reset(token)
+        return self._run(name, arguments, context)
 
     def _check_not_async(self, names: Iterable[Any]) -> None:
         """Raise `invalid_argument` if a tool is an `async` function and an event loop runs in this thread."""
-        for tool in map(self._named, names):
+        for tool in (self._tools.get(name) for name in names if isinstance(name, str)):
             if tool is not None and tool.is_async and has_event_loop():
                 raise InvalidArgumentError(
                     f"{tool.name} is an async function, and this thread runs an event loop.",
@@ -328,7 +334,7 @@ class Toolset:
         on_progress: Callable[[int], None] | None = None,
         context: Any = None,
     ) -> ToolResult:
-        """Run a call like `call`: an `async` function on the event loop, any other in a thread off it.
+        """Run a call like `call` in a thread; an `async` function runs on the event loop.
 
         When it is cancelled, a search stops soon. A change that has begun is completed before the
         cancellation is raised. An `async` function is cancelled where it waits.
@@ -343,17 +349,14 @@ class Toolset:
             The answer or the refusal, as from `call`.
         """
         self._check_rules()
-        tool = self._named(name)
-        if tool is not None and tool.is_async:
-            return await self._run(name, arguments, context, on_loop=True)
-        call = partial(self.call, name, arguments, context=context)
-        return await self._runner.run_off_loop(call, tool=name, on_progress=on_progress)
+        run = self._runner.run_off_loop
+        return await run(self._run, name, arguments, context, tool=name, on_progress=on_progress)
 
-    def _result(self, sent: ToolCall, context: Any) -> ToolResult:
+    def _answer_one(self, sent: ToolCall, context: Any) -> ToolResult:
         with provider_call(sent.id):
             return self.call(sent.name, self._arguments(sent), context=context)
 
-    async def _result_async(self, sent: ToolCall, context: Any) -> ToolResult:
+    async def _aanswer_one(self, sent: ToolCall, context: Any) -> ToolResult:
         with provider_call(sent.id):
             return await self.acall(sent.name, self._arguments(sent), context=context)
 
@@ -379,9 +382,9 @@ class Toolset:
         results: list[ToolResult] = []
         for group in self._groups(sent):
             if len(group) == 1:
-                results.append(self._result(group[0], context))
+                results.append(self._answer_one(group[0], context))
                 continue
-            results += self._runner.run_side_by_side(self._result, [(each, context) for each in group])
+            results += self._runner.run_side_by_side(self._answer_one, [(each, context) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     async def aanswer(self, calls: Iterable[Any], *, context: Any = None) -> list[Any]:
@@ -401,7 +404,7 @@ class Toolset:
         sent = [each for call in calls for each in read_calls(call)]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            results += await self._runner.run_tasks(self._result_async, [(each, context) for each in group])
+            results += await self._runner.run_tasks(self._aanswer_one, [(each, context) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     def functions(self, *, hints: Hints = "text", context: Any = None) -> list[Callable[..., Any]]:
@@ -429,105 +432,97 @@ class Toolset:
         self._check_rules()
         return [plain_function(tool, run, run_async, hints) for tool in self]
 
-    async def _dispatch(self, name: Any, arguments: Any, context: Any, *, on_loop: bool) -> ToolResult:
-        """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
-        if not self._events.active:
-            return (await self._execute(name, arguments, context, on_loop=on_loop))[0]
-        given: Mapping[Any, Any] = {}
-        with suppress(AgentFSError):  # reported by the call
-            given = parse_arguments(arguments)
-        sent_chars = len(arguments) if isinstance(arguments, str) else 0
-        tool = self._named(name)
-        own_name = name if tool is None else tool.event_name
-        with self._events.reporting(own_name, given, sent_chars=sent_chars, called_as=name) as outcome:
-            result, error = await self._execute(name, arguments, context, on_loop=on_loop)
-            outcome.value = result
-            outcome.exception = error.__cause__ if isinstance(error, AgentFSError) else error
-        return result
-
-    async def _execute(
-        self, name: Any, arguments: Any, context: Any, *, on_loop: bool
-    ) -> tuple[ToolResult, BaseException | None]:
-        """Return the result of a call, and the exception that ended it, if any."""
-        tool: Tool | None = None
-        values: dict[str, Any] = {}
-        coercions: tuple[Coercion, ...] = ()
-        outcome: Any
-        failure: BaseException | None = None
+    def _run(self, name: Any, sent: Any, context: Any) -> ToolResult:
+        """Find the tool, read the arguments, and run the call within the events about it."""
+        called = Called(name)
         try:
-            tool = self._named(name)
-            if tool is None:
-                tool, arguments, coercions = resolve_unknown_tool(self._tools, name, arguments)
-            bound = bind_call(self._tools, tool, parse_arguments(arguments))
-            tool, values = bound.tool, bound.values
-            coercions += tuple(bound.coercions)
-            _check_bound(bound)
-            if tool.checks_itself:
-                with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                    outcome = tool.function(**tool.call_arguments(values))
-                    if inspect.isawaitable(outcome):
-                        outcome = await outcome if on_loop else call_context.run_awaitable(outcome)
-            else:
-                values, outcome = await self._execute_gated(tool, values, context, on_loop=on_loop)
-            if isinstance(outcome, Result):
-                outcome = outcome.in_names(self._names(tool, values))
-            result = from_value(tool, values, outcome)
+            called.tool, called.coercions = find_tool(self._tools, name)
         except AgentFSError as error:
+            called.problem = error
+        try:
+            repair = called.tool is not None and called.tool.effect in READING
+            called.given = parse_arguments(sent, repair=repair)
+        except AgentFSError as error:
+            called.problem = called.problem or error
+        # A tool that calls a tool keeps the context of the outer call.
+        outer = call_context.current.get()
+        token = call_context.current.set(call_context.Execution(name)) if outer is None else None
+        try:
+            if not self._events.active:
+                return self._result(called, context)
+            own_name = name if called.tool is None else called.tool.event_name
+            sent_chars = len(sent) if isinstance(sent, str) else 0
+            given = called.given
+            with self._events.reporting(own_name, given, sent_chars=sent_chars, called_as=name) as outcome:
+                result = self._result(called, context)
+                outcome.value, failure = result, called.failure
+                outcome.exception = failure.__cause__ if isinstance(failure, AgentFSError) else failure
+            return result
+        finally:
+            if token is not None:
+                call_context.current.reset(token)
+
+    def _result(self, called: Called, context: Any) -> ToolResult:
+        """Bind, decide, run and render a call; whatever fails is a result too."""
+        outcome: Any
+        try:
+            tool = called.bind()
+            outcome = self._act(called, tool, context)
+            if isinstance(outcome, Result):
+                outcome = outcome.in_names(self._names(called))
+            result = from_value(tool, called.values, outcome)
+        except AgentFSError as error:
+            if isinstance(error, call_context.BusyLoopError):
+                raise
             if error.__cause__ is not None:
-                self._events.log_exception(short_repr(name), error.__cause__)
-            failure, outcome = error, error.in_names(self._names(tool, values))
-            result = from_error(outcome, tool, values)
+                self._events.log_exception(short_repr(called.name), error.__cause__)
+            called.failure, outcome = error, error.in_names(self._names(called))
+            result = from_error(outcome, called.tool, called.values)
         except Exception as error:  # noqa: BLE001 - logged, and a failure for the model
-            self._events.log_exception(short_repr(name), error)
-            failure = outcome = error
-            result = from_exception(error, tool, values)
-        if tool is not None and not tool.checks_itself:
-            result = within_output_limit(result, self._limits, self._workspace, self._names(tool, values))
-        if (render := tool.render if tool else self._render) is not None:
-            given = tool.call_arguments(values) if tool else {}
+            outcome, result = error, self._failed(called, error)
+        if called.tool is not None and not called.tool.checks_itself:
+            result = within_output_limit(result, self._limits, self._workspace, self._names(called))
+        if (render := called.tool.render if called.tool else self._render) is not None:
+            given = called.tool.call_arguments(called.values) if called.tool else {}
             try:
-                result = render(RenderContext(result, outcome, given, self._names(tool, values)))
+                result = render(RenderContext(result, outcome, given, self._names(called)))
             except Exception as error:  # noqa: BLE001 - as above
-                self._events.log_exception(short_repr(name), error)
-                failure = outcome = error
-                result = from_exception(error, tool, values)
-        return replace(result, coercions=coercions) if coercions else result, failure
+                result = self._failed(called, error)
+        return replace(result, coercions=called.coercions) if called.coercions else result
 
-    async def _execute_gated(
-        self, tool: Tool, values: dict[str, Any], context: Any, *, on_loop: bool
-    ) -> tuple[dict[str, Any], Any]:
-        """Run a tool of the program's own, if the rules allow it; return its arguments and its result."""
+    def _act(self, called: Called, tool: Tool, context: Any) -> Any:
+        """Call the function of a tool, if the rules allow it; a method checks its own calls."""
+        if tool.checks_itself:
+            with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
+                outcome = tool.function(**tool.call_arguments(called.values))
+                return call_context.run_awaitable(outcome) if inspect.isawaitable(outcome) else outcome
         if self._workspace is not None:
-            ask = permission_of(self._workspace, tool, values)
-            if ask is not None:
-                changed = await self._runner.run_off_loop(ask, tool=tool.name) if on_loop else ask()
-                if changed:
-                    bound = bind_call(self._tools, tool, {**values, **changed})
-                    _check_bound(bound)
-                    values = bound.values
-                    permission_of(self._workspace, tool, values)
-        if tool.effect not in READING:
+            ask = permission_of(self._workspace, tool, called.values)
+            if ask is not None and (changed := ask()):
+                called.values = bind(tool, {**called.values, **changed}).values
+                permission_of(self._workspace, tool, called.values)
+        if tool.effect not in READING and not tool.is_async:
             call_context.begin_change()
-        given = tool.call_arguments(values)
+        given = tool.call_arguments(called.values)
 
-        def run() -> Any:
+        def work() -> Any:
             if tool.context_name is not None:
                 given[tool.context_name] = CallContext(self._workspace, context, current_call_id())
             return tool.function(**given)
 
-        if on_loop:
-            return values, await await_in_time(tool, self._timeout, run)
-        return values, run_in_time(tool, self._timeout, run)
+        return run_in_time(tool, self._timeout, work)
 
-    def _names(self, tool: Tool | None, values: Mapping[str, Any]) -> Names:
-        return METHODS if tool is None else ToolNames(tuple(self), tool, values)
+    def _failed(self, called: Called, error: Exception) -> ToolResult:
+        self._events.log_exception(short_repr(called.name), error)
+        called.failure = error
+        return from_exception(error, called.tool, called.values)
 
-    def _named(self, name: Any) -> Tool | None:
-        return self._tools.get(name) if isinstance(name, str) else None
+    def _names(self, called: Called) -> Names:
+        return METHODS if called.tool is None else ToolNames(tuple(self), called.tool, called.values)
 
     def _arguments(self, call: ToolCall) -> Any:
         """Return a call's arguments; the bare text of a freeform call is the first parameter."""
-        tool = self._named(call.name)
+        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
         if call.freeform and tool is not None and tool.parameters:
             return {tool.parameters[0].name: call.arguments}
         return call.arguments
@@ -541,14 +536,8 @@ class Toolset:
         return groups
 
     def _only_reads(self, call: ToolCall) -> bool:
-        tool = self._named(call.name)
+        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
         return tool is not None and tool.effect in READING
-
-
-def _check_bound(bound: BoundCall) -> None:
-    """Raise the error for arguments that a tool does not take."""
-    if bound.problems:
-        raise refusal(bound.tool.name, bound.tool.parameters, bound.problems)
 
 
 def _own_name(given: Callable[..., Any] | Tool) -> str:

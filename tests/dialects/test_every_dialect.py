@@ -349,7 +349,7 @@ def test_hostile_patterns_find_nothing_outside(tmp_path, dialect, pattern):
     (Policy(on_ask=lambda _: False, ask=("*",)), False, False),
     (Policy(on_ask=lambda request: not request.changes, ask=("*",)), True, False),
     (Policy(mode="accept_edits", on_ask=lambda _: False), True, True),
-    (Policy(mode="accept_edits", on_ask=lambda _: False, ask=("read", "search")), False, True),
+    (Policy(mode="accept_edits", on_ask=lambda _: False, ask=("read",)), False, True),
     (Policy(mode="bypass", on_ask=lambda _: False), True, True),
     (Policy(deny=("*(src/**)",)), False, False),
     (Policy(deny=("change",)), True, False),

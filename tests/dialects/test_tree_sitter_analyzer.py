@@ -1270,7 +1270,7 @@ def test_the_preset_keeps_settings_of_the_programmer(tmp_path):
 
 def test_rules_are_asked_about_the_roots(tmp_path, ws):
     asked = []
-    policy = Policy(on_ask=lambda request: asked.append(request) or True, ask=["search"])
+    policy = Policy(on_ask=lambda request: asked.append(request) or True, ask=["read"])
     with Workspace(tmp_path, policy=policy) as guarded:
         tools = guarded.tools(dialect="tree-sitter-analyzer")
         assert tools.call("find_and_grep", {"roots": ["src"], "query": "TODO"}).success

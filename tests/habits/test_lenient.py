@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from agentfs import Workspace
 from agentfs.arguments.kinds import SCALARS, Parameter
 from agentfs.errors import InvalidArgumentError
 from agentfs.habits.lenient import LenientReader, parse_arguments
@@ -48,8 +49,10 @@ def test_arguments_come_as_json_text_or_parsed(sent, meant):
     ('{"a": 1 "b": 2}', "line 1, column 9"),
     ('{"a": "b" "c": 1}', "expecting ',' delimiter at line 1, column 11"),
     ('{\n  "a": tru}', "line 2, column 8"),
-    ('{"a": "unfinished', "unterminated string"),
-    ('{"a": [1, 2', "it ends too early"),
+    ('{"a": "unfinished', "cut off after 17 characters, at"),
+    ('{"a": [1, 2', "cut off after 11 characters"),
+    ('{"a": "b", "c', "cut off"), ('```json\n{"a": 1}\n```', "not valid JSON"),
+    ('{"a": 1,}', "not valid JSON"),
     ('{"a": 1} trailing', "extra data at line 1, column 10"),
     ('{"a": 1, "a": 2}', '"a" is given twice'),
     ('{"x": {"b": 1, "b": 1}}', '"b" is given twice'),
@@ -63,6 +66,28 @@ def test_an_error_points_at_the_mistake_in_json(sent, message):
     with pytest.raises(InvalidArgumentError) as caught:
         parse_arguments(sent)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize("sent", [
+    '```json\n{"a": ["b, }", 1]}\n```', '{"a": ["b, }", 1]}</tool_call>', '{"a": ["b, }", 1,],\n}',
+    '```\n{"a": ["b, }", 1,]}\n```\n',
+])  # fmt: skip
+def test_json_with_something_around_it_is_accepted_for_a_call_that_reads(sent):
+    assert parse_arguments(sent, repair=True) == {"a": ["b, }", 1]}
+    with pytest.raises(InvalidArgumentError):
+        parse_arguments(sent)
+
+
+def test_arguments_that_were_cut_off_are_not_repaired(tmp_path):
+    """They got "escape quotes"; now the error says to write less, or to append."""
+    with Workspace(tmp_path) as ws:
+        cut = '{"path": "a.txt", "content": "one two'
+        assert "and add the rest with append." in ws.tools("all").call("write", cut).content
+        assert "and add the rest later." in ws.tools().call("write", cut).content
+        assert "escape" not in ws.tools().call("write", cut).content
+        assert not ws.tools().call("write", '```json\n{"path": "a.txt", "content": ""}\n```').success
+        assert ws.tools().call("ls", '```json\n{"path": "."}\n```').success
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_hundred_thousand_repeated_names_are_found_at_once():

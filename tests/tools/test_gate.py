@@ -1,17 +1,18 @@
 """The gate of a toolset: tools of the program's own under the rules, limits and record of a workspace."""
 
 import asyncio
+import json
 import os
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from agentfs import Allow, CallContext, Deny, Limits, Policy, Toolset, Workspace, tool
-from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
+from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError, ToolError
 from agentfs.tools.tool import Tool
 
 WROTE = "echo x > y"
@@ -141,24 +142,6 @@ def test_an_async_function_past_its_timeout_is_cancelled():
     assert cancelled == [True, True]
 
 
-def test_an_async_function_past_its_timeout_is_cancelled_under_trio():
-    trio = pytest.importorskip("trio")
-
-    async def slow() -> str:
-        """Sleep."""
-        await trio.sleep(20)
-        return "late"
-
-    async def fails() -> str:
-        """Fail."""
-        await trio.sleep(0)
-        raise LookupError("no such thing")
-
-    tools = Toolset([slow, fails], timeout=0.2)
-    assert trio.run(tools.acall, "slow").error["code"] == "timeout"
-    assert "LookupError: no such thing" in trio.run(tools.acall, "fails").content
-
-
 def test_an_async_function_that_blocks_its_loop_is_left_behind():
     answered, ended = threading.Event(), threading.Event()
 
@@ -215,31 +198,6 @@ def test_a_long_text_is_cut_in_the_middle_and_kept(root):
         page = ws.tools().call("read", {**result.next["arguments"], "offset": 99_999})
         assert "line 99998" in page.content
     assert len(Toolset([big]).call("big").content) < 100_000
-
-
-def test_iterators_of_text_are_joined_under_the_limit():
-    def lines() -> Iterator[str]:
-        """Yield lines."""
-        yield from ("a\n", "b\n")
-
-    async def later() -> AsyncIterator[str]:
-        """Yield lines."""
-        for part in ("c\n", "d\n"):
-            await asyncio.sleep(0)
-            yield part
-
-    def endless() -> Iterator[str]:
-        """Never end."""
-        while True:
-            yield "x" * 100_000
-
-    tools = Toolset([lines, later, endless], timeout=20)
-    assert tools.call("lines").content == "a\nb\n"
-    assert tools.call("later").content == "c\nd\n"
-    assert asyncio.run(tools.acall("later")).content == "c\nd\n"
-    ended = tools.call("endless")
-    assert len(ended.content) < 200_000
-    assert "ended after" in ended.content
 
 
 # Rules about tools of the program's own.
@@ -486,19 +444,7 @@ def test_an_effect_or_a_parameter_that_does_not_exist_is_an_error(declare):
         declare()
 
 
-class _Odd(BaseException):
-    pass
-
-
 def test_whatever_a_tool_does_the_workspace_stays_usable(root):
-    def exits() -> str:
-        """Exit."""
-        raise SystemExit(3)
-
-    def odd() -> str:
-        """Raise."""
-        raise _Odd("strange")
-
     def objects() -> object:
         """Return what no API carries."""
         circle: list[object] = [object(), float("nan"), b"\xff", {1: 2}]
@@ -517,18 +463,9 @@ def test_whatever_a_tool_does_the_workspace_stays_usable(root):
         os.waitpid(child, 0)
         return "the parent"
 
-    async def exits_later() -> str:
-        """Exit."""
-        await asyncio.sleep(0)
-        raise SystemExit(3)
-
     with Workspace(root) as ws:
-        tools = ws.tools() + [exits, odd, objects, surrogate, forks, exits_later]  # noqa: RUF005 - a toolset
-        assert "SystemExit: 3" in tools.call("exits").content
-        assert "strange" in tools.call("odd").content
-        assert "SystemExit: 3" in tools.call("exits_later").content
-        assert "SystemExit: 3" in asyncio.run(tools.acall("exits_later")).content
-        assert tools.call("objects").error["code"] == "internal"
+        tools = ws.tools() + [objects, surrogate, forks]  # noqa: RUF005 - a toolset
+        assert tools.call("objects").success, "what is not JSON becomes text"
         text = tools.call("surrogate").content
         assert text.encode().decode() == text == "a\\ud800b"
         assert tools.call("forks").content == "the parent"
@@ -623,3 +560,125 @@ def test_a_transaction_is_asked_about_once_at_its_end_with_every_path(root, answ
     assert "+1\n" in request.diff
     assert "rename from b.txt" in request.diff
     assert (root / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize(
+    "value", [{("eu", 1): "done"}, float("nan"), {"a": float("inf")}, {1: {2, "x"}}, b"x"]
+)
+def test_a_tool_that_has_acted_is_not_reported_as_failed_because_of_what_it_returned(value):
+    """`{("eu", 1): "done"}` was a failure, and `nan` made `data` invalid JSON."""
+
+    def act() -> object:
+        """Act."""
+        return value
+
+    result = Toolset([act]).call("act")
+    assert result.success
+    assert result.content
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_a_model_reads_only_the_type_of_an_exception_and_the_text_of_a_tool_error(caplog):
+    """The text of an exception may hold a secret, such as the address of a database with its password."""
+
+    class DB(Exception):  # noqa: N818 - as drivers of databases name it
+        pass
+
+    def broken() -> str:
+        """Break."""
+        raise DB("cannot reach postgres://admin:hunter2@db/prod")
+
+    def failing() -> str:
+        """Fail."""
+        raise ToolError("The order 7 is closed.", hint="Open another one.")
+
+    tools, events = Toolset([broken, failing]), []
+    result = Toolset(tools, on_event=events.append).call("broken")
+    assert "hunter2" not in str(result.to_dict())
+    assert "DB" in result.content
+    assert "hunter2" in str(events[-1].exception)
+    assert "hunter2" in caplog.text
+    told = tools.call("failing")
+    assert told.content == "The order 7 is closed.\nOpen another one."
+    assert told.error == {"code": "failed", "message": "The order 7 is closed."}
+
+
+def test_a_call_within_an_event_loop_with_an_asynchronous_callback_is_an_error(tmp_path):
+    """The callback waited for the loop that the call blocked."""
+    loops = []
+
+    async def ask(request):
+        loops.append(asyncio.get_running_loop())
+        return True
+
+    async def main():
+        with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
+            with pytest.raises(InvalidArgumentError, match="event loop") as raised:
+                ws.tools().call("write", {"path": "a", "content": "x"})
+            assert "acall" in raised.value.hint
+            assert (await ws.tools().acall("write", {"path": "a", "content": "x"})).success
+        assert loops == [asyncio.get_running_loop()]
+
+    asyncio.run(main())
+    assert (tmp_path / "a").read_text() == "x"
+
+
+def test_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_path):
+    """A callback that changed `request.arguments` passed a deny rule."""
+
+    def ask(request):
+        request.arguments["path"] = "denied.txt"
+        request.arguments.get("edits", [0]).clear()
+        return True
+
+    policy = Policy(on_ask=ask, deny=["change(denied.txt)"])
+    with Workspace(tmp_path, policy=policy) as ws:
+        ws.host.write("a.txt", "one")
+        edits = [{"old_string": "one", "new_string": "two"}]
+        assert ws.tools().call("multi_edit", {"path": "a.txt", "edits": edits}).success
+        assert ws.tools().call("write", {"path": "b.txt", "content": "x"}).success
+
+    def own(path: Path, names: list[str]) -> str:
+        """Act.
+
+        Args:
+            path: The file.
+            names: Names.
+        """
+        return f"{path} {names}"
+
+    def clear(request):
+        request.arguments["names"].clear()
+        return True
+
+    with Workspace(tmp_path, policy=Policy(on_ask=clear)) as ws:
+        assert Toolset([own], workspace=ws).call("own", {"path": "x", "names": ["y"]}).content == "x ['y']"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
+
+
+def test_at_most_eight_frames_lie_between_a_call_and_the_work(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    calls = {
+        "read": ("reading/read.py", {"path": "a.txt"}),
+        "edit": ("editing/edit.py", {"path": "a.txt", "old_string": "one", "new_string": "two"}),
+    }
+    between = {}
+    with Workspace(tmp_path) as ws:
+        for name, (module, arguments) in calls.items():
+            ws.tools().call(name, arguments)  # imports what it needs
+            frames = []
+
+            def note(frame, event, _, module=module, frames=frames):
+                if event == "call" and f"agentfs/{module}" in frame.f_code.co_filename and not frames:
+                    while frame is not None:
+                        frames.append(frame.f_code.co_name)
+                        frame = frame.f_back if frame.f_code is not Toolset.call.__code__ else None
+
+            sys.setprofile(note)
+            try:
+                ws.tools().call(name, arguments)
+            finally:
+                sys.setprofile(None)
+            between[name] = frames[1:-1]
+    assert {name: frames for name, frames in between.items() if len(frames) > 8} == {}
+    assert all(between.values())
