@@ -50,7 +50,7 @@ CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
 name_too_long protected read_only refused no_match ambiguous no_change unread stale conflict unknown_line
 overlap binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool
-timeout busy io root_gone closed unsupported disconnected
+timeout busy io root_gone closed unsupported disconnected failed
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {
