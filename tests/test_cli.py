@@ -394,3 +394,11 @@ def test_a_command_obeys_the_rules_of_a_policy_file_and_of_options(tmp_path):
         done = run("run", *options, "--", command, cwd=tmp_path / "work")
         assert done.returncode == status, (options, command, done.stderr)
     assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize(("arguments", "status"), [
+    (["run", "--nothing"], 125), (["run"], 125), (["--root", ".", "run", "--nothing"], 125),
+    (["call", "run", "--nothing"], 2), (["call", "run", "command=true"], 2),
+])  # fmt: skip
+def test_only_run_itself_ends_with_its_own_status(tmp_path, arguments, status):
+    assert run(*arguments, cwd=tmp_path).returncode == status

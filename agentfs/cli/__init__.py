@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from agentfs.cli.output import FAILED, OutputError, print_error, write_output
 from agentfs.cli.parser import parse_command_line
-from agentfs.cli.run_command import RUN_FAILED
 from agentfs.errors import AgentFSError
 
 __all__ = ["main"]
@@ -57,6 +56,5 @@ def _run(argv: Sequence[str]) -> int:
     try:
         run, options = parse_command_line(argv)
     except SystemExit as end:  # argparse has printed help or an error
-        status = end.code if isinstance(end.code, int) else FAILED
-        return RUN_FAILED if status == FAILED and "run" in argv else status
+        return end.code if isinstance(end.code, int) else FAILED
     return run(options)

@@ -59,5 +59,10 @@ class CommandOptions:
                 raise InvalidArgumentError(
                     f"The mount {text!r} {problem}.", hint="Write for example --mount deps=/path:ro."
                 )
-            found[name] = Mount(source.removesuffix(":ro"), read_only=source.endswith(":ro"))
+            found[name] = mount_of(source)
         return found
+
+
+def mount_of(source: str) -> Mount:
+    """Return the mount of a directory, written as PATH or PATH:ro."""
+    return Mount(source.removesuffix(":ro"), read_only=source.endswith(":ro"))

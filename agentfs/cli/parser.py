@@ -14,7 +14,7 @@ from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error
 from agentfs.cli.review_command import show_review
-from agentfs.cli.run_command import run_command
+from agentfs.cli.run_command import RUN_FAILED, run_command
 from agentfs.cli.servers import serve_mcp, serve_remote
 from agentfs.text.nearest import nearest
 
@@ -126,7 +126,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
         print_error(f"{self.prog}: {message}{end} See {self.prog} --help.")
-        sys.exit(FAILED)
+        sys.exit(RUN_FAILED if self.prog == "agentfs run" else FAILED)
 
     def options(self) -> list[str]:
         """Return the names of all options."""

@@ -2,11 +2,11 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from agentfs.cli.command_options import CommandOptions
+from agentfs.cli.command_options import CommandOptions, mount_of
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
 from agentfs.fs.settings_file import places_inside, read_settings
@@ -18,9 +18,9 @@ from agentfs.text.nearest import nearest
 _POLICY = [each.name for each in fields(Policy) if each.name not in ("on_ask", "after_change", "protect")]
 _LIMITS = [each.name for each in fields(Limits) if each.name != "count_tokens"]
 _PROTECT = [each.name for each in fields(Protect)]
-_MOUNT = ["source", "read_only"]
+_TABLES = ["protect", "limits", "mounts"]
 _TEXTS = ["root", "dialect", "prefix"]
-_KEYS = ["deny", "ask", "allow", "protect", "limits", "mounts", *_TEXTS, *_POLICY]
+_KEYS = [*dict.fromkeys(["deny", "ask", "allow", *_TABLES, *_TEXTS, *_POLICY])]
 
 
 class Settings(NamedTuple):
@@ -85,46 +85,32 @@ def read_policy_file(path: str, limits: Limits) -> Settings:
             raise
         raise InvalidArgumentError(f"{quote(path)} is not TOML: {str(error).rstrip('.')}.") from None
     _check_names(path, "", given, _KEYS)
-    for key in _TEXTS:
-        if not isinstance(given.get(key, ""), str):
-            raise _wrong(path, key, f"must be a string, not {given[key]!r}.")
-    protect = _checked(path, "protect.", _table(path, given, "protect"), _PROTECT, Protect)
-    policy = {key: given[key] for key in _POLICY if key in given}
-    above = os.path.dirname(os.path.realpath(path))
+    tables = {key: _typed(path, given, key, dict, {}) for key in _TABLES}
+    texts = {key: _typed(path, given, key, str, None) for key in _TEXTS}
+    above = os.path.dirname(os.path.realpath(path))  # where relative paths start
+    mounts = {name: _typed(path, tables["mounts"], name, str, "") for name in tables["mounts"]}
+    protect = _checked(path, "protect.", tables["protect"], _PROTECT, Protect)
+    own = _checked(path, "", {key: given[key] for key in _POLICY if key in given}, _POLICY, Policy)
+    names = {key: (*getattr(Protect, key.upper()), *more) for key, more in protect.items()}
     return Settings(
-        root=os.path.join(above, given["root"]) if "root" in given else ".",
-        policy=Policy(
-            protect=Protect(
-                **{key: (*getattr(Protect, key.upper()), *more) for key, more in protect.items()}
-            ),
-            **_checked(path, "", policy, _POLICY, Policy),
-        ),
-        limits=replace(limits, **_checked(path, "limits.", _table(path, given, "limits"), _LIMITS, Limits)),
-        mounts={
-            name: _mount(path, name, above, value) for name, value in _table(path, given, "mounts").items()
-        },
-        dialect=given.get("dialect", "agentfs"),
-        prefix=given.get("prefix", ""),
+        root=os.path.join(above, texts["root"] or "") if texts["root"] else ".",
+        policy=Policy(protect=Protect(**names), **own),
+        limits=replace(limits, **_checked(path, "limits.", tables["limits"], _LIMITS, Limits)),
+        mounts={name: mount_of(os.path.join(above, source)) for name, source in mounts.items()},
+        dialect=texts["dialect"] or "agentfs",
+        prefix=texts["prefix"] or "",
     )
 
 
-def _mount(path: str, name: str, above: str, value: Any) -> Mount:
-    table = {"source": value} if isinstance(value, str) else _table(path, {name: value}, name, "mounts.")
-    _check_names(path, f"mounts.{name}.", table, _MOUNT)
-    if not isinstance(table.get("source"), str):
-        raise _wrong(path, f"mounts.{name}.source", "must be the directory to mount.")
-    return Mount(os.path.join(above, table["source"]), read_only=bool(table.get("read_only")))
-
-
-def _table(path: str, given: Mapping[str, Any], key: str, before: str = "") -> dict[str, Any]:
-    value = given.get(key, {})
-    if not isinstance(value, dict):
-        raise _wrong(path, before + key, f"must be a table, not {value!r}.")
-    return cast("dict[str, Any]", value)
+def _typed(path: str, given: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = given.get(key, default)
+    if not isinstance(value, (kind, type(default))):
+        raise _wrong(path, key, f"must be a {'table' if kind is dict else 'string'}, not {value!r}.")
+    return value
 
 
 def _checked(
-    path: str, table: str, given: Mapping[str, Any], known: Iterable[str], make: Callable[..., object]
+    path: str, table: str, given: Mapping[str, Any], known: Sequence[str], make: Callable[..., object]
 ) -> Mapping[str, Any]:
     """Return the settings of a table; `make` raises an error for a value that is wrong."""
     _check_names(path, table, given, known)
@@ -136,8 +122,7 @@ def _checked(
     return given
 
 
-def _check_names(path: str, table: str, given: Iterable[str], known: Iterable[str]) -> None:
-    known = [*dict.fromkeys(known)]
+def _check_names(path: str, table: str, given: Iterable[str], known: Sequence[str]) -> None:
     for key in given:
         if key not in known:
             near = nearest(key, known)

@@ -67,7 +67,7 @@ def test_serve_has_mounts_that_a_client_sees(places):
 
 def test_the_mounts_of_a_policy_file(places):
     file = places / "policy.toml"
-    file.write_text('[mounts]\nnotes = "notes"\n[mounts.lib]\nsource = "lib"\nread_only = true\n')
+    file.write_text('[mounts]\nnotes = "notes"\nlib = "lib:ro"\n')
     mounts = read_policy_file(str(file), Limits()).mounts
     assert {path: (each.source, each.read_only) for path, each in mounts.items()} == {
         "notes": (str(places / "notes"), False),
@@ -82,7 +82,7 @@ async def test_an_mcp_server_has_the_mounts_of_its_policy_file(places):
     from tests.mcp.servers import client, told
 
     file = places / "policy.toml"
-    file.write_text('deny = ["read(*.key)"]\n[mounts.lib]\nsource = "lib"\nread_only = true\n')
+    file.write_text('deny = ["read(*.key)"]\n[mounts]\nlib = "lib:ro"\n')
     (places / "lib" / "x.key").write_text("needle\n")
     async with client(places / "root", "--policy", str(file)) as connected:
         found = told(await connected.call_tool("grep", {"pattern": "needle"}))
