@@ -290,7 +290,7 @@ def test_the_example_of_a_policy_file_asks_about_two_calls():
     lines = done.stdout.splitlines()
     assert [line for line in lines if line[:2] in ("? ", "> ")] == [
         "? edit wants to change README.md. Allow it?", "> yes",
-        "? delete wants to delete src/app.py . Allow it?", "> no",
+        "? delete wants to delete src/app.py. Allow it?", "> no",
     ]  # fmt: skip
     assert [line for line in lines if re.match(r"[a-z]+ \S+: ", line)] == [
         'read notes.private: "notes.private" is protected: its contents are neither shown nor changed.',
