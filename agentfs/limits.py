@@ -22,15 +22,10 @@ class Limits:
         read_lines: Lines that one read shows.
         read_bytes: Bytes of formatted text that one read returns.
         line_chars: Characters of one line that a read shows.
-        line_overhead: Bytes that `read_bytes` counts for each line in addition to its text, for programs that
-            format the lines. None counts the text of the result.
         list_entries: Entries that one `ls` shows.
         glob_results: Files that one `glob` returns.
         grep_results: Entries (of its output mode) that one `grep` returns.
         grep_line_chars: Characters of one line that a `grep` shows.
-        context_lines: Lines of context before and after a match that a `grep` may request.
-        image_bytes: Bytes of the largest image that a read shows.
-        image_side: Pixels of its longer side; the `media` extra scales larger images down.
         file_bytes: Size of the largest file that is edited or kept for undo, at most 200 MiB.
         walk_entries: Directory entries that one walk visits.
         watch_bytes: Bytes of the names and texts that a watched workspace keeps in memory.
@@ -45,14 +40,10 @@ class Limits:
     read_lines: int = 2000
     read_bytes: int = 51_200
     line_chars: int = 2000
-    line_overhead: int | None = None
     list_entries: int = 500
     glob_results: int = 200
     grep_results: int = 100
     grep_line_chars: int = 400
-    context_lines: int = 20
-    image_bytes: int = 3_750_000
-    image_side: int = 2000
     file_bytes: int = 10 * MIB
     walk_entries: int = 2_000_000
     watch_bytes: int = 512 * MIB
@@ -78,8 +69,7 @@ class Limits:
         """
         most: dict[str, Any] = {field.name: _CAPS.get(field.name, LARGEST) for field in fields(cls)}
         most |= dict.fromkeys(_SECONDS, _DECADES)
-        most |= dict.fromkeys(("line_overhead", "count_tokens"))
-        return cls(**most)
+        return cls(**{**most, "count_tokens": None})
 
 
 # A whole file is in memory, so `file_bytes` has a ceiling.
@@ -93,8 +83,6 @@ def _problem(name: str, value: Any) -> str:
     """Return the reason why a value is wrong, as the rest of a sentence, or ""."""
     if name == "count_tokens":
         return "" if value is None or callable(value) else "must be a callable or None"
-    if name == "line_overhead" and (value is None or (type(value) is int and value == 0)):
-        return ""
     wanted = (int, float) if name in _SECONDS else (int,)
     if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
         return "must be a positive number"

@@ -11,16 +11,13 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
-Overflow = Literal["cut", "keep"]
-LineIds = Literal["lasting", "fresh"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
-Hardlinks = Literal["break", "refuse"]
 Durability = Literal["data", "full", "fast"]
 Run = Literal["staged", "recorded"]
 
 # Fields that a view may override. All others confine or protect.
-VIEWED = frozenset({"overwrite", "match", "line_numbers", "line_ids", "overflow", "mode", "on_ask"})
+VIEWED = frozenset({"overwrite", "match", "mode", "on_ask"})
 
 
 @frozen
@@ -152,16 +149,6 @@ class Policy:
             ("seen"), "always" any, or "never" an existing one.
         match: "tolerant" finds old text that differs in white space or quotes, "exact" does not.
         symlinks: Follow links that lead "inside" the root, or "never" any.
-        line_numbers: Number the lines of `read`. If False, one line above the text names the range, which
-            saves about a fifth of the tokens.
-        line_ids: "lasting" line ids are valid while their line stays the same; "fresh" ones only until the
-            file changes, so that it must be read again after each edit.
-        overflow: A text over `Limits.output_tokens` is "cut"; with "keep", its full text also gets a name
-            that `read` and `grep` accept as a path.
-        hardlinks: A change of a file with several hard links gives this name its own file ("break"), or is
-            refused ("refuse").
-        durability: On the disk when a change returns: the "data" of the file, with "full" also its name, with
-            "fast" nothing for certain.
         run: How commands run, if they may: "staged" on an overlay in namespaces of their own, with their
             changes judged before they are applied, or "recorded" in the root itself.
         after_change: Formatters, whose output is written in place of an edited text, and checks, whose new
@@ -170,9 +157,8 @@ class Policy:
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about what is created or edited; "plan" refuses every
             change; "bypass" allows what no rule of `deny` or `ask` covers.
-        on_ask: A callback that decides about a change before it is made, or several that are called in
-            order. Each sees the call as the previous one changed it. Calls that only read are allowed without
-            asking, unless a rule of `ask` covers them.
+        on_ask: A callback that decides about a change before it is made. Calls that only read are allowed
+            without asking, unless a rule of `ask` covers them.
         allow: Rules for calls that are allowed without asking, such as `edit(src/**)` or `run(git status)`.
             With rules but no `on_ask`, all other changes are refused.
         deny: Rules for calls that are always refused.
@@ -184,16 +170,11 @@ class Policy:
     overwrite: Overwrite = "seen"
     match: Matching = "tolerant"
     symlinks: Symlinks = "inside"
-    line_numbers: bool = True
-    line_ids: LineIds = "lasting"
-    overflow: Overflow = "cut"
-    hardlinks: Hardlinks = "break"
-    durability: Durability = "data"
     run: Run | None = None
     after_change: Sequence[AfterChange] = ()
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
-    on_ask: OnAsk | Sequence[OnAsk] | None = None
+    on_ask: OnAsk | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
     ask: Sequence[str] = ()
@@ -210,11 +191,8 @@ class Policy:
             if choices and not is_none and (value not in choices or type(value) is not type(choices[0])):
                 wanted = f"one of {', '.join(map(repr, choices))}"
                 raise _wrong(f"Policy.{each.name}", wanted, value)
-        callbacks = () if self.on_ask is None or callable(self.on_ask) else _listed(self.on_ask)
-        if callbacks is None or not all(map(callable, callbacks)):
-            raise _wrong("Policy.on_ask", "a callable, a list of callables, or None", self.on_ask)
-        if callbacks:
-            object.__setattr__(self, "on_ask", callbacks)
+        if not (self.on_ask is None or callable(self.on_ask)):
+            raise _wrong("Policy.on_ask", "a callable or None", self.on_ask)
         after = _listed(self.after_change)
         if after is None or not all(isinstance(each, AfterChange | Mapping) for each in after):
             raise _wrong("Policy.after_change", "a list of AfterChange", self.after_change)
@@ -229,10 +207,8 @@ class Policy:
 
     @cached_property
     def askers(self) -> tuple[OnAsk, ...]:
-        """The callbacks of `on_ask`, in order."""
-        if self.on_ask is None:
-            return ()
-        return (self.on_ask,) if callable(self.on_ask) else tuple(self.on_ask)
+        """The callback of `on_ask`, if there is one."""
+        return () if self.on_ask is None else (self.on_ask,)
 
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:

@@ -19,7 +19,7 @@ Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
 
 # Fields that repeat the data of a result as text.
-TEXTS = frozenset({"text", "whole", "glob_note"})
+TEXTS = frozenset({"text", "glob_note"})
 _SCALARS = frozenset({str, int, bool, type(None)})
 
 
@@ -267,13 +267,11 @@ class Result:
         text: The text for the model.
         notes: The remarks in `text` that are not data, for example about names that were left out.
         next: The call that continues this result, or None if it is complete.
-        whole: The full text, if `Limits.output_tokens` cut `text`; else None.
     """
 
     text: str = field(default="", kw_only=True, repr=False)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     next: NextCall | None = field(default=None, kw_only=True)
-    whole: str | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def __str__(self) -> str:
         """Return `text`."""

@@ -21,7 +21,7 @@ from agentfs.fs.hidden_files import HiddenFiles
 from agentfs.history.storage.opening import open_history
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
-from agentfs.policy import Durability, Mount, Policy
+from agentfs.policy import Mount, Policy
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from agentfs.commands import run as run  # noqa: PLC0414 - makes the lazy submodule known
     from agentfs.commands.after_change import AfterChangeRunner
     from agentfs.commands.request import Surroundings
-    from agentfs.history.storage.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
 # Callers may pass mappings; the methods always get `Edit` and `LineChange` objects.
@@ -126,8 +125,6 @@ class Workspace:
     _guarded_by = ""  # the method whose permission check this copy has passed
     # In a transaction: the methods of changes that its end must ask about.
     _staged_calls: list[str] | None = None
-    _state_durability: Durability | None = None  # of the state directory; None: that of the policy
-    _make_ledger: "MakeLedger | None" = None  # makes what notes outcomes beside the journal
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -179,9 +176,8 @@ class Workspace:
                 keep = partial(search.grep.keep_files, self._root, self.limits)
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
                 self._root.keep_tree(lambda context: watching.kept_tree.WatchedTree(context, *most, keeper))
-            durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
-                state, self._root, durability, self.limits, self._make_ledger
+                state, self._root, "data", self.limits
             )
         except BaseException:
             self._root.close()
@@ -812,12 +808,11 @@ class Workspace:
             case "SpliceOptions":
                 return editing.edit.splice_file(self._edit_target(options.path), options.spans)
             case "ListOptions":
-                found: Result = search.listing.list_directory(context, options)
+                return search.listing.list_directory(context, options)
             case "GlobOptions":
-                found = search.listing.find_files(context, options)
+                return search.listing.find_files(context, options)
             case _:
-                found = search.grep.grep_files(context, options)
-        return self._outputs.keep_full_text(found, self._root)
+                return search.grep.grep_files(context, options)
 
     def _keep(self, kept: Result | str, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path."""

@@ -7,7 +7,6 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 from agentfs import Policy, Workspace
 
@@ -77,12 +76,12 @@ def timed(call: Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1e6
 
 
-def with_and_without_state(durability: Literal["data", "fast"]) -> None:
+def with_and_without_state() -> None:
     """The same calls on two trees, in turn: with a state directory, and without."""
     text = "".join(f"line {number} of a file of some length\n" for number in range(100))
     took: dict[str, tuple[list[float], list[float]]] = {}
     with tempfile.TemporaryDirectory() as made:
-        policy = Policy(durability=durability, overwrite="always")
+        policy = Policy(overwrite="always")
         tops = [Path(made) / name for name in ("plain", "kept")]
         for top in tops:
             top.mkdir()
@@ -109,7 +108,7 @@ def with_and_without_state(durability: Literal["data", "fast"]) -> None:
         bare = timed(lambda: Workspace(tops[1], policy=policy).close())
     for name, (without, with_state) in took.items():
         print(
-            f"{name}, durability {durability!r}: {statistics.median(without):.0f} us without state=, "
+            f"{name}: {statistics.median(without):.0f} us without state=, "
             f"{statistics.median(with_state):.0f} us with it (medians of {CHECKPOINTS})"
         )
     print(
@@ -122,7 +121,7 @@ def resumed() -> None:
     """Opening a state directory with many steps of small edits."""
     with tempfile.TemporaryDirectory() as made:
         top, state = tree(Path(made) / "root", 100), Path(made) / "state"
-        policy = Policy(durability="fast", overwrite="always")
+        policy = Policy(overwrite="always")
         with Workspace(top, policy=policy, state=state) as ws:
             for number in range(2000):
                 ws.write(f"d0/f{number % 100}", f"{number}\n" * 100)
@@ -144,6 +143,5 @@ if __name__ == "__main__":
         checkpoints(count)
     checkpoints(10_000, kept=True)
     changes()
-    with_and_without_state("data")
-    with_and_without_state("fast")
+    with_and_without_state()
     resumed()

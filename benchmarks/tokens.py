@@ -5,7 +5,7 @@
 The peers' formats are written down here as research on their sources describes them (August 2026), and show
 the same content; the peers are not run. The first table compares like with like. The tasks of the second
 show more than some peers do: line numbers, a diff, or why an edit fails. A peer without a task has a dash.
-"without numbers" is agentfs with `Policy(line_numbers=False)`.
+"without numbers" is agentfs with the `line_numbers=False` of its dialects.
 Tokens are those of tiktoken's cl100k_base, or estimated without it.
 """
 
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from save import save
 
-from agentfs import Limits, Policy, Workspace
+from agentfs import Limits, Workspace
+from agentfs.dialects import toolkit
+from agentfs.dialects.toolkit import ReadOptions
 from agentfs.text import estimate_tokens
 
 PEERS = ("agentfs", "without numbers", "Claude Code", "codex", "opencode", "gemini-cli")
@@ -151,14 +153,15 @@ def missed(path: str, old: str) -> list[str]:
     ]
 
 
-def tasks(ws: Workspace, unnumbered: Workspace) -> list[tuple[str, list[str]]]:
+def tasks(ws: Workspace) -> list[tuple[str, list[str]]]:
     rows: list[tuple[str, list[str]]] = []
 
     def add(what: str, text: str, peers: list[str], without_numbers: str = "") -> None:
         rows.append((what, [text, without_numbers or text, *peers]))
 
     def read(what: str, path: str, offset: int = 1, limit: int | None = None) -> None:
-        page, plain = (each.read(path, offset, limit) for each in (ws, unnumbered))
+        page = ws.read(path, offset, limit)
+        plain = toolkit.read(ws, ReadOptions(path, offset, limit, line_numbers=False))
         add(what, page.text, pages(path, page.start_line, page.content, page.total_lines), plain.text)
 
     read("read: first page of a large file", "large.py")
@@ -224,9 +227,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         build(Path(directory))
         limits = Limits(read_bytes=200_000, output_tokens=100_000)
-        plain = Workspace(directory, policy=Policy(line_numbers=False), limits=limits)
-        with Workspace(directory, limits=limits) as ws, plain:
-            texts = tasks(ws, plain)
+        with Workspace(directory, limits=limits) as ws:
+            texts = tasks(ws)
     print(f"tokens by {named}")
     rows = [(what, [count(text) if text else None for text in each]) for what, each in texts]
     table([row for row in rows if not row[0].startswith(MORE)])

@@ -30,7 +30,7 @@ def is_plain(name: str) -> bool:
 
 def test_no_codec_ends_a_call_with_an_error_of_its_own(tmp_path):
     said: dict[str, set[str]] = {name: set() for name in NAMES}
-    with Workspace(tmp_path, policy=Policy(overwrite="always", durability="fast")) as ws:
+    with Workspace(tmp_path, policy=Policy(overwrite="always")) as ws:
 
         def read_and_edit(name, content):
             (tmp_path / "f").write_bytes(content)

@@ -20,7 +20,7 @@ def ws(tmp_path) -> Iterator[Workspace]:
     (tmp_path / "in" / "a.txt").write_text("shown\nlines of a text\n")
     (tmp_path / "in" / "large.txt").write_text("a line of a large file\n" * 9000)
     (tmp_path / "out" / f"{NAME}.txt").write_text(f"{TEXT}\nanother {TEXT} of some length\n")
-    with Workspace(tmp_path, policy=Policy(overwrite="always", overflow="keep")) as workspace:
+    with Workspace(tmp_path, policy=Policy(overwrite="always")) as workspace:
         workspace._root.recovery_notes = (f'a change of "out/{NAME}.txt" was undone',)
         workspace.read(f"out/{NAME}.txt")
         workspace.edit("in/a.txt", "shown", "seen")

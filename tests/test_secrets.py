@@ -51,9 +51,7 @@ PROTECTED = [
         "vault",
     ),
 ]
-POLICY = Policy(
-    protect=Protect(read=[*Protect.READ, "vault/"]), overwrite="always", overflow="keep", durability="fast"
-)
+POLICY = Policy(protect=Protect(read=[*Protect.READ, "vault/"]), overwrite="always")
 
 
 @pytest.fixture

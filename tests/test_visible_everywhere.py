@@ -146,7 +146,7 @@ def patches_for(path: str) -> list[dict[str, str]]:
 # `memory` reaches only `memories/`; tests/dialects/test_memory.py has hidden characters in it.
 @pytest.mark.parametrize("dialect", ["agentfs", *(each for each in dialects.names() if each != "memory")])
 def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, dialect, every):
-    policy = Policy(overwrite="always", durability="fast", overflow="keep")
+    policy = Policy(overwrite="always")
     schemas = []
     with Workspace("/", policy=policy) as ws:
         schemas = ws.tools("all" if dialect == "agentfs" else None, dialect=dialect).schemas("mcp")

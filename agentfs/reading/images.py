@@ -14,6 +14,8 @@ from agentfs.results import Image
 MEDIA_EXTRA = "pip install pillow pypdf"
 # Decoding an image with more pixels takes a GiB of memory in any program.
 MAX_PIXELS = 40_000_000
+MAX_IMAGE_BYTES = 3_750_000  # of an image that a read shows
+MAX_IMAGE_SIDE = 2000  # pixels of its longer side; larger images are scaled down
 
 # A small file can expand to a huge image. Images that need more memory than this are not decoded.
 _MAX_MEMORY = 230 * 1024 * 1024

@@ -6,7 +6,15 @@ from agentfs.base.advice import Advice, Joined, Retry, ToolName
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.reading.images import ImageInfo, as_image, image_format, image_info, scale_down
+from agentfs.reading.images import (
+    MAX_IMAGE_BYTES,
+    MAX_IMAGE_SIDE,
+    ImageInfo,
+    as_image,
+    image_format,
+    image_info,
+    scale_down,
+)
 from agentfs.reading.notebook import NotANotebookError, is_named_notebook, notebook_problem, read_notebook
 from agentfs.reading.page import FileInfo, ReadOptions
 from agentfs.reading.sections import Pdf, read_sections
@@ -163,10 +171,10 @@ def _read_image(file: OpenFile, form: str, limits: Limits) -> ReadResult:
     problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else info.problem
     if not problem:
         shown: Image | None = as_image(data, info.media_type)
-        fits = len(data) <= limits.image_bytes
-        if not fits or max(info.width, info.height) > limits.image_side:
+        fits = len(data) <= MAX_IMAGE_BYTES
+        if not fits or max(info.width, info.height) > MAX_IMAGE_SIDE:
             smaller, outcome = scale_down(
-                data, info.format, max_bytes=limits.image_bytes, max_side=limits.image_side
+                data, info.format, max_bytes=MAX_IMAGE_BYTES, max_side=MAX_IMAGE_SIDE
             )
             if smaller is not None:
                 note = f"{note}; shown scaled down to {outcome}"

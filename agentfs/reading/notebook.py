@@ -14,7 +14,7 @@ from agentfs.base.advice import Advice, Joined, ParameterName, Retry
 from agentfs.errors import NoMatchError
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
-from agentfs.reading.images import as_image, image_info
+from agentfs.reading.images import MAX_IMAGE_BYTES, as_image, image_info
 from agentfs.reading.page import FileInfo, ReadOptions
 from agentfs.reading.sections import MarkedLines, read_sections
 from agentfs.reading.slices import Section
@@ -97,16 +97,16 @@ def _read_cell(cell: dict[str, Any], number: int, skipped: int, limits: Limits) 
         call_context.check()
         if not _is_dict(output):
             continue
-        images += _read_output(output, limits.image_bytes, lines)
+        images += _read_output(output, lines)
     return lines.section(title, images)
 
 
-def _read_output(output: dict[str, Any], image_bytes: int, lines: MarkedLines) -> list[Image]:
+def _read_output(output: dict[str, Any], lines: MarkedLines) -> list[Image]:
     """Add the lines of an output, and return its images."""
     bundle = output.get("data")
     data: dict[str, Any] = bundle if _is_dict(bundle) else {}
     encoded = [_joined(data.get(each, "")) for each in _IMAGES]
-    decoded = [_read_image(each, image_bytes) for each in encoded if each]
+    decoded = [_read_image(each) for each in encoded if each]
     if output.get("output_type") == "error":
         trace = output.get("traceback")
         text = "\n".join(map(str, trace)) if _is_list(trace) else ""
@@ -126,7 +126,7 @@ def _read_output(output: dict[str, Any], image_bytes: int, lines: MarkedLines) -
     return [image for _, image in decoded if image is not None]
 
 
-def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:
+def _read_image(encoded: str) -> tuple[str, Image | None]:
     """Return a description of an image, and the image if it can be shown."""
     try:
         data = base64.b64decode(encoded.encode("ascii").translate(None, _BLANKS), validate=True)
@@ -136,7 +136,9 @@ def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:
     if info is None:
         return "an image of unknown format", None
     note = f"{info.format} image{info.pixels}, {plural(len(data), 'byte')}"
-    problem = info.problem or (f"over {plural(image_bytes, 'byte')}" if len(data) > image_bytes else "")
+    problem = info.problem or (
+        f"over {plural(MAX_IMAGE_BYTES, 'byte')}" if len(data) > MAX_IMAGE_BYTES else ""
+    )
     if problem:
         return f"{note}; not shown: {problem}", None
     return note, as_image(data, info.media_type)

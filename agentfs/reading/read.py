@@ -60,7 +60,6 @@ def read_path(context: Context, request: ReadOptions) -> ReadResult:
             text=found.text,
             notes=found.notes,
             next=found.next,
-            whole=found.whole,
         )
 
 

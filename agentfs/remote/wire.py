@@ -38,10 +38,7 @@ _MAX_ADVICE = 1 * MIB  # characters of the parts of an advice that are copied in
 _MEMORY_OF = {b"{": 500, b"[": 200, b":": 70, b",": 60, b'"': 50}
 _TOKENS = re.compile(rb'"[^"]*"|[{\[:,]')
 # Fields with text for people and models, in which control characters are made visible.
-_SHOWN = {
-    results.Result: ("text", "whole", "notes"),
-    permissions.PermissionRequest: ("tool", "paths", "diff"),
-}
+_SHOWN = {results.Result: ("text", "notes"), permissions.PermissionRequest: ("tool", "paths", "diff")}
 
 CLASSES: dict[str, Any] = {
     name: each

@@ -2,20 +2,16 @@
 
 from collections import OrderedDict
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from agentfs.base.advice import Advice, call
 from agentfs.base.forks import watch_forks
 from agentfs.base.lazy import hashlib
 from agentfs.fs import Root
 from agentfs.results import ReadResult, Result
-from agentfs.text import with_note
 
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
 NO_LINE_IDS = "no line ids: this is not a file and cannot be edited"  # the note for an output
-
-R = TypeVar("R", bound=Result)
 
 
 class Output(NamedTuple):
@@ -53,7 +49,7 @@ class OutputStore:
         if isinstance(kept, ReadResult) and self.get(kept.path, root) is None:
             output = Output("", root.real_path(kept.path, creating=True))
         else:
-            output = Output(kept if isinstance(kept, str) else kept.whole or kept.text)
+            output = Output(kept if isinstance(kept, str) else kept.text)
         digest = hashlib.blake2b(
             f"{output.path or ''}\0{output.text}".encode("utf-8", "surrogatepass")
         ).hexdigest()
@@ -69,12 +65,6 @@ class OutputStore:
             ):
                 self._outputs.popitem(last=False)
             return name
-
-    def keep_full_text(self, result: R, root: Root) -> R:
-        """Keep the full text of a result that was cut, if the policy says so, and note its name."""
-        if result.whole is None or root.policy.overflow != "keep":
-            return result
-        return with_note(result, Advice("full text: ", call("read", path=self.keep(result, root))))
 
     def resolve(self, name: str, root: Root) -> Output:
         """Return the kept text of a name, or the file that a name or a path leads to."""

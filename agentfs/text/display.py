@@ -223,19 +223,17 @@ def head_and_tail(text: str, limits: Limits, *more: str) -> str:
 def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """Return the largest result that fits the token budget. The steps are tried in order.
 
-    The first step with all its items makes the full result. A shorter result keeps the full text in `whole`.
-    If nothing fits, the last step makes its shortest result.
+    The first step with all its items makes the full result. If nothing fits, the last step makes its
+    shortest result.
     """
-    whole: str | None = None
     for step in steps:
         result = step.render(step.most)
         if fits(result.text, limits):
-            return result if whole is None else with_values(result, whole=whole)
-        whole = result.text if whole is None else whole
+            return result
         made = {step.most: result}
         count = most_that_fit(step.most, partial(_text_of, step, made), limits)
         if count or step is steps[-1]:
-            return with_values(made.get(count or 1) or step.render(1), whole=whole)
+            return made.get(count or 1) or step.render(1)
     raise ValueError("fitted() needs a step")
 
 

@@ -583,7 +583,4 @@ def toolset_of(
         for other in needs.keys() & {*chosen}:
             exposed[other] = (*exposed.get(other, ()), *needs[other])
     methods = [getattr(workspace, name) for name in chosen]
-    if not workspace.policy.line_numbers:
-        plain = "Read a file; a line above its text says which lines are shown."
-        methods = [replace(tool_of(each), text=plain) if each == workspace.read else each for each in methods]
     return Toolset(methods, expose=exposed, prefix=prefix, workspace=workspace)

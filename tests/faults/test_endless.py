@@ -18,7 +18,7 @@ from agentfs.fs import syscalls
 from tests import kit
 if sys.argv[3] == "walk":
     syscalls.open_beneath = lambda *_, **__: -1
-ws = Workspace(sys.argv[1], policy=Policy(overwrite="always", durability="fast"), limits=Limits(timeout=0.5))
+ws = Workspace(sys.argv[1], policy=Policy(overwrite="always"), limits=Limits(timeout=0.5))
 def calls_of(ws, path):
     return {
         "read": lambda: ws.read(path),

@@ -69,7 +69,7 @@ def test_a_change_with_few_descriptors_is_made_or_not_made_and_leaves_no_second_
         (top / "d/e").mkdir(parents=True)
         for file in ("a", "b", "d/c", "d/e/f"):
             (top / file).write_text("old\n")
-        with Workspace(top, policy=Policy(overwrite="always", durability="fast")) as ws:
+        with Workspace(top, policy=Policy(overwrite="always")) as ws:
             transaction(ws)  # loads all modules and leaves a step to undo
             if name != "undo":
                 ws.undo()
@@ -93,7 +93,7 @@ def test_a_change_with_few_descriptors_is_made_or_not_made_and_leaves_no_second_
 
 def test_a_transaction_may_change_more_files_than_there_are_descriptors(tmp_path):
     """The default limit of macOS is 256."""
-    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws, only(64):
+    with Workspace(tmp_path) as ws, only(64):
         with ws.transaction() as tx:
             for number in range(200):
                 tx.write(f"f{number}", "x\n")

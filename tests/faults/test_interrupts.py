@@ -163,7 +163,7 @@ def shoot():
             armed.clear()
             os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=shoot, daemon=True).start()
-ws = Workspace(top, policy=Policy(durability="fast", overwrite="always"))
+ws = Workspace(top, policy=Policy(overwrite="always"))
 ws.write("a", "0")
 before, hits, number = len(os.listdir("/proc/self/fd")), 0, 0
 while hits < count:

@@ -125,7 +125,7 @@ def hammer(
     A watched workspace searches the larger files in windows.
     """
     limits = Limits(file_bytes=64) if watch else None
-    policy = Policy(overwrite="always", durability="fast")
+    policy = Policy(overwrite="always")
     outside = snapshot(top.parent / "out")
     outcomes: Counter[str] = Counter()
     with Workspace(top, policy=policy, limits=limits, watch=watch) as ws:

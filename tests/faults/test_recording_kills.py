@@ -12,7 +12,7 @@ from tests.conftest import part_or_all
 from tests.faults.calls import some_of
 from tests.faults.test_state_kills import files_of, fresh, judge, killing
 
-POLICY = Policy(durability="fast")
+POLICY = Policy()
 
 
 def outside(root):

@@ -14,12 +14,12 @@ from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import snapshot
 
-POLICY = Policy(run="staged", durability="fast")
+POLICY = Policy(run="staged")
 COMMAND = "echo new > made; rm old/b; mkdir d; mv old/a d/a; ln -s d link; chmod 700 c; echo 2 >> c"
 PROGRAM = """
 import sys
 from agentfs import AgentFSError, Policy, Workspace
-policy = Policy(run="staged", durability="fast")
+policy = Policy(run="staged")
 with Workspace(sys.argv[2], policy=policy) as ws:
     ws.run(sys.argv[3])  # loads all modules
 with Workspace(sys.argv[1], policy=policy) as ws:

@@ -51,7 +51,7 @@ def files_of(root: Path) -> Snapshot:
 
 def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int, tuple[str, ...]]:
     """Open the workspace again: undo must lead to the original and redo back."""
-    with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
+    with Workspace(root, state=state) as ws:
         present = files_of(root)
         assert present in had, f"killed at {where}: {sorted(present)} {ws.recovery_notes}"
         steps = len(ws._journal.timeline.done_steps)
@@ -71,7 +71,7 @@ def states_of(top: Path) -> list[Snapshot]:
     body = STEPS.replace("def act(ws):\n", "")
     blocks = re.split(r"\n(?=    \S)", body.strip("\n"))
     scope = {}
-    with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
+    with Workspace(root, state=state) as ws:
         scope["ws"] = ws
         for block in blocks:
             exec("if True:\n" + block, scope)
@@ -213,7 +213,7 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
     chance = random.Random(seed)
     root, state = fresh(tmp_path / "top")
     original = files_of(root)
-    policy = Policy(overwrite="always", durability="fast")
+    policy = Policy(overwrite="always")
     calls = killing(monkeypatch)
     for _ in range(kills):
         child = os.fork()

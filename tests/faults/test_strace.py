@@ -19,7 +19,7 @@ from agentfs.fs import Root
 from agentfs.errors import AgentFSError
 from agentfs.policy import Policy
 new = b"new content, and longer\\n" * 400
-with Root(sys.argv[1], Policy(durability="full")) as root:
+with Root(sys.argv[1], Policy()) as root:
     # Change once before, so that all modules are loaded.
     for content in (b"1", b"2"):
         root.update("warm", lambda now: (content, None), max_bytes=9999)

@@ -21,7 +21,7 @@ import sys
 from agentfs.fs import Root, lock
 from agentfs.policy import Policy
 lock.WAIT = 600  # a slow machine must not end the test
-with Root(sys.argv[1], Policy(durability="fast")) as root:
+with Root(sys.argv[1], Policy()) as root:
     for _ in range(int(sys.argv[2])):
         root.update("n", lambda now: (b"%d" % (int(now.data) + 1), None), max_bytes=99)
 """
@@ -142,7 +142,7 @@ def lines(count: int) -> str:
 
 def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
     (tmp_path / "f").write_text(lines(30))
-    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
+    with Workspace(tmp_path) as ws:
 
         def work(number: int) -> None:
             for step in range(10):
@@ -158,7 +158,7 @@ def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
 
 async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
     (tmp_path / "f").write_text(lines(30))
-    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
+    with Workspace(tmp_path) as ws:
         tools = ws.tools()
 
         async def work(number: int) -> None:
@@ -220,7 +220,7 @@ def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
                 return
 
     def count(kind):
-        with Workspace(tmp_path, policy=Policy(durability="fast", overwrite="always")) as ws:
+        with Workspace(tmp_path, policy=Policy(overwrite="always")) as ws:
             for _ in range(60):
                 if kind == "both":
                     add_to_both(ws)
@@ -399,7 +399,7 @@ def test_edits_through_two_hard_links_lose_nothing(tree):
                 root, name, lambda now, number=number: (now.data or b"") + b"%d\n" % number, max_bytes=9999
             )
 
-    with Root(tree, Policy(durability="fast")) as root:
+    with Root(tree, Policy()) as root:
         threads = [threading.Thread(target=append, args=(name,)) for name in "nm"]
         for thread in threads:
             thread.start()

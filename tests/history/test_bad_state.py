@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Workspace
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError, UnreadError
 from agentfs.history.storage.database import DATABASE_VERSION
 from tests.conftest import part_or_all
@@ -253,7 +253,7 @@ def history(tmp_path_factory):
     root.mkdir()
     (root / "a.txt").write_text("one\n")
     had = [files(root)]
-    with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
+    with Workspace(root, state=state) as ws:
         for act in (
             lambda: ws.edit("a.txt", "one", "two"),
             lambda: ws.write("d/b.bin", "x\n" * 50),
@@ -289,7 +289,7 @@ def used(history, tmp_path, damage):
     shutil.copytree(root, top / "root", symlinks=True)
     refusal = None
     try:
-        ws = Workspace(top / "root", state=top / "state", policy=Policy(durability="fast"))
+        ws = Workspace(top / "root", state=top / "state")
     except AgentFSError as error:
         refusal = error
     if refusal is not None:

@@ -13,7 +13,7 @@ from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.history import timeline
 
-POLICY = Policy(overwrite="always", durability="fast")
+POLICY = Policy(overwrite="always")
 
 
 @pytest.fixture

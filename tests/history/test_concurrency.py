@@ -152,7 +152,7 @@ def soak(
     top.mkdir()
     original(top)
     shutil.copytree(top, first, symlinks=True)
-    policy = Policy(overwrite="always", durability="fast")
+    policy = Policy(overwrite="always")
     total: Counter[str] = Counter()
     end = time.monotonic() + seconds
     seed = 0

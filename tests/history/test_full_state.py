@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError, UnreadError
 from agentfs.history.storage import database
 from agentfs.history.storage.database import Database
@@ -334,7 +334,7 @@ def test_the_read_history_is_written_again_when_there_is_room(root, tmp_path, mo
         assert ws.read("a.txt").content == "old\n", "what only looks does not fail for it"
         statements.before = None
         ws.read("b.txt")
-    with Workspace(root, state=tmp_path / "state", policy=Policy(durability="fast")) as ws:
+    with Workspace(root, state=tmp_path / "state") as ws:
         ws.write("a.txt", "seen\n")
         ws.write("b.txt", "seen\n")
 

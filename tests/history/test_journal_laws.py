@@ -76,7 +76,7 @@ class OneWorkspace(RuleBasedStateMachine):
 
     def opened(self, index):
         state = self.scratch / f"state-{index}" if self.kept else None
-        return Workspace(self.top, policy=Policy(overwrite="always", durability="fast"), state=state)
+        return Workspace(self.top, policy=Policy(overwrite="always"), state=state)
 
     def teardown(self):
         # In the reverse order nothing stands in the way; another order may be refused, which loses nothing.

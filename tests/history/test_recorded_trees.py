@@ -113,7 +113,7 @@ def check_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
     root, state = top / "root", top / "state"
     root.mkdir()
     outside(others, root, draw)
-    policy = Policy(overwrite="always", durability="fast")
+    policy = Policy(overwrite="always")
     kept = state if draw.random() < 0.5 else None
     states = [snapshot(root)]
     with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
@@ -147,7 +147,7 @@ def check_mixed_round(others: subprocess.Popen[str], top: Path, seed: int) -> No
     root.mkdir()
     outside(others, root, draw)
     before = snapshot(root)
-    policy = Policy(overwrite="always", durability="fast")
+    policy = Policy(overwrite="always")
     kept = state if draw.random() < 0.5 else None
     with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
         with ws.recording("outside"):
@@ -176,7 +176,7 @@ def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> N
     root.mkdir()
     outside(others, root, draw)
     before = snapshot(root)
-    policy = Policy(overwrite="always", durability="fast")
+    policy = Policy(overwrite="always")
     watch = draw.random() < 0.5
     child = os.fork()
     if child == 0:

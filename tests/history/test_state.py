@@ -341,7 +341,7 @@ def test_changes_made_side_by_side_are_all_there_afterwards(root, reopened):
 
 
 def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
-    ws = reopened(policy=Policy(durability="fast", overwrite="always"))
+    ws = reopened(policy=Policy(overwrite="always"))
     writer = threading.Thread(target=lambda: [ws.write("b", f"{number}\n" * 100) for number in range(80)])
     writer.start()
     seen = []

@@ -395,25 +395,6 @@ def test_changed_arguments_are_used_and_checked_again(tree):
     assert (tree / "lib" / "b.txt").read_text() == "two\n"
 
 
-def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_changed_it(tree):
-    asked = []
-
-    def elsewhere(request):
-        return Allow({"path": "lib/b.txt"})
-
-    def note(request):
-        asked.append((request.arguments["path"], request.paths, "+++ b/lib/b.txt" in request.diff))
-        return True
-
-    with Workspace(tree, policy=Policy(on_ask=[elsewhere, note])) as ws:
-        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
-    assert asked == [("lib/b.txt", ("lib/b.txt",), True)]
-    refusing = Policy(on_ask=(lambda _: False, note))
-    with Workspace(tree, policy=refusing) as ws, pytest.raises(RefusedError):
-        ws.edit("src/a.txt", "one", "two")
-    assert len(asked) == 1, "after a refusal nobody else is asked"
-
-
 class Naive:
     """A naive gate: ask with the arguments that the model sent, then act."""
 

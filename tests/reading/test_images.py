@@ -6,8 +6,8 @@ from io import BytesIO
 import pytest
 from PIL import Image as Pillow
 
-from agentfs import Limits, Workspace
-from agentfs.reading import images
+from agentfs import Workspace
+from agentfs.reading import images, media
 from tests.reading.conftest import make_image
 
 FORMS = [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("GIF", "image/gif"), ("WEBP", "image/webp")]
@@ -71,10 +71,16 @@ def test_a_text_that_begins_like_an_image_is_text(ws, tmp_path):
     assert ws.read("a.png").kind == "text"
 
 
+def _most(monkeypatch, side=2000, size=3_750_000):
+    monkeypatch.setattr(media, "MAX_IMAGE_SIDE", side)
+    monkeypatch.setattr(media, "MAX_IMAGE_BYTES", size)
+
+
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
-def test_a_large_image_is_scaled_down(tmp_path, form):
+def test_a_large_image_is_scaled_down(tmp_path, form, monkeypatch):
+    _most(monkeypatch, side=300, size=30_000)
     (tmp_path / "a").write_bytes(make_image(form, (900, 600)))
-    with Workspace(tmp_path, limits=Limits(image_side=300, image_bytes=30_000)) as ws:
+    with Workspace(tmp_path) as ws:
         result = ws.read("a")
     (image,) = result.images
     data = base64.b64decode(image.data)
@@ -90,11 +96,13 @@ def test_without_the_extra_a_large_image_is_reported_and_not_sent(tmp_path, monk
     monkeypatch.setitem(images.importlib.sys.modules, "PIL.Image", None)
     data = make_image("PNG", (300, 200))
     (tmp_path / "a").write_bytes(data)
-    with Workspace(tmp_path, limits=Limits(image_bytes=1000)) as ws:
+    _most(monkeypatch, size=1000)
+    with Workspace(tmp_path) as ws:
         result = ws.read("a")
     assert result.images == ()
     assert "pip install pillow pypdf" in result.text
-    with Workspace(tmp_path, limits=Limits(image_side=100)) as ws:
+    _most(monkeypatch, side=100)
+    with Workspace(tmp_path) as ws:
         assert base64.b64decode(ws.read("a").images[0].data) == data
 
 

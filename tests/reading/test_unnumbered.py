@@ -1,4 +1,4 @@
-"""`Policy(line_numbers=False)`: pages without a number on each line."""
+"""Pages without a number on each line, as some dialects show them."""
 
 import inspect
 import tempfile
@@ -8,25 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentfs import Limits, Policy, Workspace
+from agentfs import Limits, Workspace
+from agentfs.dialects import toolkit
+from agentfs.dialects.toolkit import ReadOptions
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens, visible
 
-UNNUMBERED = Policy(line_numbers=False)
 
-
-@pytest.fixture
-def ws(tmp_path):
-    with Workspace(tmp_path, policy=UNNUMBERED) as opened:
-        yield opened
+def unnumbered(ws, path, *range_, **options):
+    return toolkit.read(ws, ReadOptions(path, *range_, line_numbers=False, **options))
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(file_bytes=1)], ids=["loaded", "streamed"])
 def test_the_footer_goes_above_the_lines(tmp_path, limits):
     (tmp_path / "f").write_text("one\n[lines 1-2 of 2]\nthree\n")
-    with Workspace(tmp_path, policy=UNNUMBERED, limits=limits) as ws:
-        assert ws.read("f").text == "[lines 1-3 of 3]\none\n[lines 1-2 of 2]\nthree", "a line is no footer"
-        page = ws.read("f", 2, 1)
+    with Workspace(tmp_path, limits=limits) as ws:
+        assert unnumbered(ws, "f").text == "[lines 1-3 of 3]\none\n[lines 1-2 of 2]\nthree", (
+            "a line is no footer"
+        )
+        page = unnumbered(ws, "f", 2, 1)
         assert page.text == ('[line 2 of 3; more: read(path="f", offset=3, limit=1)]\n[lines 1-2 of 2]')
         assert (page.content, page.start_line, page.next["arguments"]["offset"]) == (
             "[lines 1-2 of 2]\n",
@@ -45,8 +45,8 @@ def test_the_pages_add_up_to_the_file_for_any_lines(bodies, read_bytes, streamed
     limits = Limits(read_bytes=read_bytes, file_bytes=1 if streamed else 1000_000)
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "f").write_text(text)
-        with Workspace(directory, policy=UNNUMBERED, limits=limits) as ws:
-            page = ws.read("f")
+        with Workspace(directory, limits=limits) as ws:
+            page = unnumbered(ws, "f")
             shown, content = [], page.content
             while True:
                 head, *rest = page.text.split("\n")
@@ -55,54 +55,34 @@ def test_the_pages_add_up_to_the_file_for_any_lines(bodies, read_bytes, streamed
                 shown += rest
                 if page.next is None:
                     break
-                page = ws.read(**page.next["arguments"])
+                page = unnumbered(ws, **page.next["arguments"])
                 content += page.content
             assert (shown, content) == ([visible(body) for body in bodies], text)
             assert page.end_line == len(bodies)
 
 
-def test_a_file_read_without_numbers_may_be_replaced(ws, tmp_path):
+def test_a_file_read_without_numbers_may_be_replaced(tmp_path):
     (tmp_path / "f").write_text("a\nb\n")
-    ws.read("f", 1, 1)
-    with pytest.raises(AgentFSError) as caught:
+    with Workspace(tmp_path) as ws:
+        unnumbered(ws, "f", 1, 1)
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("f", "c\n")
+        assert caught.value.code == "unread"
+        for call in caught.value.details["suggested_calls"]:
+            unnumbered(ws, **call["arguments"])
         ws.write("f", "c\n")
-    assert caught.value.code == "unread"
-    for call in caught.value.details["suggested_calls"]:
-        ws.read(**call["arguments"])
-    ws.write("f", "c\n")
     assert (tmp_path / "f").read_text() == "c\n"
 
 
-def test_the_suggestion_of_a_failed_edit_works(ws, tmp_path):
-    (tmp_path / "f.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
-    ws.read("f.py")
-    with pytest.raises(AgentFSError) as caught:
-        ws.edit("f.py", "def two():\n    return  3", "def two():\n    return 4")
-    ws.edit("f.py", caught.value.details["suggestion"], "def two():\n    return 4")
-    assert "return 4" in (tmp_path / "f.py").read_text()
-
-
-def test_pages_without_numbers_cost_fewer_tokens(ws, tmp_path):
+def test_pages_without_numbers_cost_fewer_tokens(tmp_path):
     (tmp_path / "f.py").write_text(inspect.getsource(inspect))
-    with Workspace(tmp_path) as numbered:
-        before = estimate_tokens(numbered.read("f.py", 1000, 600).text)
-    assert estimate_tokens(ws.read("f.py", 1000, 600).text) < 0.85 * before
+    with Workspace(tmp_path) as ws:
+        before = estimate_tokens(ws.read("f.py", 1000, 600).text)
+        assert estimate_tokens(unnumbered(ws, "f.py", 1000, 600).text) < 0.85 * before
 
 
 def test_ids_stay_without_numbers(tmp_path):
-    with Workspace(tmp_path, policy=Policy(line_numbers=False)) as ws:
+    with Workspace(tmp_path) as ws:
         ws.write("f", "".join(f"a line of some length {number}\n" for number in range(20)))
-        shown = ws.read("f", line_ids=True)
+        shown = unnumbered(ws, "f", line_ids=True)
         assert shown.text.split("\n")[1] == f"{shown.line_ids[0]}|a line of some length 0"
-
-
-def test_the_tool_description_fits_and_dialects_keep_their_form(ws):
-    ws.write("f", "x\n")
-    (schema,) = ws.tools("read").schemas("anthropic")
-    assert schema["description"] == "Read a file; a line above its text says which lines are shown."
-    assert ws.tools().call("read", {"path": "f"}).content == "[line 1 of 1]\nx"
-    assert ws.tools(dialect="wave").call("Read", {"file_path": "f"}).content == "1|x"
-    viewed = ws.tools(dialect="text-editor").call(
-        "str_replace_based_edit_tool", {"command": "view", "path": "f"}
-    )
-    assert viewed.content.endswith("     1\tx")

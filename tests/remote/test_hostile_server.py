@@ -340,7 +340,7 @@ def test_the_text_of_a_result_has_no_hidden_characters(method):
     error, _, _ = run(remote_side(lambda n: iter([line({"of": n, "value": answer})])), use)
     assert error is None, error
     [result] = results
-    assert_visible(result.text, result.whole, *getattr(result, "notes", ()))
+    assert_visible(result.text, *getattr(result, "notes", ()))
 
 
 DETAILS = [

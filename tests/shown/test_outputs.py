@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs import AgentFSError, Limits, Workspace
 from agentfs.shown import outputs
 from agentfs.shown.outputs import OutputStore
 from tests import kit
@@ -13,32 +13,8 @@ def ws(tmp_path):
     for number in range(300):
         (tmp_path / f"file_{number:03}.txt").write_text(f"needle {number}\n")
     limits = Limits(output_tokens=400, grep_results=300)
-    with Workspace(tmp_path, policy=Policy(overflow="keep"), limits=limits) as made:
+    with Workspace(tmp_path, limits=limits) as made:
         yield made
-
-
-@pytest.mark.parametrize(
-    "call", [lambda ws: ws.grep("needle"), lambda ws: ws.ls(), lambda ws: ws.glob("*.txt"), kit.find]
-)
-def test_the_full_text_of_an_answer_over_the_budget_is_kept_under_a_name(ws, call):
-    result = call(ws)
-    name = result.text.rsplit('"', 2)[1]
-    assert name.startswith("@out_")
-    whole, page = "", ws.read(name)
-    while True:
-        whole += page.content
-        if page.next is None:
-            break
-        page = ws.read(**page.next["arguments"])
-    assert whole == result.whole
-    assert ws.grep("file_150", path=name).total_lines == 1
-
-
-def test_by_default_nothing_is_kept(tmp_path, ws):
-    with Workspace(tmp_path, limits=ws.limits) as plain:
-        result = plain.ls()
-        assert "@out_" not in result.text
-        assert "file_250.txt" in result.whole
 
 
 def test_a_name_of_a_file_follows_the_file(ws, tmp_path):
