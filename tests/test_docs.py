@@ -13,7 +13,6 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from agentfs import Limits
 from agentfs.cli.policy_file import read_policy_file
@@ -84,6 +83,8 @@ CLIENTS = {
 
 @pytest.mark.full
 async def test_the_mcp_configuration_of_each_client_starts_the_server(tmp_path):
+    from mcp import Client, StdioServerParameters
+
     (tmp_path / "marker.txt").touch()
     commands = {}
     for block in blocks_of(ROOT / "docs" / "how-to" / "mcp.md"):

@@ -7,8 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from anthropic.lib.tools import ToolError
-from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects.memory import NAME
@@ -256,10 +254,15 @@ def test_secrets_are_refused(do, tmp_path):
     ):  # fmt: skip
         assert result.error["code"] == "protected"
         assert "secret\n" not in result.content
-    (tmp_path / "theirs").mkdir()
-    theirs = BetaLocalFilesystemMemoryTool(str(tmp_path / "theirs"))
-    (tmp_path / "theirs/memories/id_rsa").write_text("secret\n")
-    assert "secret" in theirs.call({"command": "view", "path": "/memories/id_rsa"}), "theirs shows it"
+
+
+@pytest.mark.full
+def test_the_sdks_helper_shows_a_protected_file(tmp_path):
+    from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+
+    theirs = BetaLocalFilesystemMemoryTool(str(tmp_path))
+    (tmp_path / "memories/id_rsa").write_text("secret\n")
+    assert "secret" in theirs.call({"command": "view", "path": "/memories/id_rsa"})
 
 
 def test_rules_and_limits_hold(tmp_path):
@@ -413,6 +416,9 @@ def remove_new_directories(ours, theirs):
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_300_random_commands_give_the_texts_of_the_sdks_helper_but_for_a_listed_set(tmp_path, seed):
+    from anthropic.lib.tools import ToolError
+    from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+
     helper = BetaLocalFilesystemMemoryTool(str(tmp_path / "theirs"))
     mine, its = tmp_path / "ours/memories", tmp_path / "theirs/memories"
     mine.mkdir(parents=True)

@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from moto.server import ThreadedMotoServer
 from obstore.store import MemoryStore
 
 from agentfs.store import StoredTree
@@ -49,6 +48,8 @@ def options(endpoint: str, **more) -> dict:
 @pytest.fixture(scope="session")
 def server():
     """An S3 server."""
+    from moto.server import ThreadedMotoServer
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import boto3
 import obstore
 import pytest
 from obstore.store import MemoryStore, S3Store
@@ -49,6 +48,8 @@ def in_a_process(expression: str, settings: dict, cache: object, url: str = "s3:
 @pytest.fixture
 def plain(s3):
     """The bucket as boto3 sees it, which takes any key."""
+    import boto3
+
     settings = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
     return boto3.resource("s3", endpoint_url=s3.options["endpoint"], **settings).Bucket(s3.url[5:])
 
