@@ -55,7 +55,7 @@ FIXES = (
         "a new character of an unknown 8-bit encoding is refused",
         "text/decoding.py",
         "            if unknown:\n                raise",
-        "            if not unknown:\n                raise",
+        "            if unknown is None:\n                raise",
         ("tests/text/test_decoding.py", "tests/editing/test_encodings.py", "tests/text", "tests/editing"),
     ),
     Fix(
@@ -105,7 +105,7 @@ FIXES = (
         "final dots and spaces do not unprotect a name",
         "fs/protect.py",
         'name = name.rstrip(". ") or name\n',
-        "",
+        "pass\n",
         ("tests/fs/test_protect.py", "tests/fs"),
     ),
     Fix(
