@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shlex
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
 from agentfs.fs.lock import lock_directory
+
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
@@ -399,7 +402,7 @@ def test_more_than_the_limit_is_refused_as_a_whole(opened, tree, files, limits):
     before = snapshot(tree)
     ws = opened("staged", limits=limits)
     script = "import os; os.mkdir('many'); [open(f'many/{n}', 'w').write(6000 * 'x') for n in range(%d)]"
-    command = f'{sys.executable} -SIc "{script % files}"; rm README; echo more >> src/a.py'
+    command = f'{PYTHON} -SIc "{script % files}"; rm README; echo more >> src/a.py'
     with pytest.raises(AgentFSError) as raised:
         ws.run(command, 600)
     assert raised.value.code == "too_large"

@@ -5,6 +5,7 @@ import os
 import pty
 import runpy
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from tests.conftest import part_or_all
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 SECRET = _here["SECRET"]
-PYTHON = f"{sys.executable} -SI"
+PYTHON = f"{shlex.quote(sys.executable)} -SI"
 
 
 def plain(command: str, cwd: Path, **options) -> bytes:

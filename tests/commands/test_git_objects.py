@@ -1,6 +1,7 @@
 """Indexes of every version, and packs: maintenance is applied, and a hidden file is never added as empty."""
 
 import runpy
+import shlex
 import subprocess
 import sys
 import tracemalloc
@@ -12,6 +13,8 @@ from agentfs import AgentFSError
 from agentfs.commands.git_objects import kept_as_empty
 from agentfs.fs import Change, FileNode
 from tests.conftest import needs
+
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 SECRET, snapshot = _here["SECRET"], _here["snapshot"]
@@ -103,7 +106,7 @@ open(".git/objects/aa/" + "b" * 38, "wb").write(data + packer.flush())
     staged.run("true")
     tracemalloc.start()
     try:
-        assert staged.run(f"{sys.executable} -SI script.py").exit_status == 0
+        assert staged.run(f"{PYTHON} -SI script.py").exit_status == 0
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

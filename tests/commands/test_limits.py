@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 from agentfs import Limits
 from agentfs.commands.environment import _PRIVATE
+
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 PID, SECRET, running = _here["PID"], _here["SECRET"], _here["running"]
@@ -25,7 +28,7 @@ def test_one_process_gets_half_of_the_memory(staged):
     for share, status in ((0.25, 0), (0.6, 1)):
         # Nothing is written to the pages, so the plain process below takes no memory either.
         script = HOG.format(size=int(MEMORY * share))
-        assert staged.run(f'{sys.executable} -SIc "{script}"').exit_status == status
+        assert staged.run(f'{PYTHON} -SIc "{script}"').exit_status == status
     plain = subprocess.run([sys.executable, "-SIc", script], capture_output=True, check=False)
     assert plain.stdout == b"mapped\n"
 
@@ -102,7 +105,7 @@ def test_usual_programs_work_within_the_limits(staged):
     script = (
         "import multiprocessing, tempfile; multiprocessing.Lock(); tempfile.TemporaryFile(); print('works')"
     )
-    assert staged.run(f'{sys.executable} -c "{script}"; echo x > /dev/null').stdout == b"works\n"
+    assert staged.run(f'{PYTHON} -c "{script}"; echo x > /dev/null').stdout == b"works\n"
 
 
 def test_the_report_and_the_page_say_what_is_not_limited(opened, tree):

@@ -2,13 +2,13 @@
 
 import asyncio
 import runpy
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, connect
+from tests.remote.over_pipe import open_pipe
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 snapshot = _here["snapshot"]
@@ -22,7 +22,7 @@ def opened_at(place: str, way: str, tree: Path, limits: Limits | None = None):
         with Workspace(tree, policy=policy, limits=limits) as ws:
             yield ws
     else:
-        with connect(["env"], tree, policy=policy, limits=limits, python=sys.executable) as ws:
+        with connect(open_pipe(policy=policy), tree, policy=policy, limits=limits) as ws:
             yield ws
 
 
@@ -115,7 +115,8 @@ async def until(found):
 
 
 def test_commands_end_with_the_connection(tree):
-    with connect(["env"], tree, policy=Policy(run="recorded"), python=sys.executable) as ws:
+    policy = Policy(run="recorded")
+    with connect(open_pipe(policy=policy), tree, policy=policy) as ws:
         ws.run(f"sleep 49.{PID}", background=True)
         asyncio.run(until(lambda: running(f"sleep 49.{PID}")))
     asyncio.run(until(lambda: not running(f"sleep 49.{PID}")))

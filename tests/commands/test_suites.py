@@ -1,6 +1,7 @@
 """The tests of small projects have the same outcome in `run` as outside; staged, without network."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import sys
 import pytest
 
 from agentfs import Limits
+
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
 PROJECTS = {
     "npm test": {
@@ -56,7 +59,7 @@ def test_the_utils_tests_of_django_have_the_outcome_of_outside(opened, ws, djang
     install = [sys.executable, "-m", "pip", "install", "-q", "--target", str(root / "needed")]
     subprocess.run([*install, "asgiref", "sqlparse"], check=True)
     shutil.copytree(root, copy, symlinks=True)
-    command = f"cd tests && {sys.executable} runtests.py utils_tests --parallel 1"
+    command = f"cd tests && {PYTHON} runtests.py utils_tests --parallel 1"
 
     def env(top):
         return {"PYTHONPATH": f"{top}:{top}/needed"}

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from agentfs import AgentFSError, Limits
 from tests.conftest import needs, part_or_all
 from tests.history import test_side_effects
 from tests.history.test_side_effects import TASKS, tree_hash
+
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
 repository = test_side_effects.repository
 NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -53,7 +56,7 @@ def templates(random: random.Random, files: list[str], directories: list[str]) -
     one, two, three = random.sample(files, 3)
     place = random.choice(directories)
     word, number = random.choice(["def", "self", "return", "import", "e", "^ *"]), random.randrange(1000)
-    python = f"{sys.executable} -S"
+    python = f"{PYTHON} -S"
     return [
         f"sed -i 's/{word}/W{number}/g' {one} {two}",
         f"sed -i '1,{number % 20 + 1}d' {one}",
@@ -77,7 +80,7 @@ def templates(random: random.Random, files: list[str], directories: list[str]) -
         f'{python} -c "{REWRITE}"',
         f'{python} -c "{LOCK}"; echo {number} > yarn.lock',
         f"{python} -m zipfile -c z.zip {place} && rm -r {place} && {python} -m zipfile -e z.zip .",
-        f"{sys.executable} -m venv --without-pip --symlinks env-{number}",
+        f"{PYTHON} -m venv --without-pip --symlinks env-{number}",
         f"mv {one} t && mv {two} {one} && mv t {two}",
         f"mv {place} away-{number}; mkdir {place}; cp -r away-{number}/. {place}",
         f"cp -a {place} copy-{number}; rm -rf {place}",
@@ -100,7 +103,7 @@ def templates(random: random.Random, files: list[str], directories: list[str]) -
 
 
 def slow_templates(wheel: Path, random: random.Random) -> list[str]:
-    found = [f"{sys.executable} -m pip install -q --no-index --no-deps --target vendor {wheel}"]
+    found = [f"{PYTHON} -m pip install -q --no-index --no-deps --target vendor {wheel}"]
     if shutil.which("npm"):
         found += ["npm init -y", "npm init -y && npm pkg set scripts.test=true && npm test && npm pack"]
         found += ["npm init -y; mkdir p; cd p; npm init -y; cd ..; npm install --offline --no-audit ./p"]

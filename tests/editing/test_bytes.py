@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import stat
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from agentfs import AgentFSError, Limits, Policy, Workspace, connect
 from agentfs.errors import RefusedError
 from tests import kit
 from tests.conftest import public_directory
+from tests.remote.over_pipe import open_pipe
 
 SOMEBODY = 65_534
 AS_ROOT = os.geteuid() == 0
@@ -39,7 +39,7 @@ def ways(tmp_path):
 
     def opened(way: str) -> Workspace:
         if way == "connect":
-            return connect(["env"], str(tmp_path), python=sys.executable)
+            return connect(open_pipe(), tmp_path)
         ws = Workspace(tmp_path, watch=way == "watched")
         return ws.host if way == "host" else ws
 
@@ -260,7 +260,7 @@ def test_a_root_that_was_removed_is_gone_for_every_call(tmp_path, way):
     top = tmp_path / "root"
     top.mkdir()
     (top / "a").write_text("1\n")
-    opened = connect(["env"], str(top), python=sys.executable) if way == "connect" else None
+    opened = connect(open_pipe(), top) if way == "connect" else None
     with opened or Workspace(top, watch=way == "watched") as ws:
         ws.read("a")
         tools = ws.tools()
@@ -286,7 +286,7 @@ def test_unlimited_limits_cut_nothing(tmp_path, way):
     limits = Limits.unlimited()
     given = {"limits": limits}
     with (
-        connect(["env"], str(tmp_path), python=sys.executable, **given)
+        connect(open_pipe(), tmp_path, **given)
         if way == "connect"
         else Workspace(tmp_path, watch=way == "watched", **given)
     ) as ws:

@@ -16,6 +16,7 @@ from agentfs.limits import Limits
 from agentfs.results import Edit
 from tests import kit
 from tests.conftest import law
+from tests.remote.over_pipe import open_pipe
 
 PLACEHOLDER = "the source of the edited cell"
 LETTERS = 'ab \n\t"\\/é€😀\u2028\x00\x1b{}[],:n'
@@ -284,7 +285,7 @@ def test_a_preview_and_a_transaction_apply_to_cells(ws, book):
 
 
 def test_cells_are_edited_over_connect(tmp_path, book):
-    with connect(["env"], tmp_path) as ws:
+    with connect(open_pipe(), tmp_path) as ws:
         assert "cell 3" in ws.edit("book.ipynb", "print(x)", "print(y)").text
     assert sources(book)[2] == "print(y)"
 

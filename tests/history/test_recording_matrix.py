@@ -10,6 +10,7 @@ import pytest
 import agentfs
 from agentfs import Policy, Workspace
 from tests.history.judges import snapshot
+from tests.remote.over_pipe import open_pipe
 
 POLICY = Policy(overwrite="always")
 TOOLS = {
@@ -41,7 +42,7 @@ CASES = [
 def opened(kind, root, top):
     match kind:
         case "connect":
-            return agentfs.connect(["env"], root, policy=POLICY)
+            return agentfs.connect(open_pipe(policy=POLICY), root, policy=POLICY)
         case "state":
             return Workspace(root, policy=POLICY, state=top / "state")
         case _:

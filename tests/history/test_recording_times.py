@@ -27,6 +27,7 @@ from agentfs.history.recordings.seen_tree import Status
 from agentfs.history.storage.database import Database
 from agentfs.watch.kept_tree import WatchedTree
 from tests.history.judges import snapshot
+from tests.remote.over_pipe import open_pipe
 
 trio = pytest.importorskip("trio")
 
@@ -397,10 +398,10 @@ def kinds(root):
 
 
 @pytest.mark.parametrize("kind", kinds(None))
-@pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.parametrize("far", [False, True])
 def test_line_10_every_kind_of_function_is_recorded(root, kind, far):
     function, call = kinds(root)[kind]
-    with agentfs.connect(["env"], root) if far else Workspace(root) as ws:
+    with agentfs.connect(open_pipe(), root) if far else Workspace(root) as ws:
         recorded = ws.recorded(function)
         for kept in (inspect.iscoroutinefunction, inspect.isasyncgenfunction):
             if inspect.isfunction(function):
@@ -700,7 +701,7 @@ def test_the_cost_of_a_watched_recording_follows_the_change(tmp_path):
 # Rules
 
 
-@pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(
     "policy",
     [
@@ -712,7 +713,7 @@ def test_the_cost_of_a_watched_recording_follows_the_change(tmp_path):
     ],
 )
 def test_line_5_the_result_shows_nothing_that_rules_close(root, far, policy):
-    with agentfs.connect(["env"], root, policy=policy) if far else Workspace(root, policy=policy) as ws:
+    with agentfs.connect(open_pipe(), root, policy=policy) if far else Workspace(root, policy=policy) as ws:
         with ws.recording("x") as recorded:
             (root / "src" / "03.py").write_text("hidden\nhidden\n")
             (root / "moved").write_text("hidden\n")
