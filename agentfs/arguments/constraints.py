@@ -93,9 +93,11 @@ def constrained(kind: Kind, metadata: Sequence[Any], hint: Any = None) -> Kind:
 
 
 def field_description(hint: Any) -> str:
-    """Return the description of a Pydantic `Field` in an `Annotated` hint, or ""."""
-    metadata = _known(get_args(hint)[1:]) if get_origin(hint) is Annotated else ()
-    return next((text for each in metadata if (text := getattr(each, "description", None))), "")
+    """Return the text in an `Annotated` hint, or the description of a Pydantic `Field` in it, or ""."""
+    metadata = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    texts = (each for each in metadata if isinstance(each, str))
+    described = (text for each in _known(metadata) if (text := getattr(each, "description", None)))
+    return next(texts, "") or next(described, "")
 
 
 def _known(metadata: Iterable[Any]) -> list[Any]:

@@ -7,10 +7,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _HEADING = re.compile(
-    r"(Args|Arguments|Parameters|Attributes|Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):"
+    r"(Args|Arguments|Parameters|Attributes|Keyword Args|Keyword Arguments|Other Parameters|"
+    r"Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):"
 )
-_ITEM = re.compile(r"\*{0,2}(?P<name>\w+)(?: *\([^)]*\))?: *(?P<text>.*)")
-_DESCRIBING = ("Args", "Arguments", "Parameters", "Attributes")
+_ITEM = re.compile(r"\*{0,2}(?P<name>\w+)(?: *\((?:[^()]|\([^()]*\))*\))?: *(?P<text>.*)")
+_DESCRIBING = frozenset(
+    {
+        *("Args", "Arguments", "Parameters", "Attributes"),
+        *("Keyword Args", "Keyword Arguments", "Other Parameters"),
+    }
+)
 
 
 class Docstring(NamedTuple):
@@ -28,7 +34,8 @@ def read_docstring(text: str | None) -> Docstring:
     section, body = "", list[str]()
     for line in [*inspect.cleandoc(text or "").split("\n"), "Returns:"]:  # ends the last section
         heading = _HEADING.fullmatch(line.rstrip())
-        if not heading:
+        closes = bool(section) and line[:1].strip() != ""  # text that is not indented ends a section
+        if not heading and not closes:
             body.append(line)
             continue
         if not section:
@@ -36,7 +43,7 @@ def read_docstring(text: str | None) -> Docstring:
             description = "\n".join(" ".join(each.split()) for each in paragraphs if each.strip())
         elif section in _DESCRIBING:
             parameters |= _items(body)
-        section, body = heading[1], []
+        section, body = heading[1] if heading else "Notes", []
     return Docstring(description, parameters)
 
 

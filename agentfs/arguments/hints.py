@@ -30,6 +30,7 @@ from agentfs.arguments.kinds import (
     SCALARS,
     Anything,
     Choice,
+    IdOf,
     InstanceOf,
     Kind,
     ListOf,
@@ -39,6 +40,7 @@ from agentfs.arguments.kinds import (
     Parameter,
     PathOf,
     Record,
+    SetOf,
     TimeOf,
     TupleOf,
     UnionOf,
@@ -80,6 +82,8 @@ def kind_of(
     """
     read = partial(kind_of, for_program=for_program, known=known, within=within)
     hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
+    while hasattr(hint, "__supertype__"):  # a `NewType`
+        hint = hint.__supertype__
     if hint is Any:
         return Anything()
     if isinstance(hint, type) and hint in known:
@@ -92,7 +96,8 @@ def kind_of(
         model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType)]
         return constrained(read((*model_hints, args[0])[0]), args[1:], hint)
     if origin is Literal:
-        return Choice(args)
+        choices = tuple(each for each in args if each is not None)
+        return Choice(choices) if choices == args else OptionalOf(Choice(choices))
     if origin in (Union, types.UnionType):
         records = [arg for arg in args if _is_dataclass(arg)]
         if records and any(
@@ -104,6 +109,8 @@ def kind_of(
         return OptionalOf(kind) if len(kinds) < len(args) else kind
     if origin in (list, Sequence):
         return ListOf(read(args[0]) if args else Anything())
+    if origin in (set, frozenset) and not for_program:
+        return SetOf(read(args[0]) if args else Anything(), origin)
     if origin in (dict, Mapping):
         if args and args[0] is not str:
             raise InvalidArgumentError(f"the keys of {hint} are not strings, which JSON requires")
@@ -125,6 +132,8 @@ def kind_of(
             return PathOf(cls)
         if _is_subclass(cls, "datetime", "date"):
             return TimeOf(cls)
+        if _is_subclass(cls, "uuid", "UUID"):
+            return IdOf(cls)
     return InstanceOf(types.NoneType if origin is None else origin)
 
 

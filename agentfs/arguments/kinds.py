@@ -343,6 +343,16 @@ class TimeOf(TextOf):
         return self.type.fromisoformat(text.strip())
 
 
+class IdOf(TextOf):
+    """A `uuid.UUID`."""
+
+    format = "uuid"
+    description = "a UUID, such as 12345678-1234-5678-1234-567812345678"
+
+    def parse(self, text: str) -> Any:
+        return self.type(text.strip())
+
+
 SCALARS: dict[Any, Kind] = {str: String(), int: Integer(), float: Number(), bool: Boolean()}
 
 
@@ -438,17 +448,45 @@ class ListOf(Kind):
         return [item]
 
 
+class SetOf(ListOf):
+    """A set or frozenset, which JSON has as a list."""
+
+    def __init__(self, item: Kind, make: type[Any]) -> None:
+        super().__init__(item)
+        self._make = make
+
+    def fits(self, value: Any) -> bool:
+        return super().fits(value) or isinstance(value, (set, frozenset))
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        known_problems = len(reader.problems)
+        items = super().read_inside(value, where, reader)
+        return items if len(reader.problems) > known_problems else self._make(items)
+
+    def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        items = super().convert(value, where, reader)
+        return None if items is None else self._make(items)
+
+
 class TupleOf(Kind):
     """A tuple of values of these kinds; with `many`, of any number of values of the first kind."""
 
+    noun, opening, hint = "a list", ("[",), list
+
     def __init__(self, items: tuple[Kind, ...], *, many: bool) -> None:
         described = ", ".join(item.description for item in items)
-        self.description = f"a tuple of {described}{', …' if many else ''}"
+        self.description = f"a list of {described}{', …' if many else ''}"
         self.parts, self.many = items, many
 
+    @property
+    def keywords(self) -> frozenset[str]:
+        own = frozenset[str]() if self.many else frozenset({"minItems", "maxItems"})
+        return super().keywords | own
+
     def schema(self, rules: SchemaRules) -> Schema:
-        del rules
-        raise _no_schema("tuple")
+        count = {} if self.many else {"minItems": len(self.parts), "maxItems": len(self.parts)}
+        shown = {keyword: bound for keyword, bound in count.items() if keyword in rules.keywords}
+        return {"type": "array", "items": UnionOf(self.parts).schema(rules), **shown}
 
     def fits(self, value: Any) -> bool:
         return _is_sequence(value) and (self.many or len(value) == len(self.parts))
@@ -686,7 +724,7 @@ def object_schema(members: Sequence[Parameter], rules: SchemaRules) -> Schema:
 def _no_schema(name: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"no schema can be made from {name}; use str, int, float, bool, Literal, Enum, Path, date, datetime, "
-        "list, dict, a dataclass, a TypedDict, a Pydantic model, or a union of them"
+        "UUID, list, set, tuple, dict, a dataclass, a TypedDict, a Pydantic model, or a union of them"
     )
 
 

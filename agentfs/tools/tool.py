@@ -234,7 +234,10 @@ class Tool:
     @cached_property
     def _described(self) -> _Described:
         plain = getattr(self.function, "__func__", self.function)
-        known = _descriptions.setdefault(plain, {})
+        try:
+            known = _descriptions.setdefault(plain, {})
+        except TypeError:  # of a builtin, which cannot be a key
+            known = {}
         if self.expose not in known:
             known[self.expose] = _describe(self.function, self.name, self.expose)
         return known[self.expose]

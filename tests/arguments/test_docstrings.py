@@ -1,0 +1,97 @@
+"""Descriptions of parameters from docstrings and hints, of every form that programs write."""
+
+import json
+from typing import Annotated, Literal, NewType
+from uuid import UUID
+
+import pytest
+
+from agentfs import Toolset
+from agentfs.arguments.docstrings import read_docstring
+
+
+@pytest.mark.parametrize("after", [
+    "", "\nThis is a closing paragraph.", "\nTodo:\n    Nothing.", "\nTodo: nothing.", "\n.. note:: text",
+    "\nReturns:\n    It.\n\nThe end.",
+])  # fmt: skip
+def test_text_after_the_parameters_erases_no_description(after):
+    """A closing paragraph or an unknown section erased the description of every parameter."""
+    text = f"Do it.\n\nArgs:\n    a: The a,\n        in two lines.\n    b (int): The b.\n{after}"
+    assert read_docstring(text) == ("Do it.", {"a": "The a, in two lines.", "b": "The b."})
+
+
+def test_keyword_args_describe_too():
+    text = (
+        "Do it.\n\nArgs:\n    a: The a.\n\nKeyword Args:\n    b: The b.\n\nOther Parameters:\n    c: The c.\n"
+    )
+    assert read_docstring(text).parameters == {"a": "The a.", "b": "The b.", "c": "The c."}
+
+
+def test_a_type_with_parentheses_ends_no_item():
+    """`c (dict(str, int)): …` was a part of the text of `a`."""
+    text = "Do it.\n\nArgs:\n    a: The a.\n    c (dict(str, int)): The c.\n"
+    assert read_docstring(text).parameters == {"a": "The a.", "c": "The c."}
+
+
+def test_a_text_in_annotated_is_the_description():
+    def weather(city: Annotated[str, "The city"], unit: Annotated[str, "The unit"] = "C") -> str:
+        """Tell.
+
+        Args:
+            unit: From the docstring.
+        """
+        return f"{city} {unit}"
+
+    (schema,) = Toolset([weather]).schemas("anthropic")
+    properties = schema["input_schema"]["properties"]
+    assert properties["city"]["description"] == "The city"
+    assert properties["unit"]["description"].startswith("From the docstring.")
+    # The functions that agentfs makes describe their parameters so.
+    (again,) = Toolset(Toolset([weather]).functions()).schemas("anthropic")
+    assert again["input_schema"]["properties"]["city"]["description"] == "The city"
+
+
+UserId = NewType("UserId", int)
+A_OR_NONE = Literal["a", None]  # noqa: PYI061 - as programs write it
+
+
+@pytest.mark.parametrize(("hint", "sent", "got"), [
+    (UserId, 7, "7"), (UserId, "7", "7"), (A_OR_NONE, "a", "'a'"), (A_OR_NONE, None, "None"),
+    (set[int], [1, 1, "2"], "{1, 2}"), (frozenset[str], ["a"], "frozenset({'a'})"),
+    (tuple[int, str], [1, "a"], "(1, 'a')"), (tuple[int, ...], [1, 2], "(1, 2)"),
+    (UUID, "12345678123456781234567812345678", "UUID('12345678-1234-5678-1234-567812345678')"),
+    (list[tuple[int, int]], [[1, 2]], "[(1, 2)]"), (UserId | None, None, "None"),
+])  # fmt: skip
+def test_new_types_optional_choices_sets_tuples_and_uuids_are_parameters(hint, sent, got):
+    def use(value: hint) -> str:
+        """Use it.
+
+        Args:
+            value: The value.
+        """
+        return repr(value)
+
+    tools = Toolset([use])
+    for name in ("openai", "anthropic", "mcp", "gemini"):
+        assert json.dumps(tools.schemas(name))
+    result = tools.call("use", {"value": sent})
+    assert result.success, result.content
+    assert result.content == got
+
+
+@pytest.mark.parametrize(("hint", "sent"), [
+    (UserId, "x"), (A_OR_NONE, "b"), (set[int], ["x"]), (tuple[int, str], [1]),
+    (tuple[int, str], [1, 2, 3]), (UUID, "x"),
+])  # fmt: skip
+def test_wrong_values_of_them_are_refused_with_the_parameter(hint, sent):
+    def use(value: hint) -> str:
+        """Use it.
+
+        Args:
+            value: The value.
+        """
+        raise AssertionError(value)
+
+    result = Toolset([use]).call("use", {"value": sent})
+    assert result.error["code"] == "invalid_argument"
+    assert "`value" in result.content

@@ -1,0 +1,107 @@
+"""Every way to change a path below `src`, with what happens to it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentfs import Toolset, Workspace, tool
+from agentfs.errors import ReadOnlyError, RefusedError
+
+Act = Callable[[Workspace], object]
+PATCH = "*** Begin Patch\n{}\n*** End Patch"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to change something; `actions` are what happens to paths below `src`."""
+
+    name: str
+    actions: frozenset[str]
+    act: Act
+    setup: tuple[Act, ...] = ()  # by the host, in the same workspace
+    staged: bool = False
+    others: bool = False  # it changes something that `src/**` does not cover too
+
+    def prepare(self, ws: Workspace) -> None:
+        """Make the tree."""
+        ws.write("src/a.txt", "one\n")
+        ws.write("other/b.txt", "one\n")
+
+    def is_hit_by(self, group: set[str], rule: str) -> bool:
+        """Return True if a deny rule refuses it."""
+        if "other" in rule:
+            return False
+        # A change of a file whose reading is denied is refused; a rule without a path is about reading calls.
+        reads = "read" in group and "(" in rule and not self.staged and self.name not in UNNAMED
+        return bool(self.actions & group) or reads
+
+
+def call(name: str, dialect: str = "agentfs", **arguments: object) -> Act:
+    def act(ws: Workspace) -> None:
+        tools = ws.tools("all") if dialect == "agentfs" else ws.tools(dialect=dialect)
+        result = tools.call(name, arguments)
+        if result.error is not None:
+            raise ERRORS.get(result.error["code"], OtherError)(result.content)
+
+    return act
+
+
+class OtherError(AssertionError):
+    """A call failed for another reason than a refusal."""
+
+
+ERRORS = {"refused": RefusedError, "read_only": ReadOnlyError}
+EDIT, CREATE, DELETE = frozenset({"edit"}), frozenset({"create"}), frozenset({"delete"})
+UNNAMED = {"replace", "undo an edit", "undo a creation", "undo a deletion", "rollback", "own function"}
+
+
+def own_function(ws: Workspace) -> None:
+    @tool(effect="none")
+    def save(text: str) -> str:
+        """Save.
+
+        Args:
+            text: A text.
+        """
+        return ws.write("src/a.txt", text, overwrite=True).text
+
+    result = Toolset([save], workspace=ws).call("save", {"text": "two\n"})
+    if result.error is not None:
+        raise ERRORS.get(result.error["code"], OtherError)(result.content)
+
+
+def edited(ws: Workspace) -> object:
+    return ws.edit("src/a.txt", "one", "two")
+
+
+WAYS = [
+    Way("edit", EDIT, call("edit", path="src/a.txt", old_string="one", new_string="two")),
+    Way("edit that creates", CREATE, call("edit", path="src/n.txt", old_string="", new_string="x\n")),
+    Way("multi_edit", EDIT, call("multi_edit", path="src/a.txt", edits=[
+        {"old_string": "one", "new_string": "x"},
+    ])),
+    Way("write that creates", CREATE, call("write", path="src/n.txt", content="x\n")),
+    Way("write that replaces", EDIT, lambda ws: ws.write("src/a.txt", "two\n", overwrite=True)),
+    Way("append", EDIT, call("append", path="src/a.txt", content="two\n")),
+    Way("append that creates", CREATE, call("append", path="src/n.txt", content="two\n")),
+    Way("replace", EDIT, call("replace", old_string="one", new_string="two", path="src")),
+    Way("delete", DELETE, call("delete", path="src/a.txt")),
+    Way("delete of the directory", DELETE, call("delete", path="src", recursive=True), others=True),
+    Way("move out", DELETE, call("move", path="src/a.txt", to="moved.txt"), others=True),
+    Way("move in", CREATE, call("move", path="other/b.txt", to="src/b.txt"), others=True),
+    Way("move inside", CREATE | DELETE, call("move", path="src/a.txt", to="src/b.txt")),
+    Way("write_bytes", EDIT, lambda ws: ws.write_bytes("src/a.txt", b"two\n")),
+    Way("undo an edit", EDIT, call("undo"), (edited,)),
+    Way("undo a creation", DELETE, call("undo"), (lambda ws: ws.write("src/n.txt", "x\n"),)),
+    Way("undo a deletion", CREATE, call("undo"), (lambda ws: ws.delete("src/a.txt"),)),
+    Way("rollback", EDIT, lambda ws: ws.rollback("here"), (lambda ws: ws.checkpoint("here"), edited)),
+    Way("wave's Edit", EDIT, call("Edit", "wave", file_path="src/a.txt", old_string="one", new_string="two")),
+    Way("codescout's create_file", EDIT, call("create_file", "codescout", path="src/a.txt", content="two\n")),
+    Way("text-editor's create", CREATE, call(
+        "str_replace_based_edit_tool", "text-editor", command="create", path="src/n.txt", file_text="x\n",
+    )),
+    Way("own function", EDIT, own_function),
+    Way("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt"), staged=True),
+    Way("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt"), staged=True),
+    Way("run that deletes", DELETE, lambda ws: ws.run("rm src/a.txt"), staged=True),
+    Way("run that moves", CREATE | DELETE, lambda ws: ws.run("mv src/a.txt src/b.txt"), staged=True),
+]  # fmt: skip
