@@ -8,8 +8,9 @@ and one read, edit and search.
 """
 
 import argparse
-import runpy
+import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from agentfs import Limits, Workspace, connect
 
-HARNESS = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "remote" / "harness.py"))
+HARNESS = Path(__file__).parents[1] / "tests" / "remote" / "harness.py"
 SIZE = 30 * 1024 * 1024
 MATCHES = 20_000
 AT_ONCE = 200
@@ -31,6 +32,27 @@ LIMITS = Limits(
     grep_results=10**6,
     timeout=120,
 )
+
+
+class Counted:
+    """A socket as both streams for `connect`, with the bytes that it has carried."""
+
+    def __init__(self, port: int) -> None:
+        connected = socket.create_connection(("127.0.0.1", port))
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._input, self._output = connected.makefile("rb"), connected.makefile("wb")
+        self.close = connected.close
+        self.flush = self._output.flush
+        self.sent = self.received = 0
+
+    def write(self, data: memoryview) -> int:
+        self.sent += len(data)
+        return self._output.write(data)
+
+    def readline(self, limit: int) -> bytes:
+        line = self._input.readline(limit)
+        self.received += len(line)
+        return line
 
 
 def lay_out(root: Path) -> None:
@@ -74,9 +96,16 @@ def main() -> None:
             root.mkdir()
             lay_out(root)
         serve = [sys.executable, "-m", "agentfs", "serve", "--root", str(roots["connect"])]
+        proxy = subprocess.Popen(
+            [sys.executable, str(HARNESS), str(arguments.rtt / 2000), *serve],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        stream = Counted(int(proxy.stdout.readline()))
         with (
-            HARNESS["Proxy"](serve, delay=arguments.rtt / 2000) as proxy,
-            connect(lambda: (stream := proxy.open(), stream), ".", limits=LIMITS) as far,
+            proxy,
+            connect(lambda: (stream, stream), ".", limits=LIMITS) as far,
             Workspace(roots["local"], limits=LIMITS) as near,
         ):
             local, remote = calls_of(near, pool), calls_of(far, pool)
@@ -84,18 +113,18 @@ def main() -> None:
                 times: dict[str, list[float]] = {"local": [], "connect": []}
                 sent = received = 0
                 for _ in range(arguments.rounds + 1):
-                    before = dict(proxy.passed[0])
+                    before = stream.sent, stream.received
                     for side, made in (("local", call), ("connect", remote[label])):
                         started = time.perf_counter()
                         made()
                         times[side].append((time.perf_counter() - started) * 1000)
-                    sent = proxy.passed[0]["to_far"] - before["to_far"]
-                    received = proxy.passed[0]["from_far"] - before["from_far"]
+                    sent, received = stream.sent - before[0], stream.received - before[1]
                 ms = {side: statistics.median(each[1:]) for side, each in times.items()}  # the first warms up
                 print(
                     f"{label:22} local {ms['local']:9.1f} ms  connect {ms['connect']:9.1f} ms  "
                     f"sent {sent:9,} B  received {received:11,} B"
                 )
+            proxy.stdin.close()
 
 
 if __name__ == "__main__":

@@ -177,25 +177,30 @@ class Server:
         if number in self._calls or len(self._calls) >= _MAX_CALLS:
             raise wire.ProtocolError("Two calls have the same number, or too many are under way.")
         tool = message.get("tool")
-        report = functools.partial(self._send, number, "progress") if message.get("progress") else None
-        execution = call_context.Execution(tool if isinstance(tool, str) else None, on_progress=report)
+
+        def report(entries: int) -> None:
+            self._send(_line(number, "progress", entries))
+
+        execution = call_context.Execution(
+            tool if isinstance(tool, str) else None, on_progress=report if message.get("progress") else None
+        )
         call = self._calls[number] = _Call(number, execution, queue.SimpleQueue())
         self._workers.submit(self._work, call, message)
 
     def _work(self, call: _Call, message: Mapping[str, Any]) -> None:
         call_context.current.set(call.execution)
         _current.set((self, call))
+        line = functools.partial(_line, call.number)
         try:
-            kind, answer = "value", wire.to_wire(self._run(message))
-            wire.to_line({"value": answer})
+            answer = line("value", wire.to_wire(self._run(message)))
         except call_context.Cancelled:
-            kind, answer = "cancelled", True
+            answer = line("cancelled", True)
         except _CallbackError:
-            kind, answer = "raised", True
+            answer = line("raised", True)
         except Exception as error:  # noqa: BLE001 - the client raises it
-            kind, answer = "error", wire.error_to_wire(error)
+            answer = line("error", wire.error_to_wire(error))
         del self._calls[call.number]
-        self._send(call.number, kind, answer)
+        self._send(answer)
 
     def _run(self, message: Mapping[str, Any]) -> Any:
         method, arguments = message.get("method"), _decode(message.get("arguments"))
@@ -270,7 +275,7 @@ class Server:
         """Call a function of the client and return its result."""
         number = next(self._questions)
         asked = [number, {"$": "function", "number": function}, *map(wire.to_wire, arguments)]
-        self._send(call.number, "ask", asked)
+        self._send(_line(call.number, "ask", asked))
         while (reply := call.replies.get()) is not None:
             if reply.get("reply") == number:
                 if reply.get("raised") is True:
@@ -278,12 +283,16 @@ class Server:
                 return _decode(reply.get("value"))
         raise call_context.Cancelled
 
-    def _send(self, number: int, kind: str, value: Any) -> None:
-        """Send a message about a call."""
-        rest = memoryview(wire.to_line({"of": number, kind: value}))
+    def _send(self, line: bytes) -> None:
+        rest = memoryview(line)
         with self._sending, suppress(OSError):  # the client has gone: the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
+
+
+def _line(number: int, kind: str, value: Any) -> bytes:
+    """Return a message about a call."""
+    return wire.to_line({"of": number, kind: value})
 
 
 def _below(top: str, path: str) -> str:

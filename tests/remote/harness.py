@@ -1,6 +1,6 @@
 """Helpers for tests of remote workspaces: a proxy with faults, a private sshd, a container.
 
-As a script with a port and seconds, it is a proxy that delays both directions, for benchmarks.
+As a script with seconds and a command, it is a proxy that delays both directions, for benchmarks.
 """
 
 import io
@@ -298,7 +298,7 @@ def in_container(engine: str, root: Path, *read_only: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    proxy = Proxy(int(sys.argv[1]), delay=float(sys.argv[2]))
+    proxy = Proxy(sys.argv[2:], delay=float(sys.argv[1]))
     sys.stdout.write(f"{proxy.port}\n")
     sys.stdout.flush()
     sys.stdin.read()

@@ -16,6 +16,7 @@ from agentfs import Deny, Limits, LineChange, Mount, Policy, Protect, Workspace,
 from agentfs.errors import (
     ClosedError,
     ConflictError,
+    DeadlineExceededError,
     DisconnectedError,
     InvalidArgumentError,
     NoMatchError,
@@ -258,6 +259,17 @@ async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
     answered.set()
     assert not (tmp_path / "a.txt").exists()
     assert remote.write("a.txt", "y\n").created
+
+
+def test_the_time_limit_reaches_the_remote_side(tmp_path):
+    """The call itself ends there; the connection is not given up."""
+    (tmp_path / "many.txt").write_text("".join(f"line {number}\n" for number in range(50_000)))
+    edits = [{"old_string": f"line {number}\n", "new_string": "x\n"} for number in range(49_000, 46_000, -1)]
+    with connect(open_pipe(), tmp_path, limits=Limits(timeout=0.2), patience=60) as ws:
+        with pytest.raises(DeadlineExceededError):
+            ws.multi_edit("many.txt", edits)
+        assert ws.ls().total == 1
+        assert not ws.changes().files
 
 
 def test_events_and_dialects_work_as_in_a_local_workspace(tmp_path):
