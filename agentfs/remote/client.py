@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
-from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Self, TypedDict
 
@@ -29,8 +28,8 @@ from agentfs.policy import Policy
 from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
-from agentfs.results import RecordedResult, Result, Review
-from agentfs.tools.guard import OPTION_METHODS, by_field, check_arguments, given_fields, host_policy
+from agentfs.results import RecordedResult, Review
+from agentfs.tools.guard import by_field, check_arguments, given_fields, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
@@ -159,9 +158,6 @@ class RemoteWorkspace(Workspace):
     def _carry_out(self, options: Any) -> Any:
         return _remote_options(options.__class__)(self, **given_fields(options))
 
-    def _keep(self, kept: Result | str, kind: str = "out") -> str:
-        return str(self._call("_keep", {"kept": _without_next(kept), "kind": kind}, str))
-
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Make several changes as one; see `Workspace.transaction`."""
@@ -197,6 +193,17 @@ class RemoteWorkspace(Workspace):
     def _leave(self, returns: Any, *, raised: bool = False) -> Any:
         """Leave the block that this workspace is inside, and return its outcome."""
         return self._call("leave", {"block": self._within[0][1], "raised": raised}, returns, changes=True)
+
+    def _carry_out_there(
+        self, method: str, effect: str, asked: Mapping[str, Any], arguments: Mapping[str, Any], returns: Any
+    ) -> Any:
+        """Call a method with an effect; `asked` has all of its arguments, and `arguments` are sent."""
+        changes = effect not in READING and asked.get("preview") is not True
+        timeout = asked.get("timeout")
+        seconds = float(timeout) if isinstance(timeout, (int, float)) and timeout > 0 else 0.0
+        if effect == "execute":  # its effects are applied afterwards
+            seconds += getattr(self.limits, "apply_timeout", self.limits.timeout)
+        return self._call(method, arguments, returns, changes=changes, seconds=seconds)
 
     def _call(
         self,
@@ -283,22 +290,13 @@ def _value_of(
     return value
 
 
-def _without_next(value: Any) -> Any:
-    """Return an argument as it is sent: `next` of a result may have the names of a dialect."""
-    return replace(value, next=None) if isinstance(value, Result) else value
-
-
 @functools.cache
 def _remote_options(kind: Any) -> Callable[..., Any]:
     """Return a function that sends options to the remote side, which carries them out."""
     returns = typing.get_type_hints(inspect.unwrap(getattr(Workspace, kind.method)))["return"]
 
     def send(self: Any, options: Any) -> Any:
-        given = {name: _without_next(value) for name, value in given_fields(options).items()}
-        changes = kind.effect not in READING and given.get("preview") is not True
-        seconds = given.get("timeout") or 0.0
-        arguments = {"kind": kind.__name__, "fields": given}
-        return self._call("_carry_out", arguments, returns, changes=changes, seconds=seconds)
+        return self._carry_out_there("_carry_out", kind.effect, vars(options), {"options": options}, returns)
 
     return reports_calls(by_field(kind, send))
 
@@ -313,15 +311,9 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
         bound = signature().bind(self, *args, **kwargs)
-        _, *arguments = bound.arguments.items()
-        given = {key: _without_next(each) for key, each in arguments}
-        changes = effect not in READING and given.get("preview") is not True
+        _, *given = bound.arguments.items()
         bound.apply_defaults()
-        timeout = bound.arguments.get("timeout")
-        seconds = float(timeout) if isinstance(timeout, (int, float)) and timeout > 0 else 0.0
-        if effect == "execute":  # its effects are applied afterwards
-            seconds += getattr(self.limits, "apply_timeout", self.limits.timeout)
-        return self._call(name, given, returns(), changes=changes, seconds=seconds)
+        return self._carry_out_there(name, effect, bound.arguments, dict(given), returns())
 
     checked = check_arguments(remote)
     return checked if declared is None else reports_calls(checked)
@@ -338,7 +330,7 @@ def _remote_property(name: str, local: property) -> property:
 
 for _name, _local in vars(Workspace).items():
     _own = vars(RemoteWorkspace).get(_name)
-    if _name.startswith("_") or _name in {"tools", "recorded", *OPTION_METHODS}:
+    if (_name.startswith("_") and _name != "_keep") or _name in {"tools", "recorded"}:
         continue  # inherited
     if inspect.isfunction(_own):
         functools.update_wrapper(_own, _local)  # it has the local signature

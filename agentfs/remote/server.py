@@ -28,7 +28,6 @@ from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
 from agentfs.remote import wire
 from agentfs.remote.narrow import check_server_policy, narrowed
-from agentfs.tools.guard import OPTION_METHODS
 from agentfs.workspace import Workspace
 
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
@@ -40,7 +39,7 @@ _CALLED = {
     name
     for name, each in vars(Workspace).items()
     if not name.startswith("_") and (inspect.isfunction(each) or isinstance(each, property))
-} - {"close", "tools", "view", "host", "recorded", *OPTION_METHODS, *_BLOCKS} | {"_carry_out", "_keep"}
+} - {"close", "tools", "view", "host", "recorded", *_BLOCKS} | {"_carry_out", "_keep"}
 
 
 @dataclass(frozen=True)
@@ -215,8 +214,6 @@ class Server:
             return self._enter(workspace, **arguments)
         if method not in _CALLED:
             raise wire.ProtocolError("There is no such method.")
-        if method == "_carry_out":
-            arguments = {"options": wire.options_from(**arguments)}
         found = getattr(workspace, method)
         return found(**arguments) if inspect.ismethod(found) else found
 

@@ -18,17 +18,16 @@ from os import PathLike, fspath
 from typing import Any, cast, get_type_hints
 
 from agentfs import errors, limits, permissions, policy, results
-from agentfs.arguments.checks import ArgumentChecker
 from agentfs.arguments.hints import kind_of
 from agentfs.arguments.kinds import ArgumentReader, Kind
 from agentfs.base import advice
 from agentfs.base.advice import Advice, Joined
 from agentfs.base.visible import escape_controls
-from agentfs.editing.change_options import EditLinesOptions, InsertOptions, SpliceOptions
-from agentfs.errors import AgentFSError, TooLargeError
+from agentfs.editing import change_options
+from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError
 from agentfs.limits import MIB
-from agentfs.reading.page import ReadOptions
-from agentfs.search.options import GlobOptions, GrepOptions, ListOptions
+from agentfs.reading import page
+from agentfs.search import options
 
 MAX_LINE = 80 * MIB
 MAX_MEMORY = 256 * MIB  # of a line and its values
@@ -42,18 +41,11 @@ _SHOWN = {results.Result: ("text", "notes"), permissions.PermissionRequest: ("to
 
 CLASSES: dict[str, Any] = {
     name: each
-    for module in (results, limits, policy, permissions, advice)
+    for module in (results, limits, policy, permissions, advice, page, change_options, options)
     for name, each in vars(module).items()
     if isinstance(each, type)
     and each.__module__ == module.__name__
     and (is_dataclass(each) or issubclass(each, Advice) or hasattr(each, "_fields"))
-}
-_OPTIONS: dict[str, Any] = {
-    each.__name__: each
-    for each in (
-        *(ReadOptions, ListOptions, GlobOptions, GrepOptions),
-        *(EditLinesOptions, InsertOptions, SpliceOptions),
-    )
 }
 _RECORDS = {each for each in CLASSES.values() if is_dataclass(each)}
 _PLAIN = {str, int, float, bool, type(None)}
@@ -66,7 +58,7 @@ _LEAVES: dict[str, type[AgentFSError]] = {
 Function = Callable[..., Any]
 
 
-class ProtocolError(Exception):
+class ProtocolError(InvalidArgumentError):
     """The other side sent an invalid message."""
 
 
@@ -210,7 +202,7 @@ def _made(name: str, given: dict[str, Any], function: Callable[[int], Function] 
     reader, kinds = ArgumentReader(), _kinds(cls)
     read = {key: kinds[key].read(each, key, reader) for key, each in given.items()}
     if reader.problems:
-        raise TypeError(name)
+        raise ProtocolError(f"{reader.problems[0].message}.")
     texts = next((names for base, names in _SHOWN.items() if issubclass(cls, base)), ())
     return cls(**{key: shown(each) if key in texts else each for key, each in read.items()})
 
@@ -249,14 +241,6 @@ def is_instance(value: Any, hint: Any) -> bool:
 @functools.cache
 def _kind(hint: Any) -> Kind:
     return kind_of(hint, for_program=True)
-
-
-def options_from(kind: str, fields: dict[str, Any]) -> Any:
-    """Return the options that a client sent; raise `invalid_argument` for a field of a wrong type."""
-    if kind not in _OPTIONS:
-        raise ProtocolError("There are no such options.")
-    _, given = ArgumentChecker(_OPTIONS[kind]).check((), fields)
-    return _OPTIONS[kind](**given)
 
 
 def error_to_wire(error: Exception) -> dict[str, Any]:
