@@ -2,7 +2,7 @@
 # pyright: reportUnusedImport=false
 
 from agentfs.fs.apply import directories_above
-from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
+from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import OpenFile
 from agentfs.fs.node import (
     Change,

@@ -83,6 +83,9 @@ class Applied(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+_Step = tuple[Callable[["_Batch", Change], None], Change]
+
+
 class _NotRenamedError(Exception):
     """A move leads to another file system, or the system cannot rename the directory of an overlay."""
 
@@ -258,6 +261,7 @@ class _Batch:
             renames: The moves that are made by one rename, with all below them: the source by the target.
         """
         self._context, self._options, self._held, self._renames = context, options, held, renames
+        self._tops = {*renames, *renames.values()}
         self._temporaries: dict[str, str] = {}  # by the path of the change
         self._private: dict[str, str] = {}  # a directory for temporaries, by the directory in which it lies
         # What reverses each change that was made; it returns False if others have changed the path since.
@@ -275,19 +279,14 @@ class _Batch:
         try:
             if recorder is not None and self._options.log_step is None:
                 recorder.prepare(changes)
-            self._sets_modes = any(_mode(each.after) is not None for each in changes)
-            self._closed = {each.path for each in changes if _is_closed(each.before)}
-            renamed = {*self._renames, *self._renames.values()}
-            single = {
-                each.path for each in changes if not (each.path in renamed or _is_below(each.path, renamed))
-            }
-            prepared = tuple([self._prepare(each) if each.path in single else each for each in changes])
+            if len(changes) > 1:
+                self._sets_modes = any(_mode(each.after) is not None for each in changes)
+                self._closed = {each.path for each in changes if _is_closed(each.before)}
+            prepared = tuple([each if self._is_renamed(each) else self._prepare(each) for each in changes])
             with self._options.recording(prepared) as recorded:
                 try:
                     call_context.begin_commit()  # a call cancelled during the recording changes nothing
-                    moved = [each for each in recorded if each.path in self._renames]
-                    steps = _in_order([each for each in recorded if each.path in single], moved)
-                    for make, change in steps:
+                    for make, change in self._steps(recorded):
                         make(self, change)
                 except BaseException as error:
                     with call_context.uncounted():
@@ -309,6 +308,16 @@ class _Batch:
             return Applied(tuple(self._remaining), tuple(self._notes))
         notes = [f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
+
+    def _is_renamed(self, change: Change) -> bool:
+        """Return True if a rename makes a change, with all at and below its path."""
+        return bool(self._tops) and (change.path in self._tops or _is_below(change.path, self._tops))
+
+    def _steps(self, changes: Sequence[Change]) -> list[_Step]:
+        if len(changes) == 1 and not self._renames and not changes[0].of_directory:
+            return [(_Batch.put if changes[0].after else _Batch.remove, changes[0])]
+        moved = [each for each in changes if each.path in self._renames]
+        return _in_order([each for each in changes if not self._is_renamed(each)], moved)
 
     def _is_complete(self, changes: Sequence[Change]) -> bool:
         """Return True if an interrupt came after the last change."""
@@ -635,9 +644,6 @@ def _create(
         os.symlink(node.target, at.name, dir_fd=at.parent)
         return []
     return create_temporary(at.parent, at.name, node, replaced, metadata or node.metadata)
-
-
-_Step = tuple[Callable[[_Batch, Change], None], Change]
 
 
 def _in_order(changes: Sequence[Change], moved: Sequence[Change]) -> list[_Step]:

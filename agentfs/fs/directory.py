@@ -4,8 +4,7 @@ import errno
 import os
 import stat
 import sys
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -98,18 +97,6 @@ def link_target(context: RootContext, real_path: str) -> LinkTarget:
         return LinkTarget(target)
     except (AgentFSError, OSError):
         return LinkTarget(None)
-
-
-def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
-    """Return the names that differ from another name in the list only in their Unicode form."""
-    first_of: dict[str, str] = {}
-    duplicates: dict[str, None] = {}
-    for name in names:
-        if not name.isascii():
-            first = first_of.setdefault(unicodedata.normalize("NFC", name), name)
-            if first != name:
-                duplicates[first] = None
-    return list(duplicates)
 
 
 def regular_status(fd: int, name: str) -> os.stat_result:

@@ -4,12 +4,9 @@ A model that writes in them could take a lock, or forge a history.
 """
 
 import os
-import time
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import chain
 
-from agentfs.base.lazy import shutil
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
 from agentfs.fs.path import is_in
@@ -67,24 +64,6 @@ class OwnDirectory:
         """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(self.path_of(name))
-
-    def is_unused_for(self, seconds: float) -> bool:
-        """Return True if nothing in the directory has changed for some seconds."""
-        files = (os.path.join(top, name) for top, _, names in os.walk(self.path) for name in names)
-        return all(time.time() - os.lstat(each).st_mtime > seconds for each in chain([self.path], files))
-
-    def remove(self) -> None:
-        """Remove the directory. Rename it first, so that no process uses it meanwhile."""
-        old = f"{self.path}-{os.getpid()}"
-        os.rename(self.path, old)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def boot_id() -> str:
-    """Return the boot id, or "" if the system has none."""
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read()
-    return ""
 
 
 def is_below(path: str, top: str) -> bool:

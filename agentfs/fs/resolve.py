@@ -57,7 +57,6 @@ class ResolvedPath:
         follow: bool | None = None,
         follow_last: bool = False,
         create_parents: bool = False,
-        climb_missing: bool = False,
     ) -> None:
         """Prepare the walk.
 
@@ -68,7 +67,6 @@ class ResolvedPath:
             follow: Follow links; None takes the setting of the policy.
             follow_last: Follow a link at the last name too.
             create_parents: Allow missing directories in the path.
-            climb_missing: Allow `..` after a missing directory.
         """
         self._context = context
         self._follow = follow
@@ -80,7 +78,6 @@ class ResolvedPath:
         self._directory_meant = parsed.directory
         self._follow_last = follow_last
         self._create_parents = create_parents
-        self._climb_missing = climb_missing
         self._directories: list[int] = []
         self._real: list[str] = []
         self._link_count = 0
@@ -315,7 +312,7 @@ class ResolvedPath:
 
     def _go_up(self) -> None:
         if self.missing:
-            if not (self._climb_missing or self._is_staged_directory()):
+            if not self._is_staged_directory():
                 raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
             self.missing.pop()
             return

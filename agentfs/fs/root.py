@@ -27,7 +27,6 @@ from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, moved_at, node_at, node_in, open_regular
-from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
     Change,
@@ -572,17 +571,6 @@ class Root:
             return apply_single(self._context, held, changes[0], options)
         return apply_changes(self._context, self.path, changes, options)
 
-    def exchange(self, real_path: str, source: str, mode: int, expected: str) -> None:
-        """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
-
-        Args:
-            real_path: The path. Missing directories above it are created.
-            source: The absolute path of the file, which is moved; "" removes the file at the path.
-            mode: The mode of the file.
-            expected: The `status_key` of the present file; "" if there must be none.
-        """
-        exchange(self._context, self.path, real_path, source, mode, expected)
-
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
         parsed = self._split(path)
@@ -590,14 +578,6 @@ class Root:
             self._context, path, parsed, follow_last=follow_last, create_parents=create_parents
         ) as resolved:
             return resolved.display_path, resolved.real_path
-
-    def canonical_path(self, path: str) -> str:
-        """Return the path to display that a path leads to, with all links resolved. It need not exist."""
-        resolved = ResolvedPath(
-            self._context, path, self._split(path), follow_last=True, create_parents=True, climb_missing=True
-        )
-        with resolved:
-            return self.display_path(resolved.real_path)
 
     def spellings(self, path: str, *, follow: bool | None = None) -> list[str]:
         """Return the requested path, the path of each link that it leads through, and the real path.
@@ -627,13 +607,6 @@ class Root:
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
         with resolve_real(self._context, real_path, create_parents=True) as resolved:
-            resolved.check_may_change()
-
-    def check_removable(self, real_path: str, path: str) -> None:
-        """Raise the error for a name that may not be removed. It names `path`."""
-        if self.policy.read_only:
-            raise oserrors.read_only()
-        with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
             resolved.check_may_change()
 
     def check_replaceable(self, real_path: str, path: str) -> None:

@@ -262,24 +262,6 @@ def home_of(user: int) -> str | None:
         return None
 
 
-def lock_as_process(fd: int) -> None:
-    """Lock an open file until this process ends, so that `locking_process` returns its id."""
-    fcntl.lockf(fd, fcntl.LOCK_EX)
-
-
-def locking_process(fd: int) -> int:
-    """Return the id of the process that locked a file by `lock_as_process`; 0 if none is visible.
-
-    This is safer than an id written to a file, which could since belong to another process.
-    """
-    if sys.platform == "linux":
-        layout, values, at = "hhqqi", (fcntl.F_WRLCK, 0, 0, 0, 0), 4
-    else:  # macOS and BSD
-        layout, values, at = "qqihh", (0, 0, 0, fcntl.F_WRLCK, 0), 2
-    found = fcntl.fcntl(fd, fcntl.F_GETLK, struct.pack(layout, *values))
-    return max(int(struct.unpack(layout, found)[at]), 0)
-
-
 def file_system(handle: int) -> int:
     """Return the type of the file system of an open directory on Linux, or 0."""
     call = c_function("fstatfs")

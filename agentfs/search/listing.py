@@ -9,7 +9,6 @@ from typing import TypeVar
 from agentfs.base.advice import Joined, Style, Styled, StyleKind, plural
 from agentfs.base.visible import one_line
 from agentfs.errors import NotFoundError
-from agentfs.fs import unicode_duplicates_among
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.glob_readings import reinterpret_globs
@@ -37,12 +36,9 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
         (entry.path, _entry_tail(entry, least, found.unlisted), entry.type) for entry in found.entries
     ]
     nothing = "" if found.entries else _nothing_listed(context, meant, found)
-    alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
-    if alike:
-        alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
     skipped = report_of(options, found.skipped, context.tracker, found=found.total > 0)
-    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, skipped, glob_note, alike)
+    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, skipped, glob_note)
 
 
 def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries) -> str:
