@@ -28,16 +28,15 @@ class Containment(TypedDict):
 
     Attributes:
         open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
-        atomic: True if no call can be led astray by a process that swaps directories for links.
+            Neither can be led astray by a process that swaps directories for links.
         locks: "processes" if locks hold between processes, "threads" if only within this one.
-        unconfined: Each thing that a command of `run` may do beyond the promises of the other tools. Empty
-            if the policy has no `run`.
+        run: What confines commands: "staged" (namespaces and an overlay), "recorded" (nothing: they have the
+            rights of the user), or None if there is no `run`.
     """
 
     open: Literal["openat2", "fd-walk"]
-    atomic: bool
     locks: Literal["processes", "threads"]
-    unconfined: list[str]
+    run: Literal["staged", "recorded"] | None
 
 
 @frozen

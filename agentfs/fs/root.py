@@ -45,7 +45,6 @@ from agentfs.fs.node import (
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_alike, quote, split_path
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.system import limits_processes
 from agentfs.fs.trees import OpenTree, RootHandle, Trees
 from agentfs.policy import VIEWED, Mount, Policy
 from agentfs.results import Containment, Entry, WatchReport
@@ -89,23 +88,6 @@ class KeptTree(Protocol):
     def report(self) -> WatchReport:
         """Counts of kept files, and reasons why others are not kept."""
         ...
-
-
-# A recorded command runs with the rights of the user, so it may do all this.
-_RECORDED_MAY = (
-    "read protected files",
-    "change protected names and paths that a rule denies",
-    "change what is outside the root",
-    "use the network",
-    "see and stop other processes",
-    "use memory and disk without a limit",
-    "keep its changes if it is stopped",
-)
-_STAGED_MAY = (  # no control group limits it as a whole
-    "read what the user can read and is not hidden",
-    "use all memory of the machine, with several processes",
-    "fill the disk until it ends",
-)
 
 
 class Root:
@@ -348,15 +330,9 @@ class Root:
             syscalls.close(fd)
         return {
             "open": "openat2" if fd >= 0 else "fd-walk",
-            "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
-            "unconfined": self._unconfined(),
+            "run": self.policy.run,
         }
-
-    def _unconfined(self) -> list[str]:
-        if self.policy.run == "staged":
-            return [*_STAGED_MAY, *([] if limits_processes() else ["start processes without a limit"])]
-        return [*_RECORDED_MAY] if self.policy.run == "recorded" else []
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""

@@ -108,14 +108,12 @@ def test_usual_programs_work_within_the_limits(staged):
     assert staged.run(f'{PYTHON} -c "{script}"; echo x > /dev/null').stdout == b"works\n"
 
 
-def test_the_report_and_the_page_say_what_is_not_limited(opened, tree):
-    limited = os.geteuid() != 0 or KERNEL >= (6, 14)
-    may = opened("staged").containment["unconfined"]
-    assert any("memory" in each for each in may)
-    assert any("disk" in each for each in may)
-    assert any("processes without a limit" in each for each in may) != limited
-    assert len(opened("recorded").containment["unconfined"]) > len(may)
-    assert opened(None).containment["unconfined"] == []
+def test_the_report_says_what_confines_commands(opened):
+    assert [opened(run).containment["run"] for run in ("staged", "recorded", None)] == [
+        "staged",
+        "recorded",
+        None,
+    ]
 
 
 def test_the_names_of_the_page_are_empty_in_the_home_and_no_others_are(opened, tmp_path, monkeypatch):

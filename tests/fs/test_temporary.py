@@ -95,11 +95,9 @@ def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monk
 def test_containment_names_the_mechanisms_in_use(tree, monkeypatch):
     with Workspace(tree) as ws:
         assert ws.containment["open"] in {"openat2", "fd-walk"}
-        assert ws.containment["atomic"]
     force(monkeypatch, "walk")
     with Workspace(tree) as ws:
         assert ws.containment["open"] == "fd-walk"
-        assert ws.containment["atomic"]
         assert ws.containment["locks"] == "processes"
         monkeypatch.setattr(lock, "_is_ours", lambda *_: False)
         assert ws.containment["locks"] == "threads"
