@@ -201,8 +201,9 @@ def ours(cases):
                     cause = error.details.get("cause", error.code)
                     outcome = ["refused", None, cause, None]
                     if suggestion := error.details.get("suggestion"):
+                        exact = ws.view(policy=Policy(overwrite="always", match="exact"))
                         try:
-                            ws.edit("file.txt", suggestion, new)
+                            exact.edit("file.txt", suggestion, new)
                             outcome[3] = file.read_bytes().decode() == wanted
                         except AgentFSError:
                             outcome[3] = "missed again"

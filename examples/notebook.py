@@ -1,7 +1,6 @@
-"""A Jupyter notebook in the hands of an agent: its cells are read, searched and edited as text.
+"""A Jupyter notebook in the hands of an agent: it is read and edited as one text.
 
-An edit takes the text of a cell as `read` shows it; outputs and metadata stay as they are. In Jupyter itself,
-a workspace, a toolset or a result as the last expression of a cell is shown as HTML.
+An edit changes the source of a cell as `read` shows it; outputs and metadata stay as they are.
 """
 
 import json

@@ -305,7 +305,7 @@ _render_document = document_renderer(_document, lambda _, problem: {"error": pro
 def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
     if read.kind != "text":
         note = {} if read.content else {"note": context.result.content}
-        content = context.result.content if read.kind == "notebook" else read.content
+        content = read.content
         return {"content": content, "total_lines": read.total_lines, "kind": read.kind, **note}
     first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
     limits = workspace.limits if last is None else _without_caps(workspace.limits)

@@ -63,9 +63,7 @@ class _Tools:
             offset: Starting line number (1-indexed); negative counts from the end.
             limit: Maximum number of lines to read, by default 2000.
         """
-        # Lines have ids and cells have none, so a notebook is shown as its JSON.
-        raw = file_path.lower().endswith(".ipynb")
-        options = ReadOptions(file_path, offset or 1, limit, raw=raw, line_ids=True, line_overhead=_ID_CHARS)
+        options = ReadOptions(file_path, offset or 1, limit, line_ids=True, line_overhead=_ID_CHARS)
         return kit.read(self._workspace, options)
 
     def write(self, file_path: str, content: str) -> WriteResult:
@@ -203,7 +201,7 @@ def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
 def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
     page = {"output": context.result.content, "line_count": 0, "total_lines": 0, "offset": 1}
     truncated = read.truncated_by is not None
-    if read.kind != "text":
+    if read.kind not in {"text", "notebook"}:
         count = count_lines(context.result.content) if read.total_lines else 0
         page |= {"line_count": count, "total_lines": max(count, read.total_lines)}
         return {**page, "truncated": truncated, "kind": read.kind}

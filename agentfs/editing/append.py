@@ -13,7 +13,7 @@ from agentfs.fs import Changed
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.oserrors import kept_changing
 from agentfs.results import WriteResult
-from agentfs.text import Replacement
+from agentfs.text import Replacement, line_ranges
 
 
 def append_to_file(target: EditTarget, content: str) -> WriteResult:
@@ -37,7 +37,7 @@ def append_to_file(target: EditTarget, content: str) -> WriteResult:
 def _append(target: EditTarget, content: str) -> WriteResult:
     def compute(draft: Draft) -> Edited:
         view = draft.view
-        if not view.text:
+        if not view.text and not draft.is_notebook:
             draft.view = view.after(content)  # there is no line end to follow
             return draft.finish("offset")
         end = len(view.text)
@@ -59,6 +59,6 @@ def _append(target: EditTarget, content: str) -> WriteResult:
         done = "Preview, nothing was written: would append" if target.preview else "Appended"
         # The model has just sent the lines.
         after = [*made.formatted, *(made.external.diff if made.external else ())]
-        return with_diff(result, target.context.limits, f"{done} {made.shown.where}.", "", after)
+        return with_diff(result, target.context.limits, f"{done} {line_ranges(made.changed)}.", "", after)
 
     return make_change(target, compute, render)

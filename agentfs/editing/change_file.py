@@ -8,8 +8,8 @@ from agentfs.base.advice import Advice, Joined
 from agentfs.editing.draft import Draft, Edited
 from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
-from agentfs.editing.rendering import is_shown, placeholder_notes, with_diff
-from agentfs.editing.shown_change import ExternalChanges, ShownChange, external_changes
+from agentfs.editing.rendering import is_shown, with_diff
+from agentfs.editing.shown_change import ExternalChanges, external_changes
 from agentfs.errors import AgentFSError
 from agentfs.fs import Changed, Current, LinesBy, quote
 from agentfs.results import EditResult, Result
@@ -21,6 +21,7 @@ from agentfs.text import (
     count_lines,
     declared_encoding,
     line_changes,
+    line_ranges,
     newline_of,
     plural,
     unified_diff,
@@ -46,7 +47,6 @@ class EditTarget(NamedTuple):
         encoding: Its codec, or None to detect it.
         preview: Write nothing.
         raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
-        by_cell: Edit a notebook by its cells.
         creates: Begin a missing file.
         finisher: Runs formatters and checks, or None.
     """
@@ -56,7 +56,6 @@ class EditTarget(NamedTuple):
     encoding: str | None = None
     preview: bool = False
     raw: bool = False
-    by_cell: bool = False
     creates: bool = False
     finisher: Finisher | None = None
 
@@ -68,7 +67,8 @@ class FileEdit(NamedTuple):
     edited: Edited
     external: ExternalChanges | None
     diff: str
-    shown: ShownChange
+    shown: str
+    changed: Sequence[tuple[int, int]]  # first and last line of each change, before the formatters
     finished: Finished | None = None  # after formatters and checks
     sent: str = ""  # the text before the formatters
     finish_notes: tuple[str, ...] = ()
@@ -91,8 +91,6 @@ class FileEdit(NamedTuple):
         """The notes of the result."""
         return (
             *self.edited.notes,
-            *self.shown.notes,
-            *placeholder_notes(self.shown.diff),
             *_encoding_notes(self.draft.decoded, self.edited.text),
             *([self.external.note] if self.external else ()),
             *self.finish_notes,
@@ -108,18 +106,15 @@ def compute_edit(target: EditTarget, current: Current, compute: Callable[[Draft]
         compute: Changes the draft and returns the edit.
     """
     _, tracker, limits, _ = target.context
-    encoding = target.encoding
-    encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
-    ways = {"raw": target.raw, "by_cell": target.by_cell, "creates": target.creates}
-    draft = Draft(current, limits, encoding=encoding, **ways)
+    draft = Draft(current, limits, encoding=target.encoding, raw=target.raw, creates=target.creates)
     edited = compute(draft)
     # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
     call_context.check()
-    before = draft.decoded.text
-    external = None if draft.is_new else external_changes(tracker, current, before, draft.original)
-    old = None if draft.is_new else before
-    diff = unified_diff(old, edited.text, current.path, changes=None if draft.is_new else edited.hunks)
-    return FileEdit(draft, edited, external, diff, draft.shown_change(edited, diff))
+    external = None if draft.is_new else external_changes(tracker, current, draft.before[1])
+    old = None if draft.is_new else draft.decoded.text
+    known = None if draft.is_new or draft.is_notebook else edited.hunks
+    diff = unified_diff(old, edited.text, current.path, changes=known)
+    return FileEdit(draft, edited, external, diff, draft.shown_diff(edited, diff), edited.changed)
 
 
 def _finished(finisher: Finisher, made: FileEdit) -> FileEdit:
@@ -165,7 +160,7 @@ def make_change(
         made = made._replace(finish_notes=new_findings(finisher, made.finished))
     result = render(changed, made)
     draft, external, format_diff = made.draft, made.external, made.format_diff
-    after = (changed.revision, made.edited.text)
+    after = (changed.revision, made.edited.shown)
     if format_diff:
         after = draft.revision_of(made.sent), made.sent
     if not target.preview and draft.is_new:
@@ -173,8 +168,8 @@ def make_change(
     elif not target.preview and tracker.knows(changed.real_path):
         hunks = line_changes(draft.decoded.text, after[1]) if format_diff else made.edited.hunks
         record_edit(
-            *(tracker, changed.real_path, draft.before, after, hunks, external, draft.cell_count),
-            seen=is_shown(made.shown.diff, result.text),
+            *(tracker, changed.real_path, draft.before, after, hunks, external),
+            seen=is_shown(made.shown, result.text),
             seen_external=external is not None
             and external.complete
             and "\n".join(external.diff) in result.text,
@@ -230,14 +225,14 @@ def change_file(
             return with_diff(result, limits, f"{done} {quote(changed.path)}: {lines}.", "", made.formatted)
         done = "Preview, nothing was written: would edit" if preview else "Edited"
         count = f": {edited.replacements} {unit}s" if edited.replacements > 1 else ""
-        head = f"{done} {shown.where}{count}"
+        head = f"{done} {line_ranges(made.changed)}{count}"
         if edited.applied_via not in _PLAIN:
             found_by = map(_FOUND_BY.__getitem__, edited.applied_via.split(", "))
             head = Advice(Joined("; ", head, *found_by), ".")
         else:
             head += "."
         hides_diff = edited.replacements > 1 and not diff_if_many and not preview
-        shown_diff = "" if hides_diff else shown.diff
+        shown_diff = "" if hides_diff else shown
         after = [*made.formatted, *(external.diff if external else ())]
         return with_diff(result, limits, head, shown_diff, after)
 
@@ -251,19 +246,18 @@ def record_edit(
     after: tuple[str, str],
     hunks: Sequence[ReplacedLines],
     external: ExternalChanges | None,
-    cells: int | None = None,
     *,
     seen: bool = False,
     seen_external: bool = False,
 ) -> None:
     """Record an edit in the read history. `before` and `after` are each a revision and its text.
 
-    `cells` is the number of cells if a notebook was edited by cell. `seen` and `seen_external` are True if
-    the answer shows the diff of the edit, and that of the external changes.
+    `seen` and `seen_external` are True if the answer shows the diff of the edit, and that of the external
+    changes.
     """
     if external is not None:
         tracker.record_external_change(real_path, *before, external.hunks, seen=seen_external)
-    tracker.record_edit(real_path, before[0], *after, hunks if cells is None else (), cells, seen=seen)
+    tracker.record_edit(real_path, before[0], *after, hunks, seen=seen)
 
 
 def _encoding_notes(before: Decoded, text: str) -> list[str]:

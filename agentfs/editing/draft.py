@@ -1,16 +1,18 @@
 """The text of a file during an edit: decoded, changed in memory, and encoded again."""
 
-from collections.abc import Iterable
-from io import StringIO
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.shown_change import ShownChange, cell_change, changed_ranges
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
+from agentfs.editing.match import occurrences
+from agentfs.editing.shown_change import changed_ranges
 from agentfs.errors import (
     BinaryError,
     EncodingError,
     InvalidArgumentError,
+    InvalidContentError,
     NoChangeError,
     NotFoundError,
     TooLargeError,
@@ -18,7 +20,6 @@ from agentfs.errors import (
 from agentfs.fs import Current, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.reading.media import check_content
-from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
@@ -31,23 +32,39 @@ from agentfs.text import (
     decode_in,
     likely_encoding,
     line_changes,
-    line_ranges,
+    unified_diff,
 )
+from agentfs.text.notebook import Notebook, NotEditableError, is_named_notebook, notebook_problem
 
 _CHECK_EVERY = 1000
+# To change anything of a notebook except the sources of its cells.
+AS_JSON = Advice("To edit the JSON of the notebook instead, ", Retry({"raw": True}), ".")
 # These codecs encode every text exactly; others may replace a character by a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
 class Edited(NamedTuple):
-    """The new content of a file and facts about the edit; `lines` is `EditResult.lines_changed`."""
+    """The new content of a file and facts about the edit.
+
+    Attributes:
+        data: The new bytes.
+        text: The new text.
+        shown: The new text as `read` shows it: that of a notebook, or `text`.
+        replacements: The number of replacements.
+        applied_via: The steps that found the old texts.
+        hunks: The lines that differ in the shown texts.
+        changed: The first and last line of each change, in the new shown text.
+        lines: `EditResult.lines_changed`.
+        notes: Notes for the result.
+    """
 
     data: bytes
     text: str
+    shown: str
     replacements: int
     applied_via: str
     hunks: tuple[ReplacedLines, ...]
-    changed: tuple[tuple[int, int], ...]  # first and last line of each change, in the new text
+    changed: tuple[tuple[int, int], ...]
     lines: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -62,27 +79,19 @@ class Draft:
         *,
         encoding: str | None = None,
         raw: bool = False,
-        by_cell: bool = False,
         creates: bool = False,
     ) -> None:
-        """Decode a file; `encoding` overrides detection.
-
-        With `by_cell`, edit the cells of a notebook. With `creates`, begin a missing file.
-        """
+        """Decode a file; `encoding` overrides detection. With `creates`, begin a missing file."""
         self.current = current
         self.is_new = creates and current.data is None
         self.path = current.path
         self.revision = current.revision or ""
         self.decoded = _decoded(current._replace(data=b"") if self.is_new else current, encoding)
-        self.by_cell = (
-            by_cell
-            and not raw
-            and encoding is None
-            and is_named_notebook(current.path)
-            and not notebook_problem(current.data or b"")
-        )
         text = self.decoded.text
-        self.original: EditView = CellView(text, self.path) if self.by_cell else LfView(text)
+        self.is_notebook = (
+            not raw and encoding is None and is_named_notebook(self.path) and not notebook_problem(text)
+        )
+        self.original: EditView = Notebook(text) if self.is_notebook else LfView(text)
         self.view = self.original  # of the current text
         self._limits = limits
         self._raw = raw
@@ -90,13 +99,11 @@ class Draft:
 
     @property
     def before(self) -> tuple[str, str]:
-        """The revision and the text of the file before the edit."""
-        return self.revision, self.decoded.text
+        """The revision of the file before the edit, and its text as `read` shows it."""
+        return self.revision, self._shown(self.original)
 
-    @property
-    def cell_count(self) -> int | None:
-        """The number of cells if a notebook is edited by cell."""
-        return len(self.original.cells) if self.by_cell else None
+    def _shown(self, view: EditView) -> str:
+        return view.text if self.is_notebook else view.source
 
     def begin(self, text: str) -> None:
         """Set the text of a missing file."""
@@ -111,39 +118,49 @@ class Draft:
 
     def replace(self, replacements: Iterable[Replacement]) -> None:
         """Make replacements in the view of the current text; they must be in order and not overlap."""
-        text, before = StringIO(), self.view.source
-        position = 0
-        checked = None
-        for start, end, new in replacements:
-            if new != checked:
-                checked = new
-                self._check_new(new)
-            splice = self.view.splice(start, end, new)
-            text.write(before[position : splice.start])
-            text.write(splice.new)
-            self.check_size(text.tell())
-            position = splice.end
-            self._replacements += 1
-            if self._replacements % _CHECK_EVERY == 0:
-                call_context.check()
-        text.write(before[position:])
-        self.view = self.view.after(text.getvalue())
+        made = list(self._checked(replacements))
+        try:
+            source = self.view.replaced(made)
+        except NotEditableError as error:
+            raise _not_editable(self.path, error) from None
+        self.view = self.view.after(source)
+        self._replacements += len(made)
 
-    def replace_all(self, old: str, new: str, count: int) -> None:
-        """Replace all `count` occurrences of a text from left to right, without overlaps."""
-        if not self.by_cell:  # else escapes in the JSON may take more characters
-            # Check a lower bound of the size before making the text. Line ends may take two characters.
-            self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
+    def _checked(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        """Yield replacements while their new texts can be encoded and the file does not grow too large."""
+        size, checked = 0, None
+        for number, each in enumerate(replacements):
+            if each.new != checked:
+                checked = each.new
+                self._check_new(checked)
+            size += len(each.new)
+            self.check_size(size)
+            if number % _CHECK_EVERY == 0:
+                call_context.check()
+            yield each
+
+    def replace_all(self, old: str, new: str) -> None:
+        """Replace all occurrences of a text that can be edited, from left to right, without overlaps."""
         self._check_new(new)
+        count = self.view.text.count(old)
+        # Check a lower bound of the size before making the text. Line ends may take two characters.
+        if not self.is_notebook:
+            self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
         text = self.view.replaced_everywhere(old, new)
         if text is None:
-            starts, end = list[int](), -len(old)
-            while (end := self.view.text.find(old, end + len(old))) >= 0:
-                starts.append(end)
-            self.replace(Replacement(start, start + len(old), new) for start in starts)
+            found = [Replacement(at, at + len(old), new) for at in self.places(old, overlapping=False)]
+            self.replace(found)
         else:
             self.view = self.view.after(text)
             self._replacements += count
+
+    def places(self, old: str, *, overlapping: bool = True) -> list[int]:
+        """Return where a text occurs in the view and can be edited."""
+        if overlapping:
+            starts = occurrences(self.view.text, old)
+        else:
+            starts = [found.start() for found in re.finditer(re.escape(old), self.view.text)]
+        return [start for start in starts if self.view.is_editable(start, start + len(old))]
 
     def _check_new(self, new: str) -> None:
         if "\x00" in new:
@@ -163,10 +180,8 @@ class Draft:
         """A sentence on how to name the encoding, if it is not known."""
         if self.decoded.encoding != UNKNOWN_8BIT:
             return ""
-        read = call("read", path=self.path, encoding=likely_encoding(self.current.data or b""))
-        return Advice(
-            "The encoding of the file is not known. If you know it, name it first, as in ", read, "."
-        )
+        named = Retry({"encoding": likely_encoding(self.current.data or b"")})
+        return Advice("The encoding of the file is not known. If you know it, ", named, ", for example.")
 
     def finish(self, applied_via: str, lines: int | None = None) -> Edited:
         """Return the edit. Refuse one that changes nothing or breaks the file."""
@@ -194,20 +209,22 @@ class Draft:
         data = decoded.bom + encoded
         self.check_size(len(data))
         if not self._raw:
-            check_content(self.path, self.current.data or b"", data, self._limits)
-        hunks = line_changes(decoded.text, text)
-        changed = changed_ranges(hunks, count_lines(text))
-        return Edited(data, text, self._replacements, applied_via, hunks, changed, lines)
+            check_content(self.path, self.current.data or b"")
+            check_notebook(self.path, decoded.text, text)
+        shown = self._shown(self.view) if text == self.view.source else self._shown(self.view.after(text))
+        hunks = line_changes(self._shown(self.original), shown)
+        changed = changed_ranges(hunks, count_lines(shown))
+        return Edited(data, text, shown, self._replacements, applied_via, hunks, changed, lines)
 
     def revision_of(self, text: str) -> str:
         """Return the revision that the file would have with a text."""
         return revision_of(self.decoded.bom + self._encode(text))
 
-    def shown_change(self, edited: Edited, diff: str) -> ShownChange:
-        """Return the change as a model sees it."""
-        if isinstance(self.original, CellView) and isinstance(self.view, CellView):
-            return cell_change(self.original, self.view, self.path)
-        return ShownChange(line_ranges(edited.changed), diff)
+    def shown_diff(self, edited: Edited, diff: str) -> str:
+        """Return the diff of an edit as a model sees it: that of the text of a notebook."""
+        if not self.is_notebook:
+            return diff
+        return unified_diff(self.original.text, edited.shown, self.path, changes=edited.hunks)
 
     def check_size(self, size: int) -> None:
         """Refuse a size over `Limits.file_bytes`."""
@@ -218,6 +235,29 @@ class Draft:
                 hint="Make the new text smaller, or write a second file.",
                 details={"path": self.path, "limit": limit},
             )
+
+
+def check_notebook(path: str, before: str, after: str) -> None:
+    """Raise an error if a change would break a notebook. A notebook that is already broken may be changed."""
+    if not is_named_notebook(path) or notebook_problem(before) or not (problem := notebook_problem(after)):
+        return
+    raise InvalidContentError(
+        f"The change would break the notebook {quote(path)}: {problem}.",
+        hint=Joined(
+            " ",
+            Advice("To change the text of a cell, call ", ToolName("edit"), "."),
+            Advice("To change it anyway, ", Retry({"raw": True}), "."),
+        ),
+        details={"path": path},
+    )
+
+
+def _not_editable(path: str, error: NotEditableError) -> InvalidContentError:
+    return InvalidContentError(
+        f"The notebook {quote(path)} cannot be edited by its text: {error}.",
+        hint=AS_JSON,
+        details={"path": path},
+    )
 
 
 def nul_error(name: ParameterName | str) -> InvalidArgumentError:

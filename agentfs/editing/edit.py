@@ -4,23 +4,16 @@ No earlier read is required, because the old text proves that the caller knows t
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.change_file import EditTarget, change_file
-from agentfs.editing.draft import Draft, Edited, nul_error
-from agentfs.editing.explain import (
-    KnownTexts,
-    explain_ambiguous,
-    explain_earlier_edit,
-    explain_no_match,
-    explain_review,
-    has_other_cause,
-)
+from agentfs.editing.draft import AS_JSON, Draft, Edited, nul_error
+from agentfs.editing.explain import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
 from agentfs.editing.match import NEW, OLD, occurrences, shown_characters, tolerant_matches
 from agentfs.errors import (
     AgentFSError,
@@ -34,21 +27,14 @@ from agentfs.errors import (
 )
 from agentfs.fs import quote
 from agentfs.policy import Matching
-from agentfs.reading.notebook import AS_JSON, text_as_edited
 from agentfs.results import Edit, EditResult
-from agentfs.text import EditView, LineNames, Replacement, first_names, footer, lf_view, plural
-
-_REPLACES_ALL = attrgetter("replace_all")
-_WITH_NEIGHBOUR = " with the text of a line beside them, in both the old and the new text."
-# The most edits whose numbers an error lists.
-_MOST_NUMBERS = 20
-_MOST_FAILED = 20  # failed edits of one call that are explained
+from agentfs.text import EditView, Replacement, plural
 
 _Span = tuple[int, int, str]
 
 
 def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = None) -> EditResult:
-    """Replace texts in a file in order, all or none."""
+    """Replace texts in a file in order, each in the outcome of the edit before it, all or none."""
     root, tracker, _, _ = target.context
     if not edits:
         raise InvalidArgumentError(
@@ -63,18 +49,13 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
         real_path = draft.current.real_path
 
         def versions() -> list[str]:
-            texts = [version.text or "" for version in tracker.versions_with_text(real_path)]
-            return [text_as_edited(draft.path, text) for text in texts] if draft.by_cell else texts
+            return [version.text or "" for version in tracker.versions_with_text(real_path)]
 
         def other_files() -> list[tuple[str, str]]:
-            read = [(path, text) for path, text in tracker.other_texts(real_path) if root.may_show(path)]
-            return [(root.display_path(path), text_as_edited(path, text)) for path, text in read]
+            read = tracker.other_texts(real_path)
+            return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
 
-        try:
-            edited = apply_edits(draft, edits, root.policy.match, KnownTexts(versions, other_files))
-        except NoMatchError as error:
-            reviewed = () if root.recorder is None else root.recorder.reviewed(real_path)
-            raise explain_review(error, reviewed, [edit.old_string for edit in edits]) from None
+        edited = apply_edits(draft, edits, root.policy.match, KnownTexts(versions, other_files))
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(
@@ -86,8 +67,8 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
             )
         return edited
 
-    diff_if_many = not all(map(_REPLACES_ALL, edits))
-    target = target._replace(by_cell=True, creates=not edits[0].old_string)
+    diff_if_many = not all(edit.replace_all for edit in edits)
+    target = target._replace(creates=not edits[0].old_string)
     return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
 
 
@@ -108,7 +89,7 @@ def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
             return [(len(content), len(content), f"\n{body}")]
         return [(starts[line], starts[line], f"{body}\n")]
 
-    return splice_file(target._replace(by_cell=True), span)
+    return splice_file(target, span)
 
 
 def splice_file(
@@ -118,49 +99,20 @@ def splice_file(
     """Replace ranges of the LF view of a file in one write.
 
     Args:
-        target: The file and the terms. With `by_cell`, a notebook is refused.
-        spans: The ranges and their new texts, or a function of the view that returns them.
+        target: The file and the terms.
+        spans: The ranges and their new texts, or a function of the view that returns them, alone or in a
+            pair with notes.
     """
 
     def compute(draft: Draft) -> Edited:
-        if draft.by_cell:
-            raise InvalidArgumentError(
-                f"{quote(draft.path)} is a notebook. Line numbers do not name a place in its cells.",
-                hint=Advice("To add lines, call ", ToolName("edit"), _WITH_NEIGHBOUR),
-                details={"path": draft.path, "parameter": "insert_line"},
-            )
         view = draft.view
         made = spans(view.text) if callable(spans) else spans
-        wanted, notes = _with_notes(made)
-        if not wanted:
-            raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
+        is_pair = isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], list)
+        wanted, notes = cast("Any", made if is_pair else (made, ()))
         draft.replace(_ordered(view, wanted, draft.path))
         return draft.finish("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
-
-
-def _with_notes(made: Any) -> tuple[Sequence[_Span], Sequence[str]]:
-    """Split the return value of a `spans` function into ranges and notes."""
-    parts: Any = made  # a type checker would not know the items after `isinstance`
-    is_pair = isinstance(made, tuple) and len(parts) == 2 and not _is_span(parts[0])
-    spans, notes = parts if is_pair else (parts, ())
-    if not (_is_list(spans, _is_span) and _is_list(notes, lambda note: isinstance(note, str))):
-        reason = "The function must return ranges (start, end, text), or a pair: ranges and a list of notes."
-        raise InvalidArgumentError(reason, details={"parameter": "spans"})
-    return spans, notes
-
-
-def _is_list(value: Any, is_item: Callable[[Any], bool]) -> bool:
-    return isinstance(value, (list, tuple)) and all(map(is_item, cast("list[Any]", value)))
-
-
-def _is_span(value: Any) -> bool:
-    match value:
-        case [int(), int(), str()]:
-            return True
-        case _:
-            return False
 
 
 def check_edit(edit: Edit) -> None:
@@ -191,35 +143,31 @@ def check_edit(edit: Edit) -> None:
 def apply_edits(
     draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
 ) -> Edited:
-    """Apply edits in order, each to the outcome of the previous one, all or none.
-
-    After a failure, later edits are still tried, so that the error can report up to 20 failures.
-    """
+    """Apply edits in order, each to the outcome of the previous one; the first failure ends the call."""
     steps: list[str] = []
-    failed: dict[int, AgentFSError] = {}
-    tried = 0
-    for edit in edits:
+    for number, edit in enumerate(edits, 1):
+        call_context.check()
         try:
-            call_context.check()
             via = _apply_edit(draft, edit, match, known or KnownTexts())
         except DeadlineExceededError:
-            if not failed:
-                raise
-            break
+            raise
         except AgentFSError as error:
-            failed[tried + 1] = error
-        else:
-            if via not in {"exact", *steps}:
-                steps.append(via)
-        tried += 1
-        if len(failed) == _MOST_FAILED:
-            break
-    if not failed:
-        return draft.finish(", ".join(steps) or "exact")
-    try:
-        raise _failed(failed, tried, len(edits))
-    finally:
-        failed.clear()  # the errors refer to this frame, and a reference cycle would keep the workspace alive
+            raise error if len(edits) == 1 else _of_many(error, number, len(edits)) from None
+        if via not in {"exact", *steps}:
+            steps.append(via)
+    return draft.finish(", ".join(steps) or "exact")
+
+
+def _of_many(error: AgentFSError, number: int, total: int) -> AgentFSError:
+    """Return the error of one of several edits."""
+    hints = [error.hint, "None of the edits was applied; correct this one and pass them all again."]
+    if error.details.get("cause") == "already_applied":
+        hints = ["None of the edits was applied; leave this one out and pass the others again."]
+    elif number > 1:
+        hints.append("Line numbers count the edits before it as applied.")
+    details = {**error.details, "edit": number, "edits": total}
+    message = Advice(f"Edit {number} of {total}: ", error.message)
+    return type(error)(message, hint=Joined(" ", *hints), details=details)
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
@@ -231,76 +179,44 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
     view = draft.view
     old, new = view.lf(edit.old_string), view.lf(edit.new_string)
     if edit.replace_all:
-        exact = match == "exact" or old in view.text
-        shown = old if exact else shown_characters(old, view.text)
-        if count := view.text.count(shown):
-            draft.replace_all(shown, new if shown == old else shown_characters(new, shown), count)
+        shown = old if match == "exact" or old in view.text else shown_characters(old, view.text)
+        if draft.places(shown):
+            draft.replace_all(shown, new if shown == old else shown_characters(new, shown))
             return "exact" if shown == old else "visible_escapes"
-    else:
-        start = view.text.find(old)
-        if start >= 0:
-            if view.text.find(old, start + 1) >= 0:
-                raise _explained(draft, view, old, new, known)
-            draft.replace([Replacement(start, start + len(old), new)])
-            return "exact"
-    if match == "tolerant":
+    elif len(places := draft.places(old)) == 1:
+        draft.replace([Replacement(places[0], places[0] + len(old), new)])
+        return "exact"
+    elif not places and match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
+        found = [each for each in found if view.is_editable(each.start, each.end)]
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
             draft.replace(found)
             return via
-    raise _explained(draft, view, old, new, known)
+    raise _not_once(draft, old, new, known)
 
 
-def _explained(draft: Draft, now: EditView, old: str, new: str, known: KnownTexts) -> AgentFSError:
-    """Return the error for an old text that does not occur exactly once.
-
-    If possible, it is about the file without the earlier edits, because that is what the model can read.
-    """
-    view, file = now.text, draft.original.text
-    starts, before = occurrences(view, old), occurrences(file, old)
-    if file == view or (before and starts and len(before) > 1):
-        return _not_once(draft, draft.original, old, new, known)
-    if before and not starts:
-        return explain_earlier_edit(view, old, draft.path, file, LineNames(draft.original.cells))
-    added = {line.strip() for line in view.split("\n")}.difference(map(str.strip, file.split("\n")))
-    if not starts and not any(line.strip() in added for line in old.split("\n")):
-        error = _not_once(draft, draft.original, old, new, known)
-        if error.details["cause"] != "absent":
-            return error
-    error = _not_once(draft, now, old, new, known)
+def _not_once(draft: Draft, old: str, new: str, known: KnownTexts) -> AgentFSError:
+    """Return the error for an old text that does not occur exactly once where it can be edited."""
+    text, path = draft.view.text, draft.path
+    shown = shown_characters(old, text)
+    if shown != old and len(draft.places(shown)) != 1:
+        old = shown  # explain the characters that the escapes stand for
+    if len(places := draft.places(old)) > 1:
+        return explain_ambiguous(text, old, places, path)
+    if found := occurrences(text, old):
+        line = text.count("\n", 0, found[0]) + 1
+        return NoMatchError(
+            Advice(OLD, f" is in line {line} of {quote(path)}, but not in the source of one cell."),
+            hint=Joined(" ", "Only the source of a cell can be edited, one cell at a time.", AS_JSON),
+            details={"path": path, "cause": "absent", "lines": [line, line]},
+        )
+    error = explain_no_match(text, old, new, path, known)
     if draft.is_new:
         hint = "The file does not exist yet: the earlier edits give its text."
         return type(error)(error.message, hint=hint, details=error.details)
-    hints = ["Line numbers count the earlier edits as applied."] if "lines" in error.details else []
-    if len(before) == 1:
-        line = LineNames(draft.original.cells).one(file.count("\n", 0, before[0]) + 1)
-        hints.insert(0, f"The file has it once, in {line}; the earlier edits add more.")
-        error.details["caused_by_earlier_edit"] = True
-    return type(error)(error.message, hint=Joined(" ", *hints, error.hint), details=error.details)
-
-
-def _not_once(draft: Draft, view: EditView, old: str, new: str, known: KnownTexts) -> AgentFSError:
-    text, path, names = view.text, draft.path, LineNames(view.cells)
-    starts = occurrences(text, old)
-    shown = shown_characters(old, text)
-    if shown != old and len(found := occurrences(text, shown)) != 1:
-        old, starts = shown, found  # look for the characters that the escapes stand for
-    if len(starts) > 1:
-        return explain_ambiguous(text, old, starts, path, names)
-    error = explain_no_match(text, old, new, path, known, names)
     if not old.isascii() and (hint := draft.encoding_hint):
         return NoMatchError(error.message, hint=Joined(" ", error.hint, hint), details=error.details)
-    if not draft.by_cell or error.details["cause"] not in {"near", "absent"}:
-        return error
-    if old in lf_view(draft.text):
-        return NoMatchError(
-            Advice(OLD, f" is not in the text of a cell of {quote(path)}, but elsewhere in its JSON."),
-            hint=AS_JSON,
-            details={"path": path, "cause": "not_in_cells"},
-        )
-    if error.details["cause"] == "near":
-        return error
-    return NoMatchError(error.message, hint=Joined(" ", error.hint, AS_JSON), details=error.details)
+    return error
 
 
 def _ordered(view: EditView, spans: Sequence[_Span], path: str) -> Iterator[Replacement]:
@@ -326,42 +242,3 @@ def _ordered(view: EditView, spans: Sequence[_Span], path: str) -> Iterator[Repl
             )
         before = (start, end)
         yield Replacement(start, end, "".join(texts))
-
-
-def _edits(numbers: Sequence[int]) -> str:
-    return f"edit{'s' * (len(numbers) > 1)} {first_names(list(map(str, numbers)), _MOST_NUMBERS)}"
-
-
-def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
-    """Return the error for failed edits, by their numbers. Of `total` edits, the first `tried` were tried."""
-    number, first = next(iter(errors.items()))
-    if total == 1:
-        return first
-    made = [number for number, error in errors.items() if error.details.get("cause") == "already_applied"]
-    wrong = [number for number in errors if number not in made]
-    none = f"None of the edits was applied; correct {_edits(wrong)} and pass them all again."
-    if len(made) == total:
-        none = "All edits are already applied."
-    elif made:
-        rest = f", correct {_edits(wrong)}, and" if wrong else " and"
-        none = f"None of the edits was applied; leave out {_edits(made)}{rest} pass the others again."
-    if len(errors) == 1 and tried == total:
-        details = {**first.details, "edit": number, "edits": total}
-        message = Advice(f"Edit {number} of {total}: ", first.message)
-        return type(first)(message, hint=Joined(" ", first.hint, none), details=details)
-    places: list[str] = []
-    hints: set[str] = set()
-    failures: list[dict[str, object]] = []
-    for number, error in errors.items():
-        hint = () if error.hint in hints else (error.hint,)
-        hints.add(error.hint)
-        places += [Advice(f"Edit {number}: ", error.message), *error.places(), *hint]
-        failures.append({"edit": number, "code": error.code, "message": str(error.message), **error.details})
-    if tried < total:
-        reason = "too many fail" if len(errors) == _MOST_FAILED else "there was no time"
-        places.append(footer(f"edits {tried + 1}-{total} were not tried: {reason}"))
-    return type(first)(
-        f"{len(errors)} of {plural(total, 'edit')} fail:",
-        hint=none,
-        details={"path": first.details.get("path"), "edits": total, "failures": failures, "places": places},
-    )

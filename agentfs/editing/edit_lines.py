@@ -13,7 +13,6 @@ from agentfs.editing.draft import Draft, Edited
 from agentfs.editing.shown_change import SINCE_SHOWN
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
 from agentfs.text import (
@@ -84,11 +83,19 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
         if not versions:
             raise UnreadError(
                 f"No line ids of {quote(current.path)} have been shown.",
-                hint=_how_to_edit(current),
+                hint=Advice(
+                    "Call ",
+                    Joined(
+                        ", or ",
+                        Advice(call("read", path=current.path, line_ids=True), " first"),
+                        ToolName("edit"),
+                    ),
+                    ".",
+                ),
                 details={"path": current.path},
             )
         view = draft.view
-        ids = tracker.line_ids(current.real_path, revision, draft.text)
+        ids = tracker.line_ids(current.real_path, revision, draft.before[1])
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [view.lf(change.new_content) for change in changes]
@@ -98,21 +105,6 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
         return draft.finish("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_file(target, compute, unit="change")
-
-
-def _how_to_edit(current: Current) -> Advice:
-    """Return the calls that show line ids, or that need none."""
-    path, edit = current.path, ToolName("edit")
-    if not is_named_notebook(path) or notebook_problem(current.data or b""):
-        read = Advice(call("read", path=path, line_ids=True), " first")
-        return Advice("Call ", Joined(", or ", read, edit), ".")
-    ways = (
-        Advice("call ", edit, " with the text of a cell"),
-        Advice(
-            "for the lines of its JSON, call ", call("read", path=path, line_ids=True, raw=True), " first"
-        ),
-    )
-    return Advice("It is a notebook, whose cells have no line ids: ", Joined("; ", *ways), ".")
 
 
 def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:

@@ -1,52 +1,70 @@
 """Explain an edit that fails with `no_match` or `ambiguous`, and suggest the text that was meant.
 
-Possible causes are tried from the most certain to mere guesses. Each shows numbered lines of the file.
+Causes are tried from the most certain to mere guesses. Each shows numbered lines of the file.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
-from agentfs.editing import lookalikes
-from agentfs.editing.lookalikes import Span
-from agentfs.editing.match import MOST_COUNTED, NEW, OLD, comparable, lines_around
+from agentfs.base.lazy import difflib
+from agentfs.editing.match import (
+    BLANK,
+    MOST_COUNTED,
+    NEW,
+    OLD,
+    comparable,
+    lines_around,
+    occurrences,
+    tolerant_matches,
+)
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
-from agentfs.fs import Change, FileNode, quote
-from agentfs.reading.notebook import AS_JSON
+from agentfs.fs import quote
 from agentfs.text import (
     CUT_MARK,
-    LineNames,
+    View,
     bodies_of,
     changed_lines,
     count_lines,
     cut_line,
     lf_view,
+    line_ranges,
+    numbered,
+    pieces_of,
     plural,
     visible,
 )
 
-_MOST_LINES = 20
+Span = tuple[int, int]
+
+_MOST_LINES = 20  # of one place that are shown
 _MOST_PLACES = 5
 _MOST_DIFFERENCES = 3
-_MOST_ELIDED = 60
-# A text this many times longer than the old text is not suggested.
-_MOST_LONGER = 20
+_MOST_LONGER = 20  # a text this many times longer than the old text is not suggested
+_MOST_COMMON = 50  # a line that occurs more often says little about a place
 _LINE_CHARS = 200
-_MOST_PAIRED = 4000  # characters compared in each line
-_MOST_MATCHES = 10
-_MOST_ADDED = 8
-_MATCH_CHARS = 160
+_LEAST_CHARACTERS = 8  # without white space, of a text that is recognised as applied or in another file
+_LEAST_SIMILARITY = 0.6  # by difflib, of two lines
+_MOST_CHARACTERS = 4000  # of two blocks that are compared
+_MOST_COMPARED = 20_000  # lines that are compared with one line of the old text
+_WORD = re.compile(r"\w")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NUMBERS = tuple(
+    re.compile(rf"[ ]*L?([0-9]{{1,18}})(?: [0-9a-f]{{6,}})?{separator}")
+    for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
+)
+# Characters that a reader does not see. The soft hyphen and the mark of a byte order are among them.
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_UNSEEN = re.compile(rf"[\s{_INVISIBLE}]+|\w[\u0300-\u036f]+")
 _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
-_WORD = re.compile(r"\w+")
-_HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader of the line does not notice
-_NUMBERS = LineNames()
-_CELL_MARKS = "marks of a cell"
-_BEFORE_LINES = {_CELL_MARKS: lookalikes.without_cell_marks, "line numbers": lookalikes.without_line_numbers}
-_ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
 class KnownTexts(NamedTuple):
@@ -61,261 +79,147 @@ def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
 
     The edit then does not mean a place that only resembles the old text.
     """
-    return bool(lookalikes.already_applied(view, old, new)) or any(
+    return bool(_already_applied(view, old, new)) or any(
         old in text for text in map(lf_view, known.versions()) if text != view
     )
 
 
 def explain_no_match(
-    view: str, old: str, new: str, path: str, known: KnownTexts | None = None, names: LineNames = _NUMBERS
+    view: str, old: str, new: str, path: str, known: KnownTexts | None = None
 ) -> NoMatchError:
     """Return the error for an old text that was not found; `details["cause"]` gives the cause."""
-    diagnosis = _Diagnosis(view, old, new, path, known or KnownTexts(), names)
+    miss = _Miss(view, old, new, path, known or KnownTexts())
     why = "; the texts are too large to look for similar text."
     if comparable(view, old, new):
         why = ", and no text in it is similar."
+        causes = (
+            miss.line_numbers,
+            miss.escapes,
+            miss.changed,
+            miss.applied,
+            miss.unseen,
+            miss.in_other_file,
+            miss.near,
+        )
         try:
-            for find_cause in (
-                diagnosis.misspelled,
-                diagnosis.changed_since_read,
-                diagnosis.applied,
-                diagnosis.other_white_space,
-                diagnosis.other_characters,
-                diagnosis.applied_with_few_changes,
-                diagnosis.in_other_file,
-                diagnosis.near,
-            ):
+            for find_cause in causes:
                 call_context.check()
                 if error := find_cause():
                     return error
         except DeadlineExceededError:
             why = ", and there was no time to look for similar text."
-    return diagnosis.in_other_file() or diagnosis.absent(why)
-
-
-def explain_review(error: NoMatchError, reviewed: Sequence[Change], olds: Sequence[str]) -> NoMatchError:
-    """Return the error with a hint if a review has taken back or edited lines of an old text."""
-    wanted = {line.strip() for old in olds for line in lf_view(old).split("\n")} - {""}
-    for change in reviewed:
-        before, after = (
-            {line.strip() for line in node.load().decode("utf-8", "replace").splitlines()}
-            if isinstance(node, FileNode)
-            else set[str]()
-            for node in (change.before, change.after)
-        )
-        if wanted & (before - after):
-            hint = Joined(" ", "The user took back or edited this change in a review.", error.hint)
-            return NoMatchError(error.message, hint=hint, details={**error.details, "reviewed": True})
-    return error
-
-
-def explain_earlier_edit(
-    view: str, old: str, path: str, file: str, names: LineNames = _NUMBERS
-) -> NoMatchError:
-    """Return the error for an old text that an earlier edit of the same call has changed."""
-    first, end = (file.count("\n", 0, offset) for offset in (file.index(old), file.index(old) + len(old)))
-    lines = first + 1, max(first + 1, end + (not old.endswith("\n")))
-    former = lookalikes.former_text(view, old, file)
-    now = view[slice(*former.span)].removesuffix("\n") if former else ""
-    details: dict[str, object] = {
-        "path": path,
-        "cause": "earlier_edit",
-        "caused_by_earlier_edit": True,
-        **_lines_of(names, [lines]),
-        "places": [_excerpt(line) for line in now.split("\n")[:_MOST_LINES]] if now else [],
-    }
-    if former and former.text.strip() and view.count(former.text) == 1:
-        details["suggestion"] = former.text
-    changes = f"and an earlier edit {'changes that to:' if now else 'changes that.'}"
-    return NoMatchError(
-        Advice(OLD, f" is {names.ranges([lines])} of {quote(path)}, {changes}"),
-        hint="Base this edit on the outcome of the earlier one, or join the two.",
-        details=details,
-    )
+    return miss.absent(why)
 
 
 @dataclass(frozen=True)
-class _Diagnosis:
+class _Miss:
+    """An old text that a file does not have. Each method looks for one cause."""
+
     view: str
     old: str
     new: str
     path: str
     known: KnownTexts
-    names: LineNames
 
-    def misspelled(self) -> NoMatchError | None:
-        for what, find in _BEFORE_LINES.items():
-            if (self.names.cells or what != _CELL_MARKS) and (spans := find(self.view, self.old)):
-                return self._error(
-                    "line_numbers_included",
-                    f": it has {what} before its lines. Without them, {self._lines_have(spans)} it:",
-                    spans,
-                    hint=Advice(f"Leave the {what} out of ", OLD, " and ", NEW, "."),
-                )
-        if spans := lookalikes.without_escapes(self.view, self.old):
-            how = r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
-            return self._error(
-                "whitespace" if "\\n" in self.old or "\\t" in self.old else "near",
-                f": it has backslashes where the file has none. Without them, {self._lines_have(spans)} it:",
-                spans,
-                hint=Advice(how, NEW, "."),
-            )
-        return None
+    def line_numbers(self) -> NoMatchError | None:
+        plain = without_line_numbers(self.old)
+        spans = _found(self.view, plain) if plain else []
+        if not spans:
+            return None
+        return self._error(
+            "line_numbers_included",
+            f": it has line numbers before its lines. Without them, {self._have(spans)} it:",
+            spans,
+            hint=Advice("Leave the line numbers out of ", OLD, " and ", NEW, "."),
+        )
 
-    def changed_since_read(self) -> NoMatchError | None:
+    def escapes(self) -> NoMatchError | None:
+        plain = self.old
+        for escape, character in ((r"\n", "\n"), (r"\t", "\t"), (r"\"", '"')):
+            plain = plain.replace(escape, character)
+        spans = _found(self.view, plain) if plain != self.old else []
+        if not spans:
+            return None
+        return self._error(
+            "whitespace" if "\\n" in self.old or "\\t" in self.old else "near",
+            f": it has line ends, tabs or quotes as escapes. Without them, {self._have(spans)} it:",
+            spans,
+            hint=Advice(
+                r"Pass line ends, tabs and quotes as they are, not as \n, \t or \"; also in ", NEW, "."
+            ),
+        )
+
+    def changed(self) -> NoMatchError | None:
         for before in map(lf_view, self.known.versions()):
-            former = lookalikes.former_text(self.view, self.old, before) if before != self.view else None
-            if former is None:
+            found = before.find(self.old) if before != self.view else -1
+            if found < 0 or not comparable(before, self.old, ""):
                 continue
-            span = former.span
-            now = self.view[span[0] : span[1]]
-            if self.new and self.new in now and self.new not in former.lines:
-                return self._already_applied([span])
-            old_lines = former.lines.split("\n")
-            lost = [
-                f"was: {_excerpt(line)}"
-                for start, end, _, _ in changed_lines(old_lines, now.split("\n"))
-                for line in old_lines[start:end]
-            ]
-            spans = [span] if span[0] < span[1] else []
-            what = f"has changed; now {self._lines_have(spans)}:" if spans else "is gone."
+            old_lines, now_lines = bodies_of(before), self._lines
+            first = before.count("\n", 0, found)
+            last = first + self.old.removesuffix("\n").count("\n")
+            start, end = _lines_now(old_lines, now_lines, first, last)
+            span = self._widened(self._span(start, end)) if start < end else self._span(start, start)
+            if self.new and self.new in self.view[slice(*span)]:
+                return self._applied([span])
+            gone = [line for line in old_lines[first : last + 1] if line not in now_lines[start:end]]
+            what = f"has changed; now {self._have([span])}:" if start < end else "is gone."
             return self._error(
                 "changed_since_shown",
                 f" any more: a version shown earlier had it, but it {what}",
-                spans,
-                suggestion=former.text,
-                places=lost[:_MOST_LINES],
-                hint=Joined(
-                    " ",
-                    Advice("Adapt ", OLD, " and ", NEW, " to the change."),
-                    Advice("Call ", call("read", path=self.path), " to see all of it."),
-                ),
+                [span] if start < end else [],
+                places=[f"was: {_excerpt(line)}" for line in gone[:_MOST_LINES]],
+                hint=Advice("Adapt ", OLD, " and ", NEW, " to the change."),
             )
         return None
 
     def applied(self) -> NoMatchError | None:
-        spans = lookalikes.already_applied(self.view, self.old, self.new)
-        view_lines, old_lines = bodies_of(self.view), self.old.split("\n")
-        blocks = lookalikes.closest_blocks(view_lines, old_lines) if spans else []
-        shared = [lookalikes.shared_lines(old_lines, view_lines[start:end]) for start, end in blocks]
-        if blocks and lookalikes.shared_lines(old_lines, self.new.split("\n")) <= max(shared):
-            # The new text counts as applied only at the place that is most similar to the old text.
-            lines = self._lines(spans)
-            spans = [
-                span
-                for span, (first, last) in zip(spans, lines, strict=True)
-                if any(first <= end and last > start for start, end in blocks)
-            ]
-        return self._already_applied(spans) if spans else None
+        spans = _already_applied(self.view, self.old, self.new)
+        return self._applied(spans) if spans else None
 
-    def applied_with_few_changes(self) -> NoMatchError | None:
-        spans = lookalikes.applied_with_few_changes(self.view, self.old, self.new)
-        return self._already_applied(spans) if spans else None
-
-    def _already_applied(self, spans: Sequence[Span]) -> NoMatchError:
+    def _applied(self, spans: Sequence[Span]) -> NoMatchError:
         return self._error(
             "already_applied",
-            Advice(", but ", NEW, f" is: {self._lines_have(spans)} it already:"),
+            Advice(", but ", NEW, f" is: {self._have(spans)} it already:"),
             spans,
             suggestion="",
             hint="Nothing needs to be done, unless another place was meant.",
         )
 
-    def other_white_space(self) -> NoMatchError | None:
-        spans = lookalikes.ignoring_white_space(self.view, self.old, self.new)
+    def unseen(self) -> NoMatchError | None:
+        """Find the old text with other white space, invisible characters or Unicode forms."""
+        wanted = _seen(self.old)
+        if not wanted:
+            return None
+        bare = View(self.view, pieces_of(_UNSEEN, self.view, _seen_part), _seen(self.view))
+        spans = [bare.span(start, len(wanted)) for start in occurrences(bare.text, wanted)]
+        spans = [self._widened(span) for span in spans if self._is_whole(span)]
         if not spans:
             return None
+        same = "".join(self.view[slice(*spans[0])].split()) == "".join(self.old.split())
+        what = "this white space" if same else "these invisible characters or Unicode forms"
         return self._error(
-            "whitespace",
-            f" with this white space; {self._lines_have(spans)} the same text with other white space:",
+            "whitespace" if same else "near",
+            f" with {what}; {self._have(spans)} the same text with other {what.partition(' ')[2]}:",
             spans,
-            places=self._differences(spans[0], blanks=True),
-            hint="" if len(spans) == 1 else "Copy the white space of one of them, with the lines around it.",
+            places=self._differences(spans[0]),
+            hint="" if len(spans) == 1 else "Copy one of them, with the lines around it.",
         )
 
-    def other_characters(self) -> NoMatchError | None:
-        spans = lookalikes.ignoring_characters(self.view, self.old)
-        if not spans:
-            return None
-        what = "capitals, quotes or ellipses"
-        return self._error(
-            "near",
-            f" with these {what}; {self._lines_have(spans)} the same text with others:",
-            spans,
-            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
-        )
+    def _is_whole(self, span: Span) -> bool:
+        """Return True if a span cuts no word, and no line if the old text has several."""
+        start, end = span
+        first, last = lines_around(self.view, start, max(end - 1, start))
+        if "\n" in self.old.strip("\n") or self.old.endswith("\n"):
+            return not self.view[end:last].strip() and not ("\n" in self.old and self._cuts(first, start))
+        return not (_in_word(self.view, start) or _in_word(self.view, end))
 
-    def near(self) -> NoMatchError | None:
-        lines = bodies_of(self.view)
-        old_lines = self.old.split("\n")
-        blocks = self._most_like_new(lines, lookalikes.closest_blocks(lines, old_lines))
-        if not blocks:
-            return None
-        elided = any(_ELIDED.match(line) and line not in lines for line in old_lines)
-        if elided:
-            blocks = [self._with_elided_end(lines, block) for block in blocks]
-        spans = [self._span_of(lines, block) for block in blocks]
-        one = len(blocks) == 1
-        ranges = self._lines(spans)
-        comes = "comes" if one and ranges[0][0] == ranges[0][1] else "come"
-        where = self.names.ranges(ranges)
-        text = self._text(spans)
-        is_other = len(text) > _MOST_LONGER * len(self.old)
-        first = self.names.place(blocks[0][0] + 1)[0] or max(1, blocks[0][0] - 4)
-        around = call("read", path=self.path, offset=first)
-        return self._error(
-            "near",
-            f"; {where} {comes} closest:" if one else f"; {where} {comes} equally close:",
-            spans,
-            suggestion="" if is_other or re.search(CUT_MARK, self.new) else text,
-            places=self._differences(spans[0]) if one else (),
-            hint=Joined(
-                " ",
-                "Give every line in full: `...` does not match lines left out." if elided else "",
-                self._mark_hint(),
-                Advice(
-                    "Copy ", OLD, " from the file exactly, white space included and without line numbers."
-                ),
-                Advice("To see more, call ", around, "."),
-            ),
-        )
-
-    def _most_like_new(self, lines: Sequence[str], blocks: Sequence[Span]) -> Sequence[Span]:
-        """Choose among equally close blocks by the lines that the new text keeps, if they tell one."""
-        if len(blocks) < 2 or not self.new.strip():
-            return blocks
-        new_lines = self.new.split("\n")
-        shared: list[int] = []
-        for start, end in blocks:
-            call_context.check()
-            reach = max(end, start + len(new_lines))
-            shared.append(lookalikes.shared_lines(new_lines, lines[start:reach]))
-        best = [block for block, count in zip(blocks, shared, strict=True) if count == max(shared)]
-        return best if len(best) == 1 else blocks
-
-    def _mark_hint(self) -> str:
-        """Explain the mark that stands for the part of a long line that was not shown."""
-        mark = re.search(CUT_MARK, self.old)
-        meaning = f"{mark[0]} stands for a part of a long line that was not shown" if mark else ""
-        return meaning and Advice(f"{meaning}: use only parts that were shown in ", OLD, " and ", NEW, ".")
-
-    def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
-        """Extend a block to the line that ends the new text, since `...` stood for the lines up to it."""
-        start, end = block
-        last = self.new.rstrip().rpartition("\n")[2].strip()
-        reach = range(start, min(len(lines), end + _MOST_ELIDED))
-        return start, next((n + 1 for n in reach if last and lines[n].strip() == last), end)
-
-    def _span_of(self, lines: Sequence[str], block: Span) -> Span:
-        """Return the part of a block that corresponds to the old text."""
-        offset = sum(map(len, lines[: block[0]])) + block[0]
-        text = "\n".join(lines[block[0] : block[1]])
-        start, end = lookalikes.part_of_line(text, self.old.strip())
-        return lookalikes.widened(self.view, (offset + start, offset + end), self.old, self.new)
+    def _cuts(self, first: int, start: int) -> bool:
+        return bool(self.view[first:start].strip()) and _in_word(self.view, start)
 
     def in_other_file(self) -> NoMatchError | None:
-        files = [(path, lf_view(text)) for path, text in self.known.other_files()]
-        paths = lookalikes.files_with(self.old, files)[:_MOST_PLACES]
+        if len(_seen(self.old)) < _LEAST_CHARACTERS:
+            return None
+        paths = [path for path, text in self.known.other_files() if self.old in lf_view(text)][:_MOST_PLACES]
         if not paths:
             return None
         return self._error(
@@ -325,8 +229,37 @@ class _Diagnosis:
             other_paths=paths,
         )
 
+    def near(self) -> NoMatchError | None:
+        blocks = closest_blocks(self._lines, self.old.removesuffix("\n").split("\n"), self.new.split("\n"))
+        if not blocks:
+            return None
+        spans = [self._span(*block) for block in blocks]
+        if "\n" not in self.old.strip("\n"):
+            spans = [_part_of_line(self.view, span, self.old) for span in spans]
+        spans = [self._widened(span) for span in spans]
+        text = self.view[slice(*spans[0])] if len(spans) == 1 else ""
+        numbers = self._numbers(spans)
+        come = "comes closest" if len(spans) == 1 and numbers[0][0] == numbers[0][1] else "come closest"
+        usable = len(text) <= _MOST_LONGER * len(self.old) and not re.search(CUT_MARK, self.new)
+        around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
+        return self._error(
+            "near",
+            f"; {line_ranges(numbers)} {come if len(spans) == 1 else 'come equally close'}:",
+            spans,
+            suggestion=text if usable else "",
+            places=self._differences(spans[0]) if len(spans) == 1 else (),
+            hint=Joined(
+                " ",
+                self._mark_hint(),
+                Advice(
+                    "Copy ", OLD, " from the file exactly, white space included and without line numbers."
+                ),
+                Advice("To see more, call ", around, "."),
+            ),
+        )
+
     def absent(self, why: str) -> NoMatchError:
-        total, cells = count_lines(self.view), len(self.names.cells)
+        total = count_lines(self.view)
         grep = Advice(ToolName("grep"), " for a word of it")
         look = Joined(", or ", call("read", path=self.path), grep)
         return self._error(
@@ -335,11 +268,17 @@ class _Diagnosis:
             hint=Joined(
                 " ",
                 self._mark_hint(),
-                f"The file has {plural(cells, 'cell') if cells else plural(total, 'line')}.",
+                f"The file has {plural(total, 'line')}.",
                 Advice("Call ", look, ", and copy the text from there."),
             ),
             total_lines=total,
         )
+
+    def _mark_hint(self) -> str:
+        """Explain the mark that stands for the part of a long line that was not shown."""
+        mark = re.search(CUT_MARK, self.old)
+        meaning = f"{mark[0]} stands for a part of a long line that was not shown" if mark else ""
+        return meaning and Advice(f"{meaning}: use only parts that were shown in ", OLD, " and ", NEW, ".")
 
     def _error(
         self,
@@ -355,177 +294,294 @@ class _Diagnosis:
         """Return the error, which shows the lines of the spans; a single span is also the suggestion."""
         details: dict[str, object] = {"path": self.path, "cause": cause, **more}
         if spans:
-            lines = self._lines(spans)
-            details |= _lines_of(self.names, lines)
-            shown = zip(spans[:_MOST_PLACES], lines, strict=False)
-            places = [*(line for span, (first, _) in shown for line in self._numbered(span, first)), *places]
+            lines = [list(each) for each in self._numbers(spans)][:_MOST_PLACES]
+            details |= {"lines": lines[0], **({"all_lines": lines} if len(spans) > 1 else {})}
+            places = [*(line for span in spans[:_MOST_PLACES] for line in self._shown(span)), *places]
         if places:
             details["places"] = list(places)
-        suggestion = self._text(spans) if suggestion is None else suggestion
-        in_one_cell = not spans or _is_in_one_cell(self.view, spans[0], self.names)
-        if not in_one_cell:
-            hint = Joined(" ", hint, "Edit the text of each cell by itself.", AS_JSON)
-        is_new = suggestion.strip() and suggestion != self.new
-        if is_new and in_one_cell and self.view.count(suggestion) == 1:
+        if suggestion is None:
+            suggestion = self.view[slice(*spans[0])] if len(spans) == 1 else ""
+        if suggestion.strip() and suggestion != self.new and self.view.count(suggestion) == 1:
             details["suggestion"] = suggestion
             hint = hint or Advice("Pass exactly these lines as ", OLD, ", without the numbers.")
-        message = Advice(OLD, f" is not in {quote(self.path)}", why)
-        return NoMatchError(message, hint=hint, details=details)
+        return NoMatchError(Advice(OLD, f" is not in {quote(self.path)}", why), hint=hint, details=details)
 
-    def _text(self, spans: Sequence[Span]) -> str:
-        return self.view[spans[0][0] : spans[0][1]] if len(spans) == 1 else ""
+    @cached_property
+    def _lines(self) -> list[str]:
+        return bodies_of(self.view)
 
-    def _lines(self, spans: Sequence[Span]) -> list[tuple[int, int]]:
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [*accumulate((len(line) + 1 for line in self._lines), initial=0)]
+
+    def _span(self, start: int, end: int) -> Span:
+        """Return the span of the lines from `start` to `end`, without the last line end."""
+        return self._starts[start], max(min(self._starts[end] - 1, len(self.view)), self._starts[start])
+
+    def _numbers(self, spans: Sequence[Span]) -> list[tuple[int, int]]:
         """Return the numbers of the first and the last line of each span."""
-        firsts = _line_numbers(self.view, [start for start, _ in spans])
         return [
-            (first, first + self.view[start:end].removesuffix("\n").count("\n"))
-            for first, (start, end) in zip(firsts, spans, strict=True)
+            (bisect_right(self._starts, start), bisect_right(self._starts, max(end - 1, start)))
+            for start, end in spans
         ]
 
-    def _lines_have(self, spans: Sequence[Span]) -> str:
-        ranges = self._lines(spans)
-        one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-        return f"{self.names.ranges(ranges)} {'has' if one else 'have'}"
+    def _have(self, spans: Sequence[Span]) -> str:
+        numbers = self._numbers(spans)
+        one = len(numbers) == 1 and numbers[0][0] == numbers[0][1]
+        return f"{line_ranges(numbers)} {'has' if one else 'have'}"
 
-    def _numbered(self, span: Span, first: int) -> list[str]:
-        lines = self.view[slice(*lines_around(self.view, span[0], max(span[1] - 1, span[0])))].split("\n")
-        shown = self.names.numbered([cut_line(line, _LINE_CHARS) for line in lines[:_MOST_LINES]], first)
-        return shown + ([f"[and {len(lines) - _MOST_LINES} more]"] if len(lines) > _MOST_LINES else [])
+    def _shown(self, span: Span) -> list[str]:
+        first, last = self._numbers([span])[0]
+        lines = [cut_line(line, _LINE_CHARS) for line in self._lines[first - 1 : last]]
+        more = [f"[and {len(lines) - _MOST_LINES} more]"] if len(lines) > _MOST_LINES else []
+        return numbered(lines[:_MOST_LINES], first) + more
 
-    def _differences(self, span: Span, *, blanks: bool = False) -> list[str]:
+    def _widened(self, span: Span) -> Span:
+        """Extend a span by the white space around it that an edit would include.
+
+        This is the indentation of the first line, if the old or the new text is indented, the blanks at the
+        end of the last line, and as many line ends as the old text has at either end.
+        """
+        view, (start, end) = self.view, span
+        line, line_end = lines_around(view, start, end)
+        indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (self.old, self.new))
+        if indented and not view[line:start].strip(BLANK):
+            start = line
+        before = re.match(r"\s*", self.old)
+        after = re.search(r"\s*\Z", self.old)
+        for _ in range(before[0].count("\n") if before else 0):
+            found = re.search(r"(?:^|\n)[ \t]*\Z", view[:start].removesuffix("\n"))
+            if not view[:start].endswith("\n") or found is None:
+                break
+            start = found.start() + (found[0][:1] == "\n")
+        if not view[end:line_end].strip(BLANK):
+            end = line_end
+            most = after[0].count("\n") if after else 0
+            found = re.compile(rf"(?:[ \t]*\n){{0,{most}}}").match(view, end)
+            end = found.end() if found else end
+        return start, end
+
+    def _differences(self, span: Span) -> list[str]:
         """Describe the first differences between the file and the old text."""
-        first = self.view.count("\n", 0, span[0]) + 1
-        start = self.view.rfind("\n", 0, span[0]) + 1
-        file_lines = self.view[start : span[1]].removesuffix("\n").split("\n")
-        old_lines = self.old.removesuffix("\n").split("\n")
+        first, last = self._numbers([span])[0]
+        lines, old_lines = self._lines[first - 1 : last], self.old.removesuffix("\n").split("\n")
         found: list[str] = []
-        for old_start, old_end, new_start, new_end in changed_lines(old_lines, file_lines):
-            number = first + new_start
-            for wrong, right in _paired(old_lines[old_start:old_end], file_lines[new_start:new_end]):
-                found.append(_difference(self.names.one(number), wrong, right, blanks=blanks))
-                number = min(number + (right is not None), first + max(new_end - 1, new_start))
+        for old_start, old_end, start, end in changed_lines(old_lines, lines):
+            places = range(first + start, first + end)
+            for wrong, number in zip_longest(old_lines[old_start:old_end], places):
+                if number is None:
+                    found.append(f"the file lacks: {_excerpt(wrong or '')}")
+                    continue
+                right = self._lines[number - 1]
+                if wrong is None:
+                    found.append(f"the old text lacks line {number}: {_excerpt(right)}")
+                elif _seen(wrong) == _seen(right):
+                    found.append(f"line {number} is {_revealed(right)}, the old text has {_revealed(wrong)}")
+                else:
+                    found.append(f"in line {number}, the old text has: {_excerpt(wrong)}")
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
 
 
-def _lines_of(names: LineNames, ranges: Sequence[tuple[int, int]]) -> dict[str, object]:
-    """Return the details that name line ranges."""
-    lines = [[names.place(line)[1] for line in each] for each in ranges[:_MOST_PLACES]]
-    details: dict[str, object] = {"lines": lines[0]}
-    if names.cells:
-        details["cells"] = [names.place(first)[0] for first, _ in ranges[:_MOST_PLACES]]
-    if len(ranges) > 1:
-        details["all_lines"] = lines
-    return details
+def without_line_numbers(text: str) -> str:
+    """Return a text without the ascending line numbers before its lines, or "" if it has none."""
+    lines = text.split("\n")
+    for pattern in _NUMBERS:
+        matches = [pattern.match(line) for line in lines]
+        if any(match is None and line.strip() for match, line in zip(matches, lines, strict=True)):
+            continue
+        numbers = [int(match[1]) for match in matches if match is not None]
+        if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+            pairs = zip(matches, lines, strict=True)
+            return "\n".join(line[match.end() :] if match else line for match, line in pairs)
+    return ""
 
 
-def _is_in_one_cell(view: str, span: Span, names: LineNames) -> bool:
-    first, last = (view.count("\n", 0, offset) + 1 for offset in (span[0], max(span[1] - 1, span[0])))
-    return names.place(first)[0] == names.place(last)[0]
+def _found(view: str, text: str) -> list[Span]:
+    if not text.strip():
+        return []
+    if found := occurrences(view, text):
+        return [(start, start + len(text)) for start in found]
+    return [(match.start, match.end) for match in tolerant_matches(view, text, "")[1]]
 
 
-def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """Pair the lines of both sides, with the shorter side placed where they share the most words."""
-    shorter, longer = sorted((old, lines), key=len)
-    words = [
-        [set(_WORD.findall(line[:_MOST_PAIRED])) for line in side[:_MOST_LINES]] for side in (shorter, longer)
-    ]
-
-    def shared(shift: int) -> int:
-        return sum(len(one & other) for one, other in zip(words[0], words[1][shift:], strict=False))
-
-    at = max(range(len(words[1]) - len(words[0]) + 1), key=shared)
-    padded = [*[None] * at, *shorter]
-    pairs = zip_longest(padded, longer) if shorter is old else zip_longest(longer, padded)
-    return iter(pairs)
+def _already_applied(view: str, old: str, new: str) -> list[Span]:
+    """Find the new text if it is long enough to be recognised, and is not part of the old text."""
+    if len(_seen(new)) < _LEAST_CHARACTERS or _seen(new) in _seen(old):
+        return []
+    return [(start, start + len(new)) for start in occurrences(view, new)]
 
 
-def _difference(place: str, wrong: str | None, right: str | None, *, blanks: bool) -> str:
-    actual, expected = (_excerpt(line or "", blanks=blanks) for line in (right, wrong))
-    if blanks and wrong is not None and right is not None and not _HIDDEN_BLANK.search(right):
-        return f"in {place}, the old text has {expected}"  # the line itself is shown above
-    if wrong is None:
-        return f"the old text lacks {place}: {actual}"
-    if right is None:
-        return f"near {place}, the file lacks: {expected}"
-    if blanks:
-        return f"{place} is {actual} and the old text has {expected}"
-    return f"in {place}, the old text has: {expected}"
+def _seen(text: str) -> str:
+    """Return a text without white space and invisible characters, in the composed Unicode form."""
+    return _UNSEEN.sub(_seen_part, text)
 
 
-def _excerpt(line: str, *, blanks: bool = False) -> str:
-    text = visible(cut_line(line.translate(_VISIBLE_BLANKS) if blanks else line, _LINE_CHARS))
-    return f"`{text}`" if blanks else text
+def _seen_part(found: re.Match[str]) -> str:
+    part = found[0]
+    return unicodedata.normalize("NFC", part) if part[-1] >= "\u0300" and part[0].isalnum() else ""
 
 
-def explain_ambiguous(
-    view: str, old: str, starts: Sequence[int], path: str, names: LineNames = _NUMBERS
-) -> AmbiguousError:
-    """Return the error for an old text that occurs at several offsets, with the line of each.
+def _in_word(text: str, at: int) -> bool:
+    return 0 < at < len(text) and bool(_WORD.match(text[at - 1]) and _WORD.match(text[at]))
 
-    `details["unique"]` has a longer old text for each place that becomes unique with a few more lines.
+
+def _lines_now(old: Sequence[str], now: Sequence[str], first: int, last: int) -> tuple[int, int]:
+    """Return the range of lines that has replaced the lines from `first` to `last`."""
+    start = end = None
+    shift = 0
+    for old_start, old_end, new_start, new_end in (
+        *changed_lines(old, now),
+        (len(old),) * 2 + (len(now),) * 2,
+    ):
+        if start is None and first < old_end:
+            start = new_start if first >= old_start else first + shift
+        if end is None and last < old_end:
+            end = new_end if last >= old_start else last + shift + 1
+        shift = new_end - old_end
+    start = first + shift if start is None else start
+    return start, max(start, last + shift + 1 if end is None else end)
+
+
+def closest_blocks(lines: Sequence[str], block: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the ranges of lines that are most similar to a block; several if they are equally close.
+
+    Lines that both have vote for a place; without any, the longest line is compared with each. The text that
+    is to replace the block decides between equal places.
     """
-    lines = _line_numbers(view, starts)
+    wanted, present = [line.strip() for line in block], [line.strip() for line in lines]
+    counts = Counter(present)
+    indexes: dict[str, list[int]] = {}
+    for index, line in enumerate(wanted):
+        if _WORD.search(line) and 0 < counts[line] <= _MOST_COMMON:
+            indexes.setdefault(line, []).append(index)
+    votes = Counter[int]()
+    for number, line in enumerate(present):
+        for index in indexes.get(line, ()):
+            votes[number - index] += len(line)
+    most = max(votes.values(), default=0)
+    starts = [start for start, count in votes.items() if count == most] or _similar_starts(present, wanted)
+    if len(starts) > 1:
+        starts = _most_similar(starts[:_MOST_COMMON], present, wanted)
+        kept = {line.strip() for line in new} - {""}
+        reach = max(len(wanted), len(new))
+        shared = [sum(line in kept for line in present[max(at, 0) : at + reach]) for at in starts]
+        starts = [at for at, count in zip(starts, shared, strict=True) if count == max(shared)]
+    blocks = dict.fromkeys(_aligned(present, wanted, max(start, 0)) for start in sorted(starts))
+    # A block that lies in another one differs from it only in the line that voted.
+    return [(a, b) for a, b in blocks if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in blocks)]
+
+
+def _most_similar(starts: Sequence[int], lines: Sequence[str], block: Sequence[str]) -> list[int]:
+    """Return the starts at which lines are most similar to a block."""
+    matcher = difflib.SequenceMatcher(None, "", "\n".join(block)[:_MOST_CHARACTERS], autojunk=False)
+    ratios: dict[int, float] = {}
+    for start in starts:
+        call_context.check()
+        low = max(start, 0)
+        matcher.set_seq1("\n".join(lines[low : start + len(block)])[:_MOST_CHARACTERS])
+        ratios[start] = matcher.ratio()
+    best = max(ratios.values())
+    return [start for start, ratio in ratios.items() if ratio == best]
+
+
+def _similar_starts(lines: Sequence[str], block: Sequence[str]) -> list[int]:
+    """Return the starts of a block whose longest line is most similar to a line of the file."""
+    longest = max(range(len(block)), key=lambda index: len(block[index]))
+    line = block[longest][:_LINE_CHARS]
+    if not _WORD.search(line):
+        return []
+    matcher = difflib.SequenceMatcher(None, "", line, autojunk=False)
+    best, starts = _LEAST_SIMILARITY, list[int]()
+    for number, other in enumerate(lines[:_MOST_COMPARED]):
+        call_context.check()
+        matcher.set_seq1(other[:_LINE_CHARS])
+        if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
+            inside = len(other) > len(line) and _share_inside(line, other) >= _LEAST_SIMILARITY
+            if not inside or best > _LEAST_SIMILARITY:
+                continue
+            ratio = _LEAST_SIMILARITY
+        else:
+            ratio = matcher.ratio()
+        if ratio > best:
+            best, starts = ratio, []
+        if ratio >= best:
+            starts.append(number - longest)
+    return starts
+
+
+def _share_inside(part: str, line: str) -> float:
+    """Return the share of the words of a part that a longer line has."""
+    words = re.findall(r"\w+", part)
+    return sum(len(word) for word in words if word in line) / max(sum(map(len, words)), 1)
+
+
+def _aligned(lines: Sequence[str], block: Sequence[str], start: int) -> tuple[int, int]:
+    """Return the range of lines that corresponds to a block, which may have more or fewer lines."""
+    count = len(block)
+    window = lines[start : start + count + max(3, count // 2)]
+    pairs: list[tuple[int, int]] = []
+    old_at = new_at = 0
+    ends = ((len(block),) * 2 + (len(window),) * 2,)
+    for old_start, old_end, new_start, new_end in (*changed_lines(block, window), *ends):
+        pairs += zip(range(old_at, old_start), range(new_at, new_start), strict=True)
+        old_at, new_at = old_end, new_end
+    pairs = [pair for pair in pairs if _WORD.search(block[pair[0]])]
+    if not pairs:
+        return start, min(len(lines), start + count)
+    last_index, last = pairs[-1]
+    return start, min(len(lines), start + max(last + count - last_index, 1))
+
+
+def _part_of_line(view: str, span: Span, old: str) -> Span:
+    """Find the part of one line that corresponds to an old text, from its first to its last word."""
+    line = view[slice(*span)]
+    start, end = span[0] + len(line) - len(line.lstrip()), span[0] + len(line.rstrip())
+    if "\n" in line or len(line) > _MOST_CHARACTERS:
+        return start, end
+    tokens = list(_TOKEN.finditer(line))
+    words = _TOKEN.findall(old)
+    matcher = difflib.SequenceMatcher(None, words, [token[0] for token in tokens], autojunk=False)
+    same = [each for each in matcher.get_matching_blocks() if each.size]
+    if same and same[0].a == 0:
+        start = span[0] + tokens[same[0].b].start()
+    if same and same[-1].a + same[-1].size == len(words):
+        end = span[0] + tokens[same[-1].b + same[-1].size - 1].end()
+    return start, max(end, start)
+
+
+def _excerpt(line: str) -> str:
+    return visible(cut_line(line, _LINE_CHARS))
+
+
+def _revealed(line: str) -> str:
+    """Return a line in which blanks, invisible characters and combining marks can be seen."""
+    shown = visible(cut_line(line, _LINE_CHARS).translate(_VISIBLE_BLANKS))
+    return f"`{''.join(f'⟦U+{ord(each):04X}⟧' if unicodedata.combining(each) else each for each in shown)}`"
+
+
+def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
+    """Return the error for an old text that occurs at several offsets, with the line of each."""
+    counts = (view.count("\n", start, end) for start, end in pairwise((0, *starts)))
+    lines = [1 + number for number in accumulate(counts)]
     exact = len(starts) < MOST_COUNTED
     places: list[str] = []
-    unique: list[dict[str, object]] = []
-    for start, number in zip(starts[:_MOST_MATCHES], lines, strict=False):
+    for start, number in zip(starts[: 2 * _MOST_PLACES], lines, strict=False):
         line = view[slice(*lines_around(view, start, start))]
-        place = names.numbered([cut_line(line, _MATCH_CHARS)], number, width=len(str(lines[-1])))[0]
-        longer = _unique(view, old, start, starts) if exact else None
-        if longer is not None and _is_in_one_cell(view, longer, names):
-            unique.append({"line": names.place(number)[1], "old_string": view[longer[0] : longer[1]]})
-            place += _added_line(view, (start, start + len(old)), longer)
-        places.append(place)
+        places += numbered([cut_line(line, _LINE_CHARS)], number, width=len(str(lines[-1])))
     at_least = "" if exact else "at least "
     if more := len(starts) - len(places):
         places.append(f"[and {at_least}{more} more]")
     extend = Advice("Add lines before or after it to ", OLD, " (and to ", NEW, ") until it is unique")
-    replace_all = Advice("pass ", ParameterName("replace_all"), " to replace each")
     return AmbiguousError(
         Advice(OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
-        hint=Advice(Joined(", or ", extend, replace_all), "."),
+        hint=Advice(extend, ", or pass ", ParameterName("replace_all"), " to replace each."),
         details={
             "path": path,
             "count": len(starts),
             "exact": exact,
-            "lines": [names.place(line)[1] for line in lines[:_MOST_MATCHES]],
-            **({"cells": [names.place(line)[0] for line in lines[:_MOST_MATCHES]]} if names.cells else {}),
+            "lines": lines[: 2 * _MOST_PLACES],
             "line_count": old.rstrip("\n").count("\n") + 1,
             "places": places,
-            "unique": unique,
         },
     )
-
-
-def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
-    """Return the line numbers of ascending offsets."""
-    counts = (view.count("\n", start, end) for start, end in pairwise((0, *offsets)))
-    return [1 + lines for lines in accumulate(counts)]
-
-
-def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | None:
-    """Extend a match by the fewest lines, before or after it, that make it unique."""
-    before, after = start, start + len(old)
-    for _ in range(_MOST_ADDED + 1):
-        before, after = lines_around(view, before, after)
-        for low, high in ((before, start + len(old)), (start, after)):
-            call_context.check()
-            longer = view[low:high]
-            others = (other - (start - low) for other in starts if other != start)
-            if not any(other >= 0 and view.startswith(longer, other) for other in others):
-                return low, high
-        before, after = max(before - 1, 0), min(after + 1, len(view))
-    return None
-
-
-def _added_line(view: str, span: Span, longer: Span) -> str:
-    """Show the outermost added line, by which the match becomes unique."""
-    before = longer[0] < span[0]
-    added = view[longer[0] : span[0]] if before else view[span[1] : longer[1]]
-    line = added.partition("\n")[0] if before else added.rpartition("\n")[2]
-    distance = max(added.count("\n"), 1)
-    side, way = ("preceded", "above") if before else ("followed", "below")
-    place = f", {plural(distance, 'line')} {way}," if distance > 1 else ""
-    return f"  [{side} only here{place} by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""

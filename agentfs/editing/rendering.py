@@ -1,22 +1,19 @@
-"""Render the result of a change: a shortened diff, and warnings about placeholders."""
+"""Render the result of a change: a head line, its notes and a shortened diff."""
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 from typing import TypeVar
 
 from agentfs.base.advice import Advice, ToolName
 from agentfs.limits import Limits
 from agentfs.results import Result
 from agentfs.text import (
-    CUT_MARK,
     Shrink,
     bounded_lines,
     carriage_return_note,
     fitted,
     footer,
     plural,
-    quoted,
     styled_diff,
     with_text,
 )
@@ -29,31 +26,6 @@ _DIFF_CHARS = 8000
 _RUN_ENDS = 4
 # Possessive, so that a run of millions of lines takes little memory.
 _SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
-_MOST_WARNINGS = 3
-_MOST_CANDIDATES = 1000
-_WARNING_CHARS = 80
-# Repeats are bounded or possessive, because a line may have millions of blanks.
-_COMMENT = re.compile(
-    r"^\+[ \t]{0,200}+"
-    r"(?:(?:#{1,9}+|/{2,9}+|/\*{1,9}+|<!--|\{/\*|--|;{1,9}+|%{1,9}+|[(\[<])[ \t]{0,9}+|(?=\.\.\.|…))"
-    r"(?=[^\n]{0,80}(?:exist|rest|remain|unchanged|omitted|previous|original|same))"
-    r"([^\r\n]{4,80}?)[ \t]{0,9}(?:\*/\}?|-->|[)\]>])?[ \t]{0,9}\r?$",
-    re.MULTILINE | re.IGNORECASE,
-)
-# An added line with `\n` as two characters, after a text, and before a blank, an escape or its end.
-_ESCAPED_LINE_END = re.compile(
-    r"^\+(?!\+\+ )(.{0,1000}?)(?<![/\[(^\\ \t])(?<!\\r)(?<!\(\?:)\\n(?=$|[ \t]|\\[nt])", re.MULTILINE
-)
-_CUT_LINE = re.compile(rf"^\+.*?({CUT_MARK})", re.MULTILINE)
-_ELLIPSIS = re.compile(r"^\W{0,2}(?:\.\.\.|…)|(?:\.\.\.|…)\W{0,2}$")
-_LEFT_OUT = re.compile(
-    r"\b(?:existing|rest|remaining|remainder|unchanged|omitted|previous|original|same)\b", re.IGNORECASE
-)
-_OMISSION_WORD = re.compile(
-    rf"{_LEFT_OUT.pattern}|the|of|your|this|all|my|other|and|in|for|keep|as|before|is|are|remains?|stays?|here|goes|no"
-    "|changes?|code|file|contents?|class(?:es)?|methods?|functions?|implementation|module|body|imports?|tests?"
-    "|logic|component|configuration|script|document|section|lines|text|page"
-)
 
 
 def with_diff(result: R, limits: Limits, head: str, diff: str, after: Sequence[str] = ()) -> R:
@@ -106,42 +78,3 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
     note = carriage_return_note(text)
     return [*shown, footer(note)] if note else shown
-
-
-def placeholder_notes(diff: str) -> list[str]:
-    """Return a warning for each added line of a diff that looks like a placeholder, or wrongly escaped."""
-    comments, marks = dict[str, None](), dict[str, None]()
-    for found in islice(_COMMENT.finditer(diff), _MOST_CANDIDATES):
-        if _omits(found[1]):
-            comments[found[0][1:].strip()] = None
-    for found in islice(_CUT_LINE.finditer(diff), _MOST_CANDIDATES):
-        marks[found[1]] = None
-    escaped = "" if "\\n" not in diff else _escaped_line_end(diff)
-    if not comments and not marks and not escaped:
-        return []
-    removed = "\n".join(re.findall("^-.*", diff, re.MULTILINE))
-    how = "looks like a placeholder for left-out text; it was written as it is"
-    suspected = [*islice(comments, _MOST_WARNINGS), *islice(marks, _MOST_WARNINGS)]
-    notes = [f'warning: "{quoted(line)}" {how}' for line in suspected if line not in removed]
-    if escaped and "\\n" not in removed:
-        notes.append(f"warning: \\n was written as two characters, in line: {quoted(escaped)}")
-    return notes
-
-
-def _escaped_line_end(diff: str) -> str:
-    r"""Return the first added line that has `\n` outside quotes, probably in place of a line end, or ""."""
-    for found in islice(_ESCAPED_LINE_END.finditer(diff), _MOST_CANDIDATES):
-        if not any(found[1].count(quote) % 2 for quote in "'\"`"):
-            return diff[found.start() + 1 : diff.find("\n", found.start())].strip()[:_WARNING_CHARS]
-    return ""
-
-
-def _omits(body: str) -> bool:
-    """Return True if a comment only says that text is left out."""
-    words = re.findall(r"[a-z]+", body.lower())
-    others = sum(_OMISSION_WORD.fullmatch(word) is None for word in words)
-    if "'" in body or '"' in body or not _LEFT_OUT.search(body):
-        return False
-    if _ELLIPSIS.search(body):
-        return others <= 2 and len(words) <= 9 and (len(words) > 1 or words[0] in {"unchanged", "omitted"})
-    return not others and (len(words) > 2 or words[0] in {"existing", "unchanged"})

@@ -4,7 +4,7 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from agentfs.editing.draft import Draft, Edited, nul_error
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
-from agentfs.editing.rendering import placeholder_notes
 from agentfs.editing.shown_change import SINCE_SHOWN, ExternalChanges
 from agentfs.errors import (
     AccessError,
@@ -38,7 +37,6 @@ from agentfs.history.storage.contents import Contents
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
-from agentfs.reading.notebook import is_named_notebook
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.left_out import skip_report
@@ -61,6 +59,7 @@ from agentfs.text import (
     with_note,
     with_text,
 )
+from agentfs.text.notebook import shown_text
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
@@ -128,13 +127,12 @@ class _ChangedFile(NamedTuple):
     hunks: tuple[ReplacedLines, ...]
     external: ExternalChanges | None
     encoding: str
-    cells: int | None  # if a notebook was edited by cell
 
     @property
     def texts(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """The revision and the text before the change and after it."""
         before, after = (
-            (node.digest, decode_in(node.load(), self.encoding).text)
+            (node.digest, shown_text(self.path, decode_in(node.load(), self.encoding).text))
             for node in (self.change.before, self.change.after)
             if isinstance(node, FileNode)
         )
@@ -173,19 +171,15 @@ def replace_in_files(
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
         change_of = partial(_changed_file, context, options, matcher)
-        files, in_json = _changed_files(change_of, options, found)
+        files = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
-    if in_json and not files:
-        raise NoMatchError(f"{_in_json(in_json)} Nothing was changed.", hint=_CHANGE_JSON)
     if not files:
         raise _nothing_found(context, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
     notes: tuple[str, ...] = ()
-    if in_json:
-        notes = (Joined(" ", _in_json(in_json), _CHANGE_JSON),)
     if not options.preview:
         sent = {file.change.path: file.change for file in files}
         finished = Finished({})
@@ -203,7 +197,7 @@ def replace_in_files(
             path = file.change.path
             if tracker.knows(path):
                 before, after = file._replace(change=sent[path]).texts
-                record_edit(tracker, path, before, after, file.hunks, file.external, file.cells)
+                record_edit(tracker, path, before, after, file.hunks, file.external)
                 if (formatted := file.texts[1]) != after:
                     record_format(tracker, path, after, formatted, seen=False)
         if finisher is not None:
@@ -213,20 +207,14 @@ def replace_in_files(
 
 def _changed_files(
     change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: Finding
-) -> tuple[list[_ChangedFile], dict[str, int]]:
-    """Return the change of each file, and for notebooks the number of matches outside the text of cells.
-
-    Raises an error if one of the files cannot be changed.
-    """
+) -> list[_ChangedFile]:
+    """Return the change of each file; raise an error if one of the files cannot be changed."""
     contents = Contents()  # the contents need not fit in memory
-    in_json: dict[str, int] = {}
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
     for path in found.counts:
         call_context.check()
-        if by_cell := is_named_notebook(path):
-            in_json[path] = found.counts[path].matches
         try:
             file = change_of(path)
         except (NotFoundError, NoMatchError, NoChangeError):
@@ -234,8 +222,6 @@ def _changed_files(
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
-        if by_cell:
-            in_json[path] -= file.replacements
         diff_chars += len(file.diff)
         if diff_chars > MAX_DIFF_CHARS:
             raise TooLargeError(
@@ -246,14 +232,7 @@ def _changed_files(
         changed.setdefault(file.change.path, file._replace(change=contents.keep(file.change)))
     if faults:
         raise _refused(options, faults, len(found.counts))
-    return list(changed.values()), {path: count for path, count in in_json.items() if count > 0}
-
-
-def _in_json(counts: Mapping[str, int]) -> str:
-    """Return a sentence on the matches in notebooks that are not in the text of a cell."""
-    places, names = sum(counts.values()), first_names([*map(quote, counts)], _MOST_NAMED)
-    verb = "is" if places == 1 else "are"
-    return f"{plural(places, 'match', 'matches')} in {names} {verb} in the JSON, not in the text of a cell."
+    return list(changed.values())
 
 
 def _changed_file(
@@ -274,12 +253,12 @@ def _changed_file(
         return draft.finish("exact")
 
     current = Current(path, real_path, node.load(), node.digest)
-    made = compute_edit(EditTarget(context, path, by_cell=True), current, compute)
+    made = compute_edit(EditTarget(context, path), current, compute)
     draft, edited = made.draft, made.edited
     root.check_replaceable(real_path, path)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
     facts = (edited.replacements, made.diff, edited.hunks, made.external)
-    return _ChangedFile(path, change, *facts, draft.decoded.encoding, draft.cell_count)
+    return _ChangedFile(path, change, *facts, draft.decoded.encoding)
 
 
 def _replacements(
@@ -428,7 +407,7 @@ def _result(
         diff=diff,
         skipped=found.skipped,
         searched_files=found.searched,
-        notes=(*applied, *placeholder_notes(diff)),
+        notes=tuple(applied),
     )
     done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
     head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"

@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
 from agentfs.editing.change_file import EditTarget, record_format
-from agentfs.editing.draft import nul_error
+from agentfs.editing.draft import check_notebook, nul_error
 from agentfs.editing.finish import Finished, finish, new_findings
 from agentfs.editing.match import shown_characters
-from agentfs.editing.rendering import is_shown, placeholder_notes, with_diff
+from agentfs.editing.rendering import is_shown, with_diff
 from agentfs.editing.shown_change import stale_error
 from agentfs.errors import (
     AgentFSError,
@@ -21,8 +21,6 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Current, DirectoryNode, Node, quote, revision_of
 from agentfs.policy import Overwrite
-from agentfs.reading.media import check_notebook
-from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import DirectoryResult, WriteResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
@@ -42,6 +40,7 @@ from agentfs.text import (
     unified_diff,
     with_text,
 )
+from agentfs.text.notebook import is_named_notebook, notebook_problem, shown_text
 
 LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]
 _CODECS_WITH_BOM = {
@@ -86,12 +85,11 @@ def write_file(
             raise _too_large(path, limits.file_bytes)
 
     def compute(current: Current) -> tuple[bytes, tuple[_Content, _Content, str, Finished]]:
-        named = tracker.encoding_of(current.real_path, current.data or b"", current.revision)
-        sent = _fitted(content, current.data, encoding, newline, named)
+        sent = _fitted(content, current.data, encoding, newline)
         check_size(current.path, len(sent.data))
         if current.data is not None and current.data != sent.data:
             _check_overwrite(current, tracker, may_overwrite)
-            check_notebook(current.path, current.data, sent.data)
+            check_notebook(current.path, sent.before or "", sent.text)
         call_context.check()
         before = {} if sent.before is None else {current.real_path: sent.before}
         finished = finish(finisher, before, {current.real_path: sent.text})
@@ -104,10 +102,10 @@ def write_file(
             except AgentFSError as error:
                 finished = finished.without_formats(sent.text, error)
         expected = is_named_notebook(current.path) and made.data
-        problem = notebook_problem(made.data) if expected else ""
+        problem = notebook_problem(made.text) if expected else ""
         unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
         diff = unified_diff(sent.before, sent.text, current.path)
-        made = made._replace(notes=(*sent.notes, *placeholder_notes(diff), *unusual))
+        made = made._replace(notes=(*sent.notes, *unusual))
         return made.data, (sent, made, diff, finished)
 
     changed, (sent, made, diff, finished) = root.update(
@@ -121,8 +119,7 @@ def write_file(
     format_diff = finished.diff(changed.real_path, sent.text, changed.path) if text != sent.text else ""
     sent_revision = revision_of(sent.data) if format_diff else changed.revision
     if not preview:
-        tracker.record_write(changed.real_path, sent_revision, sent.text)
-        tracker.name_encoding(changed.real_path, changed.revision, made.codec.encoding, made.data)
+        tracker.record_write(changed.real_path, sent_revision, shown_text(changed.path, sent.text))
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()
     notes = (*changed.notes, *made.notes, *same, *new_findings(finisher, finished))
@@ -182,14 +179,9 @@ def make_directory(context: Context, path: str) -> DirectoryResult:
     )
 
 
-def _fitted(
-    content: str, data: bytes | None, encoding: str | None, newline: LineEnds, named: str | None
-) -> _Content:
-    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF.
-
-    `named` is the encoding that a read has named for the file.
-    """
-    present, notes = _present(data or b"", encoding or named)
+def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
+    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF."""
+    present, notes = _present(data or b"", encoding)
     before = None if data is None else present.text
     target = present
     if encoding is not None:
@@ -285,7 +277,7 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
             hint=_read_or_edit(read, "it"),
             details=details,
         )
-    text = tracker.decode(current.real_path, current.data, current.revision).text if not binary else None
+    text = None if binary else shown_text(current.path, decode(current.data).text)
     if last.revision != current.revision:
         raise stale_error(current, text, last.text, last.revision)
     missing = last.missing()
@@ -293,8 +285,8 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
     # One read of all gaps, because a model would follow a call for each.
     start, end = missing[0][0], missing[-1][1]
     raise UnreadError(
-        f"Only a part of {path} has been read: {line_ranges(missing, noun=last.unit)} "
-        f"({count} of {plural(last.items, last.unit)}) would be replaced unseen.",
+        f"Only a part of {path} has been read: {line_ranges(missing)} "
+        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
         hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
         details={**details, "unread_lines": [list(lines) for lines in missing]},
     )

@@ -17,7 +17,6 @@ from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.limits import Limits
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult
 from agentfs.shown.workspace_context import Context
-from agentfs.text import UNKNOWN_8BIT
 
 _MAX_NAME = 200
 
@@ -74,7 +73,7 @@ def end_recording(
 
 def changes(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
-    root, tracker, limits, _ = context
+    root, _, limits, _ = context
     journal.end_late_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
@@ -88,10 +87,7 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
         if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
     ]
     labels = {each.path: step.label for step in steps if step.label for each in step.changes}
-    encodings = {
-        path: named.name for path, named in tracker.encodings().items() if named.name != UNKNOWN_8BIT
-    }
-    marks = Marks(present.others, labels, encodings)
+    marks = Marks(present.others, labels)
     notes = present.notes()
     if dropped:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))

@@ -45,7 +45,6 @@ class Marks(NamedTuple):
 
     others: Mapping[str, Lines] = {}  # lines that another program has changed since
     labels: Mapping[str, str] = {}  # label of the last recording that changed the path
-    encodings: Mapping[str, str] = {}  # encoding that a read has named for the path
 
 
 _NO_MARKS = Marks()
@@ -113,24 +112,20 @@ def changes_result(
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     present = {change.path for change in changes if isinstance(change.after, FileNode)}
-    shown, following, way = _shown_patches(patches, marks.encodings, present, since, display)
+    shown, following, way = _shown_patches(patches, present, since, display)
     lines = [head, *notes, *file_lines(files), *shown, *filter(None, [way])]
     patch = b"".join(patches.values())
     return ChangesResult(files, patch, since, notes=tuple(notes), text=Joined("\n", *lines), next=following)
 
 
 def _shown_patches(
-    patches: Mapping[str, bytes],
-    encodings: Mapping[str, str],
-    present: Container[str],
-    since: str | None,
-    display: Display,
+    patches: Mapping[str, bytes], present: Container[str], since: str | None, display: Display
 ) -> tuple[list[str], NextCall | None, str]:
     """Return the lines of patches by path for a model, the call for the paths left out, and a footer."""
     shown: list[str] = []
     room = _PATCH_CHARS
     for number, (path, patch) in enumerate(patches.items()):
-        part, complete = _first_lines(patch, _PATCH_LINES - len(shown), room, encodings.get(path, "utf-8"))
+        part, complete = _first_lines(patch, _PATCH_LINES - len(shown), room)
         shown += part
         room -= sum(map(len, part)) + len(part)
         if not complete:
@@ -147,14 +142,18 @@ def _shown_patches(
     return shown, None, ""
 
 
-def _first_lines(patch: bytes, most: int, max_chars: int, encoding: str = "utf-8") -> tuple[list[str], bool]:
+def _first_lines(patch: bytes, most: int, max_chars: int) -> tuple[list[str], bool]:
     """Return the first lines of a patch for a model, and True if they are all. Every character is visible."""
     count = patch.count(b"\n")
     end = 0
     for _ in range(min(count, most)):
         end = patch.index(b"\n", end) + 1
     head, mark, body = patch[:end].partition(b"\n@@ ")
-    text = (head + mark).decode("utf-8", "backslashreplace") + body.decode(encoding, "backslashreplace")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:  # as `read` shows a file of an unknown encoding
+        text = body.decode("latin-1")
+    text = (head + mark).decode("utf-8", "backslashreplace") + text
     shown = bounded_lines(text.split("\n")[:-1], max_chars)
     return [*map(styled_diff, shown)], len(shown) == count
 

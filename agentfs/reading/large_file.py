@@ -8,7 +8,7 @@ from agentfs.fs import OpenFile, revision_of_stat, text_pieces
 from agentfs.reading.page import FileInfo
 from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Newline
-from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
+from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, declared_encoding, line_start
 
 MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
 
@@ -30,7 +30,8 @@ def count_large_file(
     counted = None if marked is None else _count(file, bom, marked, deadline)
     if counted is not None or b"\x00" in head:
         return counted
-    return _count(file, b"", "utf-8", deadline) or _count(file, b"", UNKNOWN_8BIT, deadline)
+    codecs = ["utf-8", declared_encoding(head.decode("latin-1")), UNKNOWN_8BIT]
+    return next(filter(None, (_count(file, b"", codec, deadline) for codec in codecs if codec)), None)
 
 
 def read_lines(file: OpenFile, counted: FileInfo, first: int, count: int, column: int = 1) -> LineSlice:

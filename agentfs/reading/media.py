@@ -1,9 +1,11 @@
-"""Recognise files that are not plain text, and show them: images, hex views and binary files."""
+"""Recognise files that are not plain text, and show them: images, PDF, notebooks, hex views, binary files."""
 
+import codecs
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from agentfs.base.advice import Advice, Joined, Retry, ToolName
-from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
+from agentfs.base.advice import Advice, FirstOf, ParameterName, Retry
+from agentfs.errors import BinaryError, DeadlineExceededError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.images import (
@@ -15,101 +17,59 @@ from agentfs.reading.images import (
     image_info,
     scale_down,
 )
-from agentfs.reading.notebook import NotANotebookError, is_named_notebook, notebook_problem, read_notebook
-from agentfs.reading.page import FileInfo, ReadOptions
-from agentfs.reading.sections import Pdf, read_sections
-from agentfs.reading.slices import Section
+from agentfs.reading.page import FileInfo, ReadOptions, max_lines, render_page, text_page
+from agentfs.reading.pdf import Pdf
+from agentfs.reading.slices import LineSlice
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, decode, footer, is_binary, plural
+from agentfs.text import HEAD, count_lines, footer, is_binary, plural
 
 _HEX_ROWS = 32  # rows of a read without a limit: enough for a header
 _ROW = 16  # bytes
 _PDF = b"%PDF-"
-# A position, the bytes at it, and the file type that they identify.
-_MAGIC = (
-    (0, b"\x7fELF", "ELF program"),
-    (0, b"MZ", "Windows program"),
-    (0, b"\xcf\xfa\xed\xfe", "Mach-O program"),
-    (0, b"\xca\xfe\xba\xbe", "Java class or Mach-O program"),
-    (0, b"\x00asm", "WebAssembly module"),
-    (0, b"PK\x03\x04", "ZIP archive"),
-    (0, b"\x1f\x8b", "gzip archive"),
-    (257, b"ustar", "tar archive"),
-    (0, b"SQLite format 3\x00", "SQLite database"),
-)
 
 
 class Media(NamedTuple):
-    """The result for a file that is not plain text, and the text of a notebook; else a note for the page."""
+    """The result for a file that is not plain text, or else a note for the page of its text."""
 
     result: ReadResult | None = None
-    text: str | None = None
     note: str = ""
 
 
-def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadOptions) -> Media:
-    """Return the result for a file that is not plain text; otherwise None and a note for the text page.
+def read_media(file: OpenFile, head: bytes, limits: Limits, options: ReadOptions) -> Media:
+    """Return the result for an image, a PDF or a binary file; otherwise None and a note for the text page.
 
     Raises:
         BinaryError: `binary` for a PDF that cannot be read, and is not a text that begins like a PDF.
     """
-    if request.encoding is not None:
+    if options.encoding is not None:
         return Media()
     binary, is_pdf = is_binary(head), head.startswith(_PDF)
-    if request.raw:
-        return Media(_read_hex(file, limits, request) if binary or is_pdf else None)
+    if options.raw:
+        return Media(_read_hex(file, limits, options) if binary or is_pdf else None)
     if (form := _image_of(head)) is not None:
         return Media(_read_image(file, form, limits))
     if is_pdf:
         try:
-            return Media(_read_pdf(file, limits, request))
+            return Media(_read_pdf(file, limits, options))
         except BinaryError as error:
             if _is_surely_pdf(file.path, head):
                 raise
             return Media(note=f"shown as text; {error.message}")
-    if binary:
-        return Media(binary_result(file, head, limits))
-    if is_named_notebook(file.path) and file.stat.st_size <= limits.file_bytes:
-        data = file.read(limits.file_bytes)
-        try:
-            return Media(read_notebook(file.path, data, limits, request), decode(data).text)
-        except NotANotebookError as error:
-            return Media(note=f"shown as text; not a notebook: {error}")
-    return Media()
+    return Media(binary_result(file, head, limits) if binary else None)
 
 
-def check_content(path: str, before: bytes, after: bytes, limits: Limits) -> None:
-    """Raise an error if a file is an image or a PDF, or if a change would break a notebook.
-
-    A file that is already broken may be edited as text.
-    """
+def check_content(path: str, before: bytes) -> None:
+    """Raise an error if a file is an image or a PDF."""
     head = before[:HEAD]
     if _image_of(head) and (image := image_info(before)) is not None and not image.problem:
         kind = "an image"
-    elif head.startswith(_PDF) and _is_pdf(path, before, limits):
+    elif head.startswith(_PDF) and _is_pdf(path, before):
         kind = "a PDF"
     else:
-        return check_notebook(path, before, after)
+        return
     raise BinaryError(
         f"{quote(path)} is {kind}, and only text can be edited.",
         hint=Advice("To change its bytes as if they were text, ", Retry({"raw": True}), "."),
-        details={"path": path},
-    )
-
-
-def check_notebook(path: str, before: bytes, after: bytes) -> None:
-    """Raise an error if a change would break a notebook. A notebook that is already broken may be changed."""
-    if not is_named_notebook(path) or notebook_problem(before):
-        return
-    if not (problem := notebook_problem(after)):
-        return
-    raise InvalidContentError(
-        f"The change would break the notebook {quote(path)}: {problem}.",
-        hint=Joined(
-            " ",
-            Advice("To change the text of a cell, call ", ToolName("edit"), "."),
-            r"It is stored as JSON: in a text, write \" for a quote, \n for a line end, \\ for a backslash.",
-        ),
         details={"path": path},
     )
 
@@ -123,9 +83,9 @@ def _is_surely_pdf(path: str, head: bytes) -> bool:
     return not _is_text(head) or path.lower().endswith(".pdf")
 
 
-def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
+def _is_pdf(path: str, data: bytes) -> bool:
     try:
-        Pdf(data, path, limits.read_bytes)
+        Pdf(data, path)
     except BinaryError as error:
         if not {"extra", "encrypted"} & error.details.keys():  # it is broken
             return False
@@ -134,26 +94,34 @@ def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
 
 
 def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
-    """Return the result for a binary file, with its type and without its content."""
-    kind = next((kind for position, magic, kind in _MAGIC if head.startswith(magic, position)), "")
-    what = f"a binary file ({kind})" if kind else "a binary file"
-    note = f"{quote(file.path)} is {what} of {plural(file.stat.st_size, 'byte')}; its content is not shown"
+    """Return the result for a binary file, without its content."""
+    size = plural(file.stat.st_size, "byte")
+    note = f"{quote(file.path)} is a binary file of {size}; its content is not shown"
+    if (codec := _utf_16_of(head)) is not None:
+        note = FirstOf(Advice(note, "; if it is text, pass ", ParameterName("encoding"), f'="{codec}"'), note)
     return _described(file, limits, "binary", note)
 
 
-def _read_hex(file: OpenFile, limits: Limits, request: ReadOptions) -> ReadResult:
+def _utf_16_of(head: bytes) -> str | None:
+    """Return the UTF-16 codec in which the first bytes of a file are text, mostly ASCII, or None."""
+    even = head[: len(head) // 2 * 2]
+    for codec, zeros in (("utf-16-le", even[1::2]), ("utf-16-be", even[::2])):
+        if zeros.count(0) * 2 > len(zeros):
+            text = codecs.getincrementaldecoder(codec)("replace").decode(even)
+            if "".join(text.split()).isprintable():
+                return codec
+    return None
+
+
+def _read_hex(file: OpenFile, limits: Limits, options: ReadOptions) -> ReadResult:
     size = file.stat.st_size
-
-    def row_at(number: int, skipped: int) -> Section:
-        start = (number - 1) * _ROW
-        row = [_hex_row(file.read_at(start, _ROW), start)]
-        return Section("", row[skipped:], skipped=min(skipped, 1))
-
-    rows = -(-size // _ROW)
-    info = FileInfo(
-        file.path, _revision(file, limits), size, rows, kind="binary", noun="row", usual=_HEX_ROWS
-    )
-    return read_sections(info, row_at, limits, request)
+    info = FileInfo(file.path, _revision(file, limits), size, -(-size // _ROW), kind="binary")
+    first = options.first(file.path, info.total)
+    count = min(max_lines(options.limit or _HEX_ROWS, limits), info.total - first + 1)
+    data = file.read_at((first - 1) * _ROW, count * _ROW)
+    rows = [_hex_row(data[at : at + _ROW], (first - 1) * _ROW + at) for at in range(0, len(data), _ROW)]
+    unnumbered = replace(options, line_numbers=False)  # each row begins with its position
+    return render_page(info, LineSlice(first, rows, "\n"), limits, unnumbered)
 
 
 def _hex_row(row: bytes, position: int) -> str:
@@ -185,7 +153,7 @@ def _read_image(file: OpenFile, form: str, limits: Limits) -> ReadResult:
     return _described(file, limits, "image", f"{note}; not shown: {problem}")
 
 
-def _read_pdf(file: OpenFile, limits: Limits, request: ReadOptions) -> ReadResult:
+def _read_pdf(file: OpenFile, limits: Limits, options: ReadOptions) -> ReadResult:
     size = file.stat.st_size
     if size > limits.file_bytes:
         raise TooLargeError(
@@ -193,9 +161,18 @@ def _read_pdf(file: OpenFile, limits: Limits, request: ReadOptions) -> ReadResul
             details={"path": file.path, "limit": limits.file_bytes},
         )
     data = file.read(limits.file_bytes)
-    pdf = Pdf(data, file.path, limits.read_bytes)
-    info = FileInfo(file.path, revision_of(data), len(data), pdf.total, kind="pdf", noun="page")
-    return read_sections(info, pdf.section, limits, request)
+    # Extracting pages takes long: stop after those that this page of lines needs.
+    last = options.offset + max_lines(options.limit, limits) if options.offset > 0 else float("inf")
+    text, complete = Pdf(data, file.path).text(last)
+    total = count_lines(text)
+    if not complete and not 0 < options.offset <= total:
+        raise DeadlineExceededError(
+            f"There was only time for the first {plural(total, 'line')} of {quote(file.path)}.",
+            hint=Advice("Pass an ", ParameterName("offset"), f" up to {total}."),
+            details={"path": file.path, "total_lines": total},
+        )
+    info = FileInfo(file.path, revision_of(data), len(data), total, newline="\n", exact=complete, kind="pdf")
+    return text_page(info, text, limits, options)
 
 
 def _described(

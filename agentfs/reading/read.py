@@ -14,56 +14,52 @@ from agentfs.errors import (
     NotAFileError,
     StaleError,
 )
-from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
+from agentfs.fs import OpenFile, quote
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
-from agentfs.reading.media import Media, binary_result, read_media
+from agentfs.reading.media import binary_result, read_media
+from agentfs.reading.notebook import read_notebook
 from agentfs.reading.page import FileInfo, ReadOptions, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadResult
 from agentfs.shown.outputs import NO_LINE_IDS
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import HEAD, Decoded, decode, decode_in
+from agentfs.text import HEAD, Decoded, count_lines, decode, decode_in
+from agentfs.text.notebook import NotANotebookError, Notebook, is_named_notebook
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
 # A path with lines after it, as in `a.py:10-14` or `a.py#L10-L14`.
 _RANGE = re.compile(
     r"(?P<path>.+?)(?::|#L)(?P<first>[1-9][0-9]{0,9})(?:[-:,]L?(?P<last>[0-9]{1,10}))?", re.DOTALL
 )
-# Files that a program writes. Few of their lines are ever needed.
-_LOCKFILE = re.compile(
-    r".*[-.]lock(?:\.json|\.ya?ml|\.hcl|file)?|npm-shrinkwrap\.json|go\.sum", re.IGNORECASE
-)
-_LOCKFILE_LINES = 200
-_UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
-def read_path(context: Context, request: ReadOptions) -> ReadResult:
+def read_path(context: Context, options: ReadOptions) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
-    root, outputs, path = context.root, context.outputs, request.path
+    root, outputs, path = context.root, context.outputs, options.path
     if (ranged := _RANGE.fullmatch(path)) and not root.exists(path) and root.exists(ranged["path"]):
         path, first, last = ranged["path"], int(ranged["first"]), ranged["last"]
-        if request.offset == 1 and request.limit is None:
-            request = replace(request, offset=first, limit=max(int(last) - first + 1, 1) if last else None)
+        if options.offset == 1 and options.limit is None:
+            options = replace(options, offset=first, limit=max(int(last) - first + 1, 1) if last else None)
     try:
-        return read_file(context, path, request)
+        return read_file(context, path, options)
     except NotAFileError:
         path = outputs.resolve(path, root).path or path
-        options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
-        found = search.listing.list_directory(_without_history(context), options)
+        listed = search.options.ListOptions(path, limit=options.limit, offset=max(options.offset - 1, 0))
+        found = search.listing.list_directory(_without_history(context), listed)
         return ReadResult(
             path=path,
             kind="directory",
             total_lines=found.total,
-            truncated_by="lines" if found.truncated and request.limit is None else None,
+            truncated_by="lines" if found.truncated and options.limit is None else None,
             text=found.text,
             notes=found.notes,
             next=found.next,
         )
 
 
-def read_file(context: Context, name: str, request: ReadOptions) -> ReadResult:
+def read_file(context: Context, name: str, options: ReadOptions) -> ReadResult:
     """Return one page of a file or of a kept text, and record what was read of a file.
 
     A binary file is described, not shown.
@@ -71,39 +67,25 @@ def read_file(context: Context, name: str, request: ReadOptions) -> ReadResult:
     root, tracker, limits, outputs = context
     if (kept := outputs.get(name, root)) is not None:
         if kept.path is None:
-            return read_text(name, kept.text, limits, request)
+            return read_text(name, kept.text, limits, options)
         name = kept.path
     with root.open_file(name) as file:
         head = file.read_at(0, HEAD)
-        known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
-        media = Media() if known is not None else read_media(file, head, limits, request)
+        media = read_media(file, head, limits, options)
         if media.result is not None:
-            _record(tracker, file, media.result, media.text, request.column)
+            _record(tracker, file, media.result, None, options.column)
             return media.result
         notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
-                return _read_loaded(context, file, data, request, notes, known)
-        return _read_large(context, file, head, request, notes, known)
+                return _read_loaded(context, file, data, options, notes)
+        return _read_large(context, file, head, options, notes)
 
 
-def _named_encoding(file: OpenFile, head: bytes, tracker: ReadTracker, limits: Limits) -> str | None:
-    """Return the encoding that an earlier read has named for a file, or None."""
-    named = tracker.encodings().get(file.real_path)
-    if named is None:
-        return None
-    if file.stat.st_size > limits.file_bytes:
-        data, revision = head[: head.rfind(b"\n") + 1] or head, revision_of_stat(file.stat)
-    else:
-        data = file.read(limits.file_bytes)
-        revision = revision_of(data)
-    return named.name if named.applies_to(data, revision) else None
-
-
-def read_text(name: str, text: str, limits: Limits, request: ReadOptions) -> ReadResult:
+def read_text(name: str, text: str, limits: Limits, options: ReadOptions) -> ReadResult:
     """Return one page of a text that is not a file."""
-    if request.encoding is not None:
+    if options.encoding is not None:
         raise InvalidArgumentError(
             Advice(
                 ParameterName("encoding", quoted=True), f" does not apply to {quote(name)}, which is text."
@@ -112,7 +94,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadOptions) -> Rea
             details={"parameter": "encoding"},
         )
     info = FileInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
-    return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
+    return text_page(info, text, limits, options, [NO_LINE_IDS] if options.line_ids else ())
 
 
 def _without_history(context: Context) -> Context:
@@ -123,57 +105,62 @@ def _without_history(context: Context) -> Context:
 def _record(
     tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None, column: int = 1
 ) -> None:
-    """Record that a page was read: what lies between the request and the `next` call, or an image."""
-    is_text = result.kind == "text"
-    if column > 1 if is_text else not (result.end_line or result.images):
+    """Record that a page was read. Its first line counts only from the first character on."""
+    first = result.start_line + (column > 1)
+    is_whole = first <= 1 and result.end_line == result.total_lines
+    # The lines of a notebook's JSON are not those of its text, so only all of them count.
+    as_json = result.kind == "text" and is_named_notebook(file.path) and not is_whole
+    if as_json or not (result.end_line or result.images or result.kind == "text"):
         return
-    stop = 0
-    if result.next is not None and result.next["arguments"]["offset"] == result.end_line:
-        stop = result.next["arguments"]["column"] - 1
-    unit = _UNITS.get(result.kind, "line")
-    lines = (result.start_line, result.end_line, result.total_lines)
-    tracker.record_read(file.real_path, result.revision, text, *lines, unit, part=(column, stop))
+    tracker.record_read(
+        file.real_path, result.revision, text, first, result.end_line, max(result.total_lines, 0)
+    )
 
 
 def _read_loaded(
-    context: Context, file: OpenFile, data: bytes, request: ReadOptions, notes: list[str], known: str | None
+    context: Context, file: OpenFile, data: bytes, options: ReadOptions, notes: list[str]
 ) -> ReadResult:
     _, tracker, limits, _ = context
-    named = request.encoding or known
     try:
-        decoded = decode(data) if named is None else decode_in(data, named)
+        decoded = decode(data) if options.encoding is None else decode_in(data, options.encoding)
     except BinaryError:  # the first bytes look like a byte order mark, but are not one
         return binary_result(file, data[:HEAD], limits)
-    info, text = FileInfo.of(file.path, data, decoded), decoded.text
-    bare = request.offset == 1 and request.limit is None and request.line_overhead is None
-    if bare and _LOCKFILE.fullmatch(file.path.rpartition("/")[2]):
-        info = info._replace(usual=min(_LOCKFILE_LINES, limits.read_lines))
+    info, text, book = FileInfo.of(file.path, data, decoded), decoded.text, None
+    if is_named_notebook(file.path) and not (options.raw or options.encoding):
+        try:
+            book = Notebook(text)
+        except NotANotebookError as error:
+            notes.append(f"shown as text; not a notebook: {error}")
+        else:
+            text = book.text
+            info = info._replace(kind="notebook", total=count_lines(text), newline="\n")
     ids: Sequence[str] = ()
-    if request.line_ids and request.first(file.path, info.total):
+    if options.line_ids and options.raw and is_named_notebook(file.path):
+        notes.append("no line ids: they are those of the notebook's text")
+    elif options.line_ids and options.first(file.path, info.total):
         ids = tracker.line_ids(file.real_path, info.revision, text, to_model=True)
         notes = notes if ids else [*notes, _NO_IDS]
-    result = text_page(info, text, limits, request, notes, ids)
-    if request.column > 1 and info.total:
-        return result
-    _record(tracker, file, result, text)
-    if named is not None:
-        tracker.name_encoding(file.real_path, info.revision, decoded.encoding, data)
+    if book is not None:
+        result = read_notebook(info, book, limits, options, notes, ids)
+    else:
+        result = text_page(info, text, limits, options, notes, ids)
+    _record(tracker, file, result, text, options.column)
     return result
 
 
 def _read_large(
-    context: Context, file: OpenFile, head: bytes, request: ReadOptions, notes: list[str], known: str | None
+    context: Context, file: OpenFile, head: bytes, options: ReadOptions, notes: list[str]
 ) -> ReadResult:
     _, tracker, limits, _ = context
     seconds = limits.timeout * _COUNTING_SHARE
-    named = request.encoding or known
+    named = options.encoding
     counted = count_large_file(file, head, named, seconds)
     if counted is None and named is None:
         return binary_result(file, head, limits)
     if counted is None:
         raise EncodingError(f"{quote(file.path)} is not text in {named}.")
     if not counted.exact:
-        if not 0 < request.offset <= counted.total:
+        if not 0 < options.offset <= counted.total:
             raise DeadlineExceededError(
                 f"The lines of {quote(file.path)} could not all be counted in {seconds:g} seconds.",
                 hint=Advice(
@@ -183,12 +170,12 @@ def _read_large(
             )
         notes = [*notes, f"counting lines stopped after {seconds:g} s"]
     info = counted._replace(size=max(counted.size, file.stat.st_size))
-    first = request.first(file.path, counted.total)
+    first = options.first(file.path, counted.total)
     if counted.total == 0:
         return empty_result(info, ["empty file"])
-    count = min(max_lines(request.limit, limits), counted.total - first + 1)
+    count = min(max_lines(options.limit, limits), counted.total - first + 1)
     try:
-        lines = read_lines(file, counted, first, count, request.column)
+        lines = read_lines(file, counted, first, count, options.column)
     except UnicodeError:
         raise StaleError(
             f"{quote(file.path)} was changed while it was read.", hint="Read it again."
@@ -198,11 +185,9 @@ def _read_large(
     changed = file.changed()
     if changed:
         notes = [*notes, "the file changed while it was read"]
-    if request.line_ids:
+    if options.line_ids:
         notes = [*notes, _NO_IDS]
-    result = render_page(info, lines, limits, request, notes)
-    if request.column == 1 and not changed:
-        _record(tracker, file, result, None)
-        if named is not None:
-            tracker.name_encoding(file.real_path, info.revision, info.encoding or "", head)
+    result = render_page(info, lines, limits, options, notes)
+    if not changed:
+        _record(tracker, file, result, None, options.column)
     return result

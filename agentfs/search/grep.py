@@ -29,6 +29,7 @@ from agentfs.text import (
     Shrink,
     bodies_of,
     continuation,
+    decode,
     first_names,
     fitted,
     footer,
@@ -38,6 +39,7 @@ from agentfs.text import (
     visible,
     with_note,
 )
+from agentfs.text.notebook import shown_text
 
 _IN_NO_FILE = "\ue000\uf8ff\ue000\uf8ff"  # private characters
 _MOST_NAMED = 20
@@ -163,7 +165,7 @@ def _lines_with_ids(context: Context, path: str, *, fresh: bool) -> list[tuple[s
             data = file.read(limits.file_bytes + 1)
             real_path = file.real_path
         revision = revision_of(data)
-        text = tracker.decode(real_path, data, revision).text if len(data) <= limits.file_bytes else None
+        text = shown_text(path, decode(data).text) if len(data) <= limits.file_bytes else None
     except AgentFSError:
         return []
     if text is None or (fresh and tracker.latest_ids(real_path) != revision):

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentfs.base import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, revision_of, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, typed
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.literals import Prefilter, decode_content, is_plain_utf8
 from agentfs.results import FileCount, Match, Skipped
@@ -21,9 +21,7 @@ from agentfs.search.grep_files import Attempt, FileBytes, FileSource, Found, Rea
 from agentfs.search.options import GrepOptions
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.shown.outputs import Output
-from agentfs.shown.read_tracker import NamedEncoding
 from agentfs.shown.workspace_context import Context
-from agentfs.text import decode_in, is_binary, lf_view
 from agentfs.tree.visit import Excluded
 
 _MAX_WAITING = 500  # line matches of a file that are collected before they become matches
@@ -86,14 +84,11 @@ class _Searcher:
         among: Sequence[Excluded] | None,
         kept_texts: Mapping[str, str],
     ) -> None:
-        root, tracker, limits, _ = context
+        root, _, limits, _ = context
         self.root = root
         self.limits = limits
         self.options = options
         self.pattern = options.compile()
-        self.encodings: dict[str, NamedEncoding] = {}  # by displayed path
-        if options.encoding is None:
-            self.encodings = {root.display_path(path): named for path, named in tracker.encodings().items()}
         self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among, kept_texts)
         self.max_filesize = options.max_bytes
@@ -149,20 +144,11 @@ class _Searcher:
             self.scarce_texts.mark_used(entry for _, entry in batch)
 
     def _outcomes(self, files: Sequence[Found]) -> Iterator[tuple[Found, Attempt]]:
-        """Read files. One with a named encoding counts as too large, because its path is needed."""
-        encodings = self.encodings
+        """Read files."""
         for reader, group in groupby(files, _READER):
             entries = list(map(_ENTRY, group))
-            if not encodings:
-                for entry, outcome in reader.read_files(entries, self._read):
-                    yield (reader, entry), outcome
-                continue
-            for entry in entries:
-                if reader.path_of(entry) in encodings:
-                    yield (reader, entry), "too_large"
-                    continue
-                for _, outcome in reader.read_files([entry], self._read):
-                    yield (reader, entry), outcome
+            for entry, outcome in reader.read_files(entries, self._read):
+                yield (reader, entry), outcome
 
     def _may_match(self, files: Sequence[Found], texts: Any) -> Sequence[Found]:
         """Leave out kept texts without a required literal, by one pass over all kept texts."""
@@ -172,8 +158,6 @@ class _Searcher:
             self.candidates = candidates = texts.containing(self._search_block)
         if not all(hasattr(kind, "content") for kind in set(map(type, map(_ENTRY, files)))):
             return files  # some are not in a kept tree
-        if self.encodings:
-            candidates.update(entry for reader, entry in files if reader.path_of(entry) in self.encodings)
         read = [file for file in files if file[1].content != _PLAIN or file[1] in candidates]
         if not read or self.source.stops_when_full:  # files after the last one must not count
             return read
@@ -237,27 +221,20 @@ class _Searcher:
             self._search_windows(path, one_window(text))
 
     def _search_by_path(self, path: str) -> Attempt | None:
-        """Search a file that is larger than the buffer or has a named encoding.
+        """Search a file that is larger than the buffer.
 
         Returns:
             The content of a small file, or the reason why the file is skipped; None if it was searched.
         """
         limit, multiline = self.buffer.limit, self.options.multiline
-        named = self.encodings.get(path)
         try:
             with self.root.open_file(path) as file:
-                self.prefilter.found_in_any_case |= multiline or named is not None  # it does not see these
-                if named is not None and file.stat.st_size <= limit:
-                    content = file.read(limit)
-                    if not named.applies_to(content, revision_of(content)):
-                        return BINARY if is_binary(content) else content
-                    self._search_windows(path, one_window(lf_view(decode_in(content, named.name).text)))
-                    return None
+                self.prefilter.found_in_any_case |= multiline  # it does not see these
                 if self.max_filesize == limit or file.stat.st_size > self.max_filesize:
                     return "too_large"
                 parts = text_of_large(
                     file,
-                    self.options.encoding if named is None else named.name,
+                    self.options.encoding,
                     None if multiline else self.large_prefilter,
                     self.around,
                     self._check_time,

@@ -14,18 +14,7 @@ from typing import NamedTuple
 
 from agentfs.base.forks import watch_forks
 from agentfs.base.lazy import hashlib
-from agentfs.errors import BinaryError, EncodingError
-from agentfs.text import (
-    DIFF_CONTEXT,
-    UNKNOWN_8BIT,
-    Decoded,
-    ReplacedLines,
-    bodies_of,
-    changed_lines,
-    count_lines,
-    decode,
-    decode_in,
-)
+from agentfs.text import DIFF_CONTEXT, ReplacedLines, bodies_of, changed_lines, count_lines
 
 MAX_KNOWN_FILES = 4096
 MAX_VERSIONS = 16
@@ -36,7 +25,6 @@ MAX_RANGES = 1000
 MIN_DIGITS = 6  # hex digits of the shortest line id
 MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters of the ids of all its revisions
 _ENTRY_BYTES = 400  # memory that a cached text takes besides the text itself
-_SECTION = 1 << 32  # places in a cell, page or row, which is more than it can have lines
 
 Key = tuple[str, str]  # a real path and a revision
 Range = tuple[int, int]  # first and last line, from 1
@@ -47,15 +35,12 @@ class ReadRecord(NamedTuple):
 
     Attributes:
         revision: The hash of the content.
-        ranges: The places that were read, as ascending ranges that do not touch. Each line is one place. A
-            cell, page or row has `_SECTION` places: its lines, then unused ones, which count as read with its
-            end.
-        total: The number of places.
+        ranges: The lines that were read, as ascending ranges that do not touch.
+        total: The number of lines.
         whole: True if all lines were read, or if this workspace wrote the file.
         is_read: False if only line ids were made.
-        text: The text while it is cached.
+        text: The text while it is cached. That of a notebook is the text that `read` shows.
         ids: The ids of the lines, joined by blanks, or None.
-        unit: "line", or "cell", "page" or "row" of a file that is read by sections.
     """
 
     revision: str
@@ -65,46 +50,19 @@ class ReadRecord(NamedTuple):
     is_read: bool = True
     text: str | None = None
     ids: str | None = None
-    unit: str = "line"
 
     def missing(self) -> tuple[Range, ...]:
-        """Return the lines or sections that have not been read to their end."""
+        """Return the lines that have not been read."""
         if self.whole:
             return ()
-        size = places_of(self.unit)
         starts = [1, *(last + 1 for _, last in self.ranges)]
         ends = [*(first - 1 for first, _ in self.ranges), self.total]
-        gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]
-        return united((((start - 1) // size + 1, (end - 1) // size + 1) for start, end in gaps))
-
-    @property
-    def items(self) -> int:
-        """The number of lines or sections."""
-        return self.total // places_of(self.unit)
+        return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
 
     @property
     def read_ranges(self) -> tuple[Range, ...]:
         """The ranges that were read; a range without end if all lines were read."""
         return ((1, sys.maxsize),) if self.whole else self.ranges
-
-
-class NamedEncoding(NamedTuple):
-    """The encoding that a read named for a file, and the revision that it was named for."""
-
-    name: str
-    revision: str
-
-    def applies_to(self, data: bytes, revision: str | None) -> bool:
-        """Return True for the revision itself, and for bytes whose encoding is not known otherwise."""
-        if revision == self.revision:
-            return True
-        if _shown_encoding(data) != UNKNOWN_8BIT:
-            return False
-        try:
-            decode_in(data, self.name)
-        except EncodingError:
-            return False
-        return True
 
 
 _NOTHING = OrderedDict[str, ReadRecord]()
@@ -127,7 +85,6 @@ class ReadTracker:
         self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
         self._texts = OrderedDict[Key, int]()  # sizes of cached texts, the oldest first
         self._size = 0
-        self._encodings = dict[str, NamedEncoding]()  # by path
         self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
@@ -140,57 +97,13 @@ class ReadTracker:
         self._lock = Lock()
 
     def record_read(
-        self,
-        real_path: str,
-        revision: str,
-        text: str | None,
-        first: int,
-        last: int,
-        total: int,
-        unit: str = "line",
-        part: Range = (1, 0),
+        self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
     ) -> None:
-        """Record that the lines or sections from `first` to `last` were read; none if `last` < `first`.
-
-        Of sections, `part` is the first line of the first section, and the last line of the last one, or 0
-        for its end.
-        """
-        size = places_of(unit)
-        first = (max(first, 1) - 1) * size + part[0]
-        last = (last - 1) * size + part[1] if part[1] else min(last, total) * size
+        """Record that the lines from `first` to `last` were read; none if `last` < `first`."""
+        first, last = max(first, 1), min(last, total)
         with self._updating():
             added = ((first, last),) if first <= last else ()
-            self._put(real_path, self._united(real_path, revision, added, total * size, unit, text))
-
-    def name_encoding(self, real_path: str, revision: str, encoding: str, data: bytes) -> None:
-        """Remember the encoding that a call named for a recorded revision, unless the bytes show it."""
-        is_shown = encoding == "utf-8" or _shown_encoding(data) == encoding
-        named = None if is_shown else NamedEncoding(encoding, revision)
-        with self._updating():
-            if named != self._encodings.get(real_path):
-                self._set_encoding(real_path, named)
-                self._changed(real_path, revision)
-
-    def encoding_of(self, real_path: str, data: bytes, revision: str | None) -> str | None:
-        """Return the encoding that a read has named for these bytes of a file, or None."""
-        with self._lock:
-            named = self._encodings.get(real_path)
-        return named.name if named is not None and named.applies_to(data, revision) else None
-
-    def decode(self, real_path: str, data: bytes, revision: str | None) -> Decoded:
-        """Decode a file in the encoding that a read has named for it, or else in the one that it shows."""
-        encoding = self.encoding_of(real_path, data, revision)
-        return decode(data) if encoding is None else decode_in(data, encoding)
-
-    def encodings(self) -> dict[str, NamedEncoding]:
-        """Return the encodings that reads have named, by real path."""
-        with self._lock:
-            return {**self._encodings}
-
-    def _set_encoding(self, path: str, named: NamedEncoding | None) -> None:
-        self._encodings.pop(path, None)
-        if named is not None:
-            self._encodings[path] = named
+            self._put(real_path, self._united(real_path, revision, added, total, text))
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file. All of it then counts as read."""
@@ -205,30 +118,26 @@ class ReadTracker:
         after: str,
         text: str,
         hunks: Sequence[ReplacedLines],
-        cells: int | None = None,
         *,
         seen: bool = False,
     ) -> None:
         """Carry the read lines of the revision `before` an edit over to the revision `after` it.
 
-        Read lines stay read, and a file that was never read stays unread. If a notebook was edited by cell,
-        `cells` is their number, and there are no hunks. If the diff was `seen`, its lines count as read.
+        Read lines stay read, and a file that was never read stays unread. If the diff was `seen`, its lines
+        count as read.
         """
         with self._updating():
             self._latest_ids.pop(real_path, None)
             known, present = self._get(real_path, before), self._get(real_path, after)
             if known is None:
                 return
-            named = self._encodings.get(real_path)
-            if named is not None and named.revision == before:
-                self._set_encoding(real_path, named._replace(revision=after))
             record = present or ReadRecord(after, is_read=False)
             if known.is_read:
                 # An edit can restore an earlier revision, so unite the ranges of both.
-                total, unit = (count_lines(text), "line") if cells is None else (cells * _SECTION, "cell")
-                ranges = ranges_after_edit(known.ranges if known.unit == unit else (), hunks, total)
+                total = count_lines(text)
+                ranges = ranges_after_edit(known.ranges, hunks, total)
                 ranges += ranges_of_diff(hunks, total) if seen else ()
-                record = self._united(real_path, after, ranges, total, unit, text)
+                record = self._united(real_path, after, ranges, total, text)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
                 record = record._replace(ids=self._make_ids(real_path, text, known))
@@ -246,8 +155,9 @@ class ReadTracker:
             if not versions or any(version.revision == revision for version in versions):
                 return
             total = count_lines(text)
-            read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
-            ranges = unchanged_ranges(read, hunks, total) + (ranges_of_diff(hunks, total) if seen else [])
+            ranges = unchanged_ranges(versions[-1].read_ranges, hunks, total) + (
+                ranges_of_diff(hunks, total) if seen else []
+            )
             self._put(real_path, record_of(revision, ranges, total, text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
@@ -273,8 +183,6 @@ class ReadTracker:
     def record_copy(self, real_path: str, to: str) -> None:
         """Copy the read history of a moved or copied file to its new path."""
         with self._updating():
-            if (named := self._encodings.get(real_path)) is not None:
-                self._set_encoding(to, named)
             for record in self._read_versions(real_path):
                 self._put(to, record._replace(ids=None))
 
@@ -399,16 +307,15 @@ class ReadTracker:
         return [record for record in self._versions(path) if record.is_read]
 
     def _united(
-        self, path: str, revision: str, ranges: Sequence[Range], total: int, unit: str, text: str | None
+        self, path: str, revision: str, ranges: Sequence[Range], total: int, text: str | None
     ) -> ReadRecord:
-        """Return the record of a revision after more ranges were read. Ranges of another unit are dropped."""
+        """Return the record of a revision after more ranges were read."""
         known = self._get(path, revision)
         if known is None:
-            return record_of(revision, ranges, total, unit, text)
+            return record_of(revision, ranges, total, text)
         if known.whole:
             return known._replace(text=text)
-        before = known.ranges if known.unit == unit else ()
-        return record_of(revision, (*before, *ranges), total, unit, text, known.ids)
+        return record_of(revision, (*known.ranges, *ranges), total, text, known.ids)
 
     def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
         """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""
@@ -465,7 +372,6 @@ class ReadTracker:
             del self._files[path][revision]
             if not self._files[path]:
                 del self._files[path]
-                self._set_encoding(path, None)
         self._changed(path, revision)
 
     def _drop_file(self, path: str) -> None:
@@ -473,21 +379,8 @@ class ReadTracker:
             self._drop(path, revision)
 
 
-def _shown_encoding(data: bytes) -> str:
-    """Return the encoding that the bytes of a file show, or "" for a binary file."""
-    try:
-        return decode(data).encoding
-    except BinaryError:
-        return ""
-
-
 def _size_of(text: str) -> int:
     return sys.getsizeof(text) + _ENTRY_BYTES
-
-
-def places_of(unit: str) -> int:
-    """Return the number of places of a line or a section."""
-    return 1 if unit == "line" else _SECTION
 
 
 def united(ranges: Iterable[Range]) -> tuple[Range, ...]:
@@ -502,18 +395,13 @@ def united(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def record_of(
-    revision: str,
-    ranges: Iterable[Range],
-    total: int,
-    unit: str = "line",
-    text: str | None = None,
-    ids: str | None = None,
+    revision: str, ranges: Iterable[Range], total: int, text: str | None = None, ids: str | None = None
 ) -> ReadRecord:
     """Return the record of a revision with the ranges that were read, in any order."""
     read = united(ranges)
     whole = total == 0 or read == ((1, total),)
     # A reader of every second line would need a range for each line. Further ranges count as unread.
-    return ReadRecord(revision, read[:MAX_RANGES], total, whole, True, text, ids, unit)
+    return ReadRecord(revision, read[:MAX_RANGES], total, whole, True, text, ids)
 
 
 def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[ReplacedLines], total: int) -> list[Range]:

@@ -196,9 +196,6 @@ class EditView:
     source: str
     text: str
     lone = False  # True if lines end at a lone CR
-    cells: Sequence[int] = ()  # the first line of each cell, from 1, if the source is a notebook
-    _last = ("", "")
-    _shared = (0, 0)
 
     def lf(self, text: str) -> str:
         """Convert a text from the caller to LF line ends."""
@@ -207,8 +204,13 @@ class EditView:
         text = text.replace("\r\n", "\n")
         return text.replace("\r", "\n") if self.lone else text
 
-    def splice(self, start: int, end: int, new: str) -> Replacement:
-        """Convert a replacement in this view to one in the source."""
+    def is_editable(self, start: int, end: int) -> bool:
+        """Return True if a range of the view can be replaced."""
+        del start, end
+        return True
+
+    def replaced(self, replacements: Iterable[Replacement]) -> str:
+        """Return the source after replacements in the view, which are in order and do not overlap."""
         raise NotImplementedError
 
     def after(self, source: str) -> "EditView":
@@ -220,6 +222,34 @@ class EditView:
         del old, new
         return None
 
+
+class LfView(EditView):
+    """A text with every line end as LF."""
+
+    _last = ("", "")
+    _shared = (0, 0)
+
+    def __init__(self, exact: str) -> None:
+        self.source, self.text = exact, lf_view(exact)
+        self.lone = "\r" in exact and "\n" not in exact
+
+    def replaced(self, replacements: Iterable[Replacement]) -> str:
+        """Return the exact text after replacements.
+
+        New line ends are those of the first replaced line, or of the line after which lines are added.
+        """
+        return _replaced(self.source, (self._splice(*each) for each in replacements))
+
+    def _splice(self, start: int, end: int, new: str) -> Replacement:
+        first, stop, inserted = self._changed_part(start, end, new)
+        if "\n" in inserted and "\r" in self.source:
+            # Inserted text gets the line ends of the line before it.
+            line = first - 1 if first == stop and first > start else first
+            inserted = inserted.replace("\n", self._newline_at(self._view.start(line)))
+        if self.source is self.text:
+            return Replacement(first, stop, inserted)
+        return Replacement(self._view.start(first), self._view.end(stop), inserted)
+
     def _changed_part(self, start: int, end: int, new: str) -> Replacement:
         """Leave out the characters that the old and the new text share at either end."""
         old = self.text[start:end]
@@ -229,28 +259,6 @@ class EditView:
             self._shared = head, common_suffix(old, new, min(len(old), len(new)) - head)
         head, tail = self._shared
         return Replacement(start + head, end - tail, new[head : len(new) - tail])
-
-
-class LfView(EditView):
-    """A text with every line end as LF."""
-
-    def __init__(self, exact: str) -> None:
-        self.source, self.text = exact, lf_view(exact)
-        self.lone = "\r" in exact and "\n" not in exact
-
-    def splice(self, start: int, end: int, new: str) -> Replacement:
-        """Convert a replacement in this view to one in the exact text.
-
-        New line ends are those of the first replaced line, or of the line after which lines are added.
-        """
-        first, stop, inserted = self._changed_part(start, end, new)
-        if "\n" in inserted and "\r" in self.source:
-            # Inserted text gets the line ends of the line before it.
-            line = first - 1 if first == stop and first > start else first
-            inserted = inserted.replace("\n", self._newline_at(self._view.start(line)))
-        if self.source is self.text:
-            return Replacement(first, stop, inserted)
-        return Replacement(self._view.start(first), self._view.end(stop), inserted)
 
     @cached_property
     def _view(self) -> View:

@@ -227,16 +227,16 @@ def test_lines_are_as_they_are(do, tmp_path):
     assert do("read", file_path="mac", offset=2)["output"].endswith("] b")
 
 
-def test_a_notebook_is_read_and_edited_by_the_lines_of_its_json(do, tmp_path):
+def test_a_notebook_is_read_and_edited_by_the_lines_of_its_text(do, tmp_path):
     """read showed cells without ids, so that no tool of the dialect could edit a notebook."""
-    text = '{\n "cells": [\n  {"cell_type": "code", "source": ["x"]}\n ]\n}\n'
+    text = json.dumps({"cells": [{"cell_type": "code", "source": ["x"]}]}, indent=1)
     (tmp_path / "a.ipynb").write_text(text)
     read = do("read", file_path="a.ipynb")
-    assert [line.split("] ", 1)[1] for line in read["output"].split("\n")] == text.splitlines()
-    change = {"line_id": lids(read)[2], "new_content": '  {"cell_type": "code", "source": ["y"]}'}
+    assert [line.split("] ", 1)[1] for line in read["output"].split("\n")] == ["=== cell 1, code", "x"]
+    change = {"line_id": lids(read)[1], "new_content": "y"}
     assert do("edit_lines", file_path="a.ipynb", changes=[change])["success"]
-    assert (tmp_path / "a.ipynb").read_text() == text.replace("x", "y")
-    change = {"line_id": lids(do("read", file_path="a.ipynb"))[2], "new_content": "  y"}
+    assert (tmp_path / "a.ipynb").read_text() == text.replace('"x"', '"y"')
+    change = {"line_id": lids(do("read", file_path="a.ipynb"))[0], "new_content": "=== cell 2"}
     refused = do("edit_lines", file_path="a.ipynb", changes=[change])
     assert refused["code"] == "invalid_content"
 

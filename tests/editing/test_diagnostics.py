@@ -41,7 +41,6 @@ def test_the_most_similar_line_is_suggested_with_the_part_that_is_meant(
 @pytest.mark.parametrize(("text", "old", "lines"), [
     (THREE, "self.w = 0", [[1, 1], [2, 2], [3, 3]]),
     ("a = 1\nb = 2\na = 1\nb = 3\n", "a = 1\nb = 4\n", [[1, 2], [3, 4]]),
-    ("Total = 1\nTOTAL = 1\n", "total = 1", [[1, 1], [2, 2]]),
 ])  # fmt: skip
 def test_equally_similar_lines_are_all_named_and_none_is_suggested(tmp_path, text, old, lines):
     error = missed(tmp_path, text, old)
@@ -59,21 +58,6 @@ def test_the_most_similar_block_is_suggested_if_equally_many_lines_are_equal(tmp
 def test_a_letter_whose_lower_case_is_longer_does_not_move_the_place(tmp_path):
     error = missed(tmp_path, "\u0130\u0130\u0130 x\nName = 1\n", "name = 1")
     assert error.details["suggestion"] == "Name = 1"
-
-
-@pytest.mark.parametrize(("text", "old"), [
-    # The model escaped the line ends, and the file has escapes of its own.
-    ('print(\n    "one\\n",\n    "two\\n",\n)\n', '    "one\\n",\\n    "two\\n",'),
-    ('usage = """\\\nusage: run\n"""\n', 'usage = """\\\\nusage: run'),
-    ('say("a\\tb", \'c\')\n', 'say(\\"a\\tb\\", \\\'c\\\')'),
-    ('say("a\\tb")\n', 'say("a\\\\tb")'),
-])  # fmt: skip
-def test_escapes_are_found_even_if_the_file_has_escapes(tmp_path, text, old):
-    error = missed(tmp_path, text, old)
-    assert "backslashes" in error.message
-    suggestion = error.details["suggestion"]
-    assert text.count(suggestion) == 1
-    assert suggestion.replace("\\", "").replace("\n", "n") == old.replace("\\", "")
 
 
 def test_an_already_inserted_line_is_found_among_repeated_lines(tmp_path):
@@ -156,22 +140,6 @@ def test_visible_escapes_in_an_old_text_are_read_as_characters_in_explanations(w
     assert (tmp_path / "f").read_bytes() == b"x \x85! = 1\ny \x85! = 2\n\xe9\n"
 
 
-def test_a_line_missing_from_the_old_text_is_named_by_its_own_number(ws, tmp_path):
-    """The later lines were compared with the wrong ones, and the last of them was named."""
-    lines = [f"    line_{number} = call({number})" for number in range(1, 31)]
-    (tmp_path / "f").write_text("\n".join(lines))
-    old = "\n".join([lines[12], lines[13], lines[15].replace("call", "cal"), lines[16]])
-    places = no_match(ws, old, "x").places()
-    assert "the old text lacks line 15:     line_15 = call(15)" in places
-    assert "in line 16, the old text has:     line_16 = cal(16)" in places
-
-
-def test_an_ellipsis_does_not_match_lines(ws, tmp_path):
-    (tmp_path / "f").write_text("def f():\n    a = 1\n    b = 2\n    return a + b\n")
-    error = no_match(ws, "def f():\n    ...\n    return a + b", "x")
-    assert "`...` does not match lines left out" in str(error)
-
-
 def no_match(ws, old, new):
     with pytest.raises(AgentFSError) as caught:
         ws.edit("f", old, new)
@@ -187,24 +155,6 @@ def test_a_text_with_other_white_space_is_not_found_inside_a_word_or_line(tmp_pa
     error = missed(tmp_path, text, old)
     assert (error.details["cause"], error.details["lines"]) == ("whitespace", [1, 1])
     assert error.details["suggestion"] == old.replace("  ", " ")
-
-
-@pytest.mark.parametrize(
-    ("text", "old", "new", "lines"),
-    [
-        ("x = 2\n", "x = 1", "x = 2", [1, 1]),
-        ("    x = 2\n", "x = 1", "x = 2", [1, 1]),
-        ("size = 22\nlimit = 21\nmax_size: 21\n", "size = 21", "size = 22", [1, 1]),
-        ("timeout = 22\nretries = 3\nconnect_timeout: 21\n", "timeout = 21", "timeout = 22", [1, 1]),
-        ("f(22, timeout=22)\nsize 21\n", "timeout=21", "timeout=22", [1, 1]),
-        ("a\nb = 2\nc = 4\n", "b = 1\nc = 4", "b = 2\nc = 4", [2, 3]),
-    ],
-)
-def test_a_small_edit_is_reported_as_already_applied(ws, tmp_path, text, old, new, lines):
-    (tmp_path / "f").write_text(text)
-    with pytest.raises(NoMatchError) as caught:
-        ws.edit("f", old, new)
-    assert (caught.value.details["cause"], caught.value.details["lines"]) == ("already_applied", lines)
 
 
 @pytest.mark.parametrize(
@@ -225,62 +175,45 @@ def test_an_edit_with_a_better_explanation_is_not_reported_as_already_applied(
     assert caught.value.details["cause"] == cause
 
 
-def test_a_multi_edit_succeeds_without_the_already_applied_edits(ws, tmp_path):
-    edits = [Edit(f"name{n} = 'old'", f"name{n} = 'new'") for n in range(4)]
-    (tmp_path / "f").write_text("name0 = 'old'\nname1 = 'new'\nname2 = 'old'\nname3 = 'new'\n")
-    with pytest.raises(NoMatchError) as caught:
-        ws.multi_edit("f", edits[:3])
-    assert "leave out edit 2 and pass the others again" in str(caught.value)
+def test_a_multi_edit_succeeds_without_the_edit_that_is_already_applied(ws, tmp_path):
+    edits = [Edit(f"name{n} = 'old'", f"name{n} = 'new'") for n in range(3)]
+    (tmp_path / "f").write_text("name0 = 'old'\nname1 = 'new'\nname2 = 'old'\n")
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", edits)
-    assert "leave out edits 2, 4 and pass the others again" in str(caught.value)
+    assert "leave this one out and pass the others again" in str(caught.value)
     assert ws.multi_edit("f", edits[::2]).replacements == 2
-    with pytest.raises(NoMatchError) as caught:
-        ws.multi_edit("f", edits)
-    assert str(caught.value).endswith("All edits are already applied.")
 
 
-def test_an_edit_that_failed_for_another_reason_must_be_passed_again(ws, tmp_path):
-    (tmp_path / "f").write_text("name = 'new'\nother = 1\n")
-    with pytest.raises(NoMatchError) as caught:
-        ws.multi_edit("f", [Edit("name = 'old'", "name = 'new'"), Edit("nowhere at all", "x")])
-    assert "leave out edit 1, correct edit 2, and pass the others again" in str(caught.value)
-    with pytest.raises(NoMatchError) as caught:
-        ws.multi_edit("f", [Edit("nowhere at all", "x"), Edit("other = 1", "other = 2")])
-    assert "pass them all again" in str(caught.value)
-
-
-def test_the_lines_that_the_new_text_keeps_tell_equally_close_blocks_apart(ws, tmp_path):
+def test_the_text_that_replaces_them_tells_equally_close_blocks_apart(ws, tmp_path):
     blocks = (f"def {name}():\n    begin()\n    {name}()\n    end()\n\n\n" for name in ("one", "two"))
     (tmp_path / "a.py").write_text("".join(blocks))
-    old = "    begin()\n    ...\n"
+    old = "    begin()\n    xyz\n"
     with pytest.raises(NoMatchError) as caught:
         ws.edit("a.py", old, "    begin()\n    two()\n    three()\n    end()\n")
-    assert (caught.value.details["cause"], caught.value.details["lines"]) == ("near", [8, 10])
+    assert (caught.value.details["cause"], caught.value.details["lines"]) == ("near", [8, 9])
     assert "two()" in caught.value.details["suggestion"]
     with pytest.raises(NoMatchError) as caught:
         ws.edit("a.py", old, "    begin()\n    three()\n")
     assert "suggestion" not in caught.value.details
 
 
-@pytest.mark.parametrize(("text", "old", "suggestion"), [
-    ('"use strict";\n\nlet useStrict = 1;\n', "'use strict';", '"use strict";'),
-    ("a = 'one'\nb = \"two\"\n", 'a = "one"\nb = \'two\'', "a = 'one'\nb = \"two\""),
-    ("say(`hello there`)\n", 'say("hello there")', "say(`hello there`)"),
+@pytest.mark.parametrize(("text", "old", "shown"), [
+    ("cafe\u0301 = 1\n", "caf\u00e9 = 1", "⟦U+0301⟧"),
+    ("a\u200bb = 1\n", "ab = 1", "⟦U+200B⟧"),
+    ("x = '\u00adname'\n", "x = 'name'", "⟦U+00AD⟧"),
 ])  # fmt: skip
-def test_other_quotes_are_the_cause_of_a_miss(tmp_path, text, old, suggestion):
-    """The error named the line that had most words in common, not the one with other quotes."""
-    (tmp_path / "a.js").write_text(text)
-    with Workspace(tmp_path) as ws:
-        refused = ws.tools().call("edit", {"path": "a.js", "old_string": old, "new_string": "new"})
-        assert "with these capitals, quotes or ellipses" in refused.content
-        assert refused.data["details"]["suggestion"] == suggestion
-        assert ws.edit("a.js", suggestion, "new").replacements == 1
+def test_regression_a_difference_that_cannot_be_seen_is_made_visible(ws, tmp_path, text, old, shown):
+    """Two lines that look equal were shown, with the advice to copy exactly."""
+    (tmp_path / "f").write_text(text)
+    error = no_match(ws, old, "new")
+    assert error.details["cause"] == "near"
+    assert any(shown in place for place in error.places())
+    assert ws.edit("f", error.details["suggestion"], "new").replacements == 1
 
 
-def test_a_text_with_other_quotes_at_several_places_suggests_none(tmp_path):
-    (tmp_path / "a.js").write_text('load("module")\nload("module")\n')
-    with Workspace(tmp_path) as ws:
-        refused = ws.tools().call("edit", {"path": "a.js", "old_string": "load('module')", "new_string": "x"})
-    assert "Copy one of them exactly" in refused.content
-    assert "suggestion" not in refused.data["details"]
+def test_regression_the_beginning_of_a_longer_line_is_not_other_white_space(ws, tmp_path):
+    """The suggestion ended in the middle of a comment, and the edit would have cut it in two."""
+    (tmp_path / "f").write_text("def f():\n    x = 1  # the first value\n    return x\n")
+    error = no_match(ws, "def f():\n  x = 1  # the first", "new")
+    assert error.details["cause"] == "near"
+    assert error.details["suggestion"].endswith("value")

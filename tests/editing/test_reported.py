@@ -9,7 +9,6 @@ import codecs
 import pytest
 
 from agentfs import AgentFSError, Edit, Workspace
-from agentfs.errors import NoMatchError
 
 L1 = "café naïve\n".encode("latin-1")
 SJIS = "日本語 = 1\r\n".encode("shift_jis")
@@ -256,32 +255,3 @@ def test_a_miss_in_a_megabyte_is_short(ws, tmp_path):
     (tmp_path / "f").write_text(text)
     error = missed(ws, "f", "\n".join(f"line {n} had some words in it" for n in range(500)), "x")
     assert len(str(error)) < 10_000
-
-
-def test_a_call_with_very_many_wrong_edits_explains_the_first_20(tmp_path):
-    (tmp_path / "f.py").write_text("a = 1\n" * 2000)
-    edits = [Edit(f"missing text {number}", "x") for number in range(20_000)]
-    with Workspace(tmp_path) as ws, pytest.raises(NoMatchError) as caught:
-        ws.multi_edit("f.py", edits)
-    assert [each["edit"] for each in caught.value.details["failures"]] == list(range(1, 21))
-    assert "edits 21-20000 were not tried: too many fail" in str(caught.value)
-    assert len(str(caught.value)) < 5000
-
-
-@pytest.mark.parametrize("new", ["import ast\\nimport os\\n", "import ast\\n\\nx = 1", "if a:\\n    b"])
-def test_an_escaped_line_end_that_is_written_as_two_characters_is_said(ws, tmp_path, new):
-    """A model that escapes twice wrote `\\n` into the file, and the answer had no warning."""
-    (tmp_path / "f.py").write_text("import ast\nprint()\n")
-    warning = f"warning: \\n was written as two characters, in line: {new}"
-    assert ws.edit("f.py", "import ast", new).notes == (warning,)
-    assert (tmp_path / "f.py").read_text() == f"{new}\nprint()\n"
-    assert ws.write("new.py", new).notes == (warning,)
-
-
-@pytest.mark.parametrize("new", [
-    "print('a\\n')", 'x = "a\\nb\\n"', "s.split(/\\n/)", "[^\\n]", '{"a": "b\\n"}', "C:\\new", "a \\n b", "a\nb",
-])  # fmt: skip
-def test_an_escaped_line_end_in_a_string_or_a_pattern_is_no_reason_for_a_warning(ws, tmp_path, new):
-    (tmp_path / "f.py").write_text("import ast\n")
-    assert ws.edit("f.py", "import ast", new).notes == ()
-    assert ws.write("new.py", new).notes == ()

@@ -6,26 +6,27 @@ from agentfs import AgentFSError, Limits, Workspace
 from tests.reading.conftest import make_image
 
 
-@pytest.mark.parametrize(
-    ("head", "kind"),
-    [
-        (b"\x7fELF\2\1\1\0", "ELF program"),
-        (b"PK\3\4\0\0", "ZIP archive"),
-        (b"SQLite format 3\0", "SQLite database"),
-    ],
-)
-def test_other_binaries_are_recognized_by_their_bytes(ws, tmp_path, head, kind):
-    (tmp_path / "a.txt").write_bytes(head + b"\0" * 100)
+@pytest.mark.parametrize(("encoding", "codec"), [("utf-16-le", "utf-16-le"), ("utf-16-be", "utf-16-be")])
+def test_regression_utf_16_without_a_mark_names_the_encoding(ws, tmp_path, encoding, codec):
+    (tmp_path / "a.txt").write_bytes("plain text, é\n".encode(encoding))
     result = ws.read("a.txt")
+    assert result.kind == "binary"
+    assert f'if it is text, pass encoding="{codec}"' in result.text
+    assert ws.read("a.txt", encoding=codec).content == "plain text, é\n"
+
+
+def test_other_binaries_are_not_taken_for_text(ws, tmp_path):
+    (tmp_path / "a").write_bytes(b"\x7fELF\2\1\1\0" + bytes(range(256)))
+    result = ws.read("a")
     assert (result.kind, result.content) == ("binary", "")
-    assert f"is a binary file ({kind}) of {len(head) + 100} bytes" in result.text
+    assert result.text == '["a" is a binary file of 264 bytes; its content is not shown]'
 
 
 def test_a_binary_is_shown_in_hexadecimal_on_request(ws, tmp_path):
     data = bytes(range(256)) * 10
     (tmp_path / "a").write_bytes(data)
     result = ws.read("a", raw=True)
-    assert result.text.startswith(
+    assert result.text.partition("\n")[2].startswith(
         "00000000  00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f  |................|\n"
     )
     shown, rows = b"", 0

@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 
 import pytest
 
@@ -34,17 +35,27 @@ def notebook():
     }
 
 
-def test_a_notebook_is_shown_by_cells_with_their_outputs(ws, tmp_path):
+def test_a_notebook_is_one_text_with_the_outputs_of_each_cell(ws, tmp_path):
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook()))
     result = ws.read("a.ipynb")
-    lines = result.text.split("\n")
-    assert lines[:6] == ["cell 1, markdown", "|# Title", "|text", "cell 2, code, run 7", "|print(1)", "|x"]
-    assert lines[6] == ">1"
-    assert lines[7].startswith("> [PNG image, 40x30 pixels, ")
-    assert lines[8:] == [">[text/html, not shown]", ">E: v", "cell 3, code", lines[-1]]
-    assert lines[-1].startswith("[cells of a notebook; ")
-    assert (result.kind, result.total_lines, len(result.images)) == ("notebook", 3, 1)
-    assert ws.read("a.ipynb", offset=2, limit=1).next["arguments"]["offset"] == 3
+    assert result.content.split("\n") == [
+        "=== cell 1, markdown",
+        "# Title",
+        "text",
+        "=== cell 2, code, run 7",
+        "print(1)",
+        "x",
+        "> 1",
+        "> [image/png]",
+        "> [text/html, not shown]",
+        "> E: v",
+        "=== cell 3, code",
+        "",
+    ]
+    assert (result.kind, result.total_lines, len(result.images)) == ("notebook", 11, 1)
+    assert ws.read("a.ipynb", offset=2, limit=1).content == "# Title\n"
+    assert ws.read("a.ipynb", offset=9).images == ()
+    assert " 5|print(1)\n" in result.text
 
 
 def test_the_json_of_a_notebook_is_read_and_edited_raw(ws, tmp_path):
@@ -91,100 +102,60 @@ def test_malformed_cells_do_not_raise_and_forge_nothing(ws, tmp_path, cell):
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
     result = ws.read("a.ipynb")
     assert result.kind == "notebook"
-    assert all(line.startswith(("cell 1, ", "|", ">", "[cells of")) for line in result.text.split("\n"))
+    assert all(re.match(r"\d\||\[", line) for line in result.text.split("\n"))
     assert "\u202e" not in result.text
-
-
-def test_a_notebook_larger_than_a_page_continues_at_the_next_cell(tmp_path):
-    cells = [{"cell_type": "code", "source": f"cell = {number}\n" * 20} for number in range(50)]
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
-    with Workspace(tmp_path, limits=Limits(output_tokens=500)) as ws:
-        result, numbers = ws.read("a.ipynb"), []
-        while True:
-            numbers += range(result.start_line, result.end_line + 1)
-            if result.next is None:
-                break
-            result = ws.read(**result.next["arguments"])
-    assert numbers == [*range(1, 51)]
-
-
-def read_all(ws, path, **arguments):
-    """Return the lines of all pages, following `next`, and the pages."""
-    pages = [ws.read(path, **arguments)]
-    while pages[-1].next is not None:
-        pages.append(ws.read(**pages[-1].next["arguments"]))
-    return "".join(page.content for page in pages).splitlines(), pages
 
 
 @pytest.mark.parametrize(
     "limits", [Limits(), Limits(read_bytes=3000), Limits(output_tokens=700), Limits(read_bytes=60)]
 )
-@pytest.mark.parametrize("before", [0, 2])
-def test_a_cut_cell_goes_on_line_by_line_and_counts_as_read_at_its_end(tmp_path, limits, before):
-    source = "".join(f"line_{number} = {number}\n" for number in range(700))
-    sources = [*["first"] * before, source, "last"]
+def test_the_pages_of_a_notebook_add_up_to_its_text_and_count_as_read(tmp_path, limits):
+    sources = ["first", "".join(f"line_{number} = {number}\n" for number in range(300)), "last"]
     cells = [{"cell_type": "code", "source": each} for each in sources]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
-    expected = [f"|{line}" for each in sources for line in each.splitlines()]
+    text = "".join(
+        f"=== cell {number}, code\n{each.removesuffix(chr(10))}\n" for number, each in enumerate(sources, 1)
+    )
     with Workspace(tmp_path, limits=limits) as ws:
-        lines, pages = read_all(ws, "a.ipynb")
-        assert lines == expected
-        if len(pages) > 1:
-            assert all(page.truncated_by in {"bytes", "tokens"} for page in pages[:-1])
-            by_tokens = limits.output_tokens == 700
-            assert (
-                pages[before > 0].truncated_by == ("tokens" if by_tokens else "bytes") or limits == Limits()
-            )
-        assert pages[-1].truncated_by is None
-        ws.write("a.ipynb", json.dumps({"cells": []}))
-
-
-def test_a_notebook_is_not_replaced_before_all_lines_of_a_cut_cell_were_shown(tmp_path):
-    cell = {"cell_type": "code", "source": "".join(f"line_{number}\n" for number in range(5000))}
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
-    with Workspace(tmp_path) as ws:
-        page = ws.read("a.ipynb")
-        shown = page.content.count("\n")
-        assert (page.truncated_by, page.next["arguments"]["column"]) == ("tokens", shown + 1)
-        assert f"its lines 1-{shown} of 5000" in page.text
-        with pytest.raises(AgentFSError) as caught:
-            ws.write("a.ipynb", '{"cells": []}')
-        assert caught.value.code == "unread"
-        assert "cell 1 (1 of 1 cell)" in str(caught.value)
-        ws.read("a.ipynb", column=4000)  # not the lines between
-        with pytest.raises(AgentFSError):
-            ws.write("a.ipynb", '{"cells": []}')
-        read_all(ws, "a.ipynb", column=shown + 1)
+        page, content = ws.read("a.ipynb"), ""
+        while True:
+            content += page.content
+            if page.next is None:
+                break
+            with pytest.raises(AgentFSError) as caught:
+                ws.write("a.ipynb", '{"cells": []}')
+            assert caught.value.code == "unread"
+            page = ws.read(**page.next["arguments"])
+        assert content == text
         assert ws.write("a.ipynb", '{"cells": []}').bytes_written == 13
 
 
-def test_a_long_line_of_a_cell_is_cut_and_the_json_has_the_rest(tmp_path):
+def test_a_long_line_of_a_cell_goes_on_by_column(ws, tmp_path):
     (tmp_path / "a.ipynb").write_text(
         json.dumps({"cells": [{"cell_type": "code", "source": "a\n" + "x" * 3000}]})
     )
-    with Workspace(tmp_path) as ws:
-        page = ws.read("a.ipynb")
-        assert page.truncated_by == "line"
-        assert (
-            'cut after 2000 characters: cell 1, line 2; the JSON has the rest: read(path="a.ipynb", raw=true)'
-            in page.text
-        )
+    page = ws.read("a.ipynb")
+    assert page.truncated_by == "line"
+    assert 'the rest of line 3: read(path="a.ipynb", offset=3, limit=1, column=2001)' in page.text
+    assert ws.read("a.ipynb", offset=3, limit=1, column=2001).content == "x" * 1000 + "\n"
 
 
-def test_a_column_past_the_lines_of_a_cell_is_an_error(tmp_path):
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": "a\nb"}]}))
-    with Workspace(tmp_path) as ws:
-        assert ws.read("a.ipynb", column=2).content == "|b\n"
-        with pytest.raises(AgentFSError, match="which has 2"):
-            ws.read("a.ipynb", column=3)
-
-
-def test_a_notebook_counts_as_read_once_all_its_cells_were_shown(ws, tmp_path):
-    cells = [{"cell_type": "markdown", "metadata": {}, "source": f"cell {n}"} for n in range(3)]
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
-    ws.read("a.ipynb", 1, 2)
-    with pytest.raises(AgentFSError) as caught:
-        ws.write("a.ipynb", '{"cells": []}\n')
-    assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[3, 3]])
+def test_parts_of_the_json_and_of_the_text_do_not_add_up_to_a_full_read(ws, tmp_path):
+    cells = [{"cell_type": "code", "source": f"a = {number}"} for number in range(2)]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}, indent=1))
+    ws.read("a.ipynb", 1, 2, raw=True)
     ws.read("a.ipynb", 3)
-    assert ws.write("a.ipynb", '{"cells": []}\n').bytes_written == 14
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.ipynb", '{"cells": []}')
+    assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[1, 2]])
+
+
+def test_line_ids_name_lines_of_the_text(ws, tmp_path):
+    cells = [{"cell_type": "code", "source": ["a = 1\n", "b = 1"]}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}, indent=1))
+    ids = ws.read("a.ipynb", line_ids=True).line_ids
+    ws.edit_lines("a.ipynb", [{"line_id": ids[2], "new_content": "b = 2"}])
+    assert json.loads((tmp_path / "a.ipynb").read_text())["cells"][0]["source"] == ["a = 1\n", "b = 2"]
+    with pytest.raises(AgentFSError):
+        ws.edit_lines("a.ipynb", [{"line_id": ids[0], "new_content": "=== cell 9"}])
+    assert ws.read("a.ipynb", line_ids=True, raw=True).line_ids == ()

@@ -42,7 +42,7 @@ def test_a_complete_file_is_shown_with_numbers_and_without_a_footer(reader, limi
     ("asked", "lines"),
     [
         *(((1, 3), (1, 3)), ((4, 2), (4, 5)), ((10, None), (10, 10)), ((8, 10**30), (8, 10))),
-        *(((-1, None), (10, 10)), ((-3, None), (8, 10)), ((-10, None), (1, 10)), ((-99, None), (1, 10))),
+        *(((-1, None), (10, 10)), ((-3, None), (8, 10)), ((-10, None), (1, 10))),
         ((-5, 2), (6, 7)),
     ],
 )
@@ -163,15 +163,15 @@ def test_a_long_line_is_read_along_by_column(reader, limits, monkeypatch, end):
         pieces.append(result.content)
     assert "".join(pieces) == line[1:]
     assert len(pieces) == 9
-    assert reader.tracker.last("f") is None
+    assert not reader.fully_read()
 
 
 @both
 def test_a_column_past_the_end_of_a_line_shows_only_its_line_end(reader, limits):
     reader.write("ab\r\ncdef\r\n\r\n")
     result = reader.read(column=3, limits=limits)
-    assert result.content == "\r\nef\r\n\r\n"
-    assert result.text == "1|\n2|ef\n3|\n[from character 3 on]"
+    assert result.content == "\r\ncdef\r\n\r\n"
+    assert result.text == "1|\n2|cdef\n3|\n[line 1 from character 3 on]"
 
 
 @both
@@ -201,25 +201,23 @@ def test_a_line_over_the_token_budget_is_cut_shorter_and_counts_as_read(reader, 
     assert reader.tracker.last("f").whole
 
 
-def test_a_caller_that_formats_lines_passes_its_overhead(tmp_path):
+def test_a_dialect_that_formats_lines_passes_its_overhead(tmp_path):
     (tmp_path / "a").write_text("é23456789\n" * 100 + "x" * 50 + "\x1b\u202e\n" * 3)
-    limits = Limits(read_bytes=200, line_chars=20)
+    with Workspace(tmp_path, limits=Limits(read_bytes=200, line_chars=20)) as ws:
 
-    def reserving(path, line=1, limit=None, overhead=9, **options):
-        return toolkit.read(ws, ReadOptions(path, line, limit, line_overhead=overhead, **options))
+        def read(overhead, **more):
+            return toolkit.read(ws, ReadOptions("a", line_overhead=overhead, **more))
 
-    with Workspace(tmp_path, limits=limits) as ws:
-        lines = reserving("a").content.splitlines()
         # 10 bytes, 9 of overhead, and a line feed, which the last line does not need.
-        assert len(lines) == 10
-        assert reserving("a", limit=3).truncated_by is None
-        assert reserving("a", limit=50).truncated_by == "bytes"
-        assert len(reserving("a", line_ids=True).line_ids) == 7
-        assert reserving("a", 102, overhead=0).end_line == 103, "counted as it is, not as it would be shown"
-        assert reserving("a", 101, 1, overhead=500).content.startswith("x" * 50), "always one line, whole"
+        assert len(read(9).content.splitlines()) == 10
+        assert read(9, limit=3).truncated_by is None
+        assert read(9, limit=50).truncated_by == "bytes"
+        assert len(read(9, line_ids=True).line_ids) == 7
+        assert read(0, offset=102).end_line == 103, "counted as it is, not as it would be shown"
+        assert read(500, offset=101, limit=1).content.startswith("x" * 50), "always one line, whole"
     (tmp_path / "b").write_text("0123456789\n" * 100)
     with Workspace(tmp_path, limits=Limits(read_bytes=200, file_bytes=500)) as ws:
-        streamed = reserving("b")
+        streamed = toolkit.read(ws, ReadOptions("b", line_overhead=9))
         assert streamed.revision.startswith("~")
         assert streamed.end_line == 10
         assert streamed.next == {"name": "read", "arguments": {"path": "b", "offset": 11}}
@@ -272,3 +270,12 @@ def test_a_visible_carriage_return_is_explained(tmp_path):
     with Workspace(tmp_path) as ws:
         assert ws.read("a").text == "1|a⟦U+000D⟧b\n2|c\n[⟦U+000D⟧ is a carriage return]"
         assert "U+000D" not in ws.read("crlf").text
+
+
+@both
+@pytest.mark.parametrize("offset", [-11, -99, -(10**9)])
+def test_regression_a_negative_offset_before_the_first_line_is_past_the_end(reader, limits, offset):
+    """It showed the first lines, as if they were those that were asked for."""
+    reader.write(TEN)
+    error = reader.error(offset, limits=limits)
+    assert (error.code, error.details["total_lines"]) == ("past_end", 10)

@@ -26,7 +26,7 @@ def pdf(pages, password=None):
     return out.getvalue()
 
 
-def test_a_pdf_is_read_by_pages(ws, tmp_path):
+def test_a_pdf_is_one_text_with_a_header_for_each_page(ws, tmp_path):
     (tmp_path / "a.pdf").write_bytes(pdf(["one", "two", "three"]))
     assert [page.extract_text().strip() for page in PdfReader(tmp_path / "a.pdf").pages] == [
         "one",
@@ -34,15 +34,15 @@ def test_a_pdf_is_read_by_pages(ws, tmp_path):
         "three",
     ]
     whole = ws.read("a.pdf")
-    assert (whole.kind, whole.total_lines, whole.next) == ("pdf", 3, None)
-    assert whole.text == "page 1\n|one\npage 2\n|two\npage 3\n|three"
-    part = ws.read("a.pdf", offset=2, limit=1)
-    assert part.text.startswith("page 2\n|two\n[page 2 of 3; more: read(")
-    assert part.next == {"name": "read", "arguments": {"path": "a.pdf", "offset": 3, "limit": 1}}
-    assert ws.read("a.pdf", offset=-1).content == "|three\n"
+    assert (whole.kind, whole.total_lines, whole.next) == ("pdf", 6, None)
+    assert whole.content == "=== page 1\none\n=== page 2\ntwo\n=== page 3\nthree\n"
+    part = ws.read("a.pdf", offset=3, limit=2)
+    assert part.content == "=== page 2\ntwo\n"
+    assert part.next == {"name": "read", "arguments": {"path": "a.pdf", "offset": 5, "limit": 2}}
+    assert ws.read("a.pdf", offset=-1).content == "three\n"
     with pytest.raises(AgentFSError) as caught:
-        ws.read("a.pdf", offset=4)
-    assert (caught.value.code, caught.value.details["total_pages"]) == ("past_end", 3)
+        ws.read("a.pdf", offset=7)
+    assert (caught.value.code, caught.value.details["total_lines"]) == ("past_end", 6)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from agentfs.history.storage.database import (
     stored_json,
     to_bytes,
 )
-from agentfs.shown.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
+from agentfs.shown.read_tracker import Key, ReadRecord, ReadTracker
 
 _RETRY_SECONDS = 5.0  # before the next write to a full disk
 
@@ -28,8 +28,7 @@ _RETRY_SECONDS = 5.0  # before the next write to a full disk
 class PersistentReadTracker(ReadTracker):
     """The read tracker of a workspace with a state directory.
 
-    After a restart it knows which revisions were read in full and which encodings were named, but
-    neither texts nor ids of lines.
+    After a restart it knows which revisions were read in full, but neither texts nor ids of lines.
 
     Attributes:
         damage: Why the stored read history could not be used; "" if it could.
@@ -98,10 +97,10 @@ class PersistentReadTracker(ReadTracker):
             statements.append(("DELETE FROM reads", ()))
             keys = [(path, revision) for path, versions in self._files.items() for revision in versions]
         for path, revision in keys:
-            key, encoding = (to_bytes(path), revision), self._encodings.get(path)
+            key = (to_bytes(path), revision)
             record = self._get(path, revision)
-            if record is not None and (record.whole or encoding is not None):
-                row = (*key, stored_json([record.whole, encoding]))
+            if record is not None and record.whole:
+                row = (*key, stored_json(record.whole))
                 insert = "INSERT OR REPLACE INTO reads (path, revision, record, checksum) VALUES (?, ?, ?, ?)"
                 statements.append((insert, (*row, checksum(*row))))
             elif not self._must_rewrite:
@@ -121,8 +120,7 @@ class PersistentReadTracker(ReadTracker):
             for *row, check in rows:
                 if check != checksum(*row):
                     raise Damage("a row of the read history has a wrong checksum")
-                path, revision, (whole, encoding) = from_bytes(row[0]), row[1], json.loads(row[2])
-                self._set_encoding(path, encoding and NamedEncoding(*encoding))
+                path, revision, whole = from_bytes(row[0]), row[1], json.loads(row[2])
                 self._put(path, ReadRecord(revision, whole=whole, is_read=whole))
         except (ValueError, TypeError, AttributeError):
             raise Damage("a row has a form that no read history writes") from None
