@@ -127,7 +127,7 @@ class EventEmitter:
     @property
     def active(self) -> bool:
         """True if there is a callback or the logger writes details."""
-        return self._on_event is not None or _is_debugging()
+        return self._on_event is not None or is_debugging()
 
     @contextmanager
     def reporting(
@@ -193,7 +193,7 @@ class EventEmitter:
         logging.getLogger("agentfs").error("tool %s failed unexpectedly", name, exc_info=error)
 
     def _emit(self, event: Event) -> None:
-        if _is_debugging():
+        if is_debugging():
             line = "%s %s #%d %s %s %.1f ms, %d characters, about %d tokens, %d coercions"
             path = "" if event.path is None else one_line(event.path)
             sizes = (event.elapsed_ms, event.content_chars, event.tokens, len(event.coercions))
@@ -259,7 +259,7 @@ def reports_calls(method: _F) -> _F:
     @wraps(method)
     def reported(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         on_event: OnEvent | None = self.on_event
-        if on_event is None and not _is_debugging():
+        if on_event is None and not is_debugging():
             return method(self, *args, **kwargs)
         if on_event in _reported_to.get():
             return method(self, *args, **kwargs)
@@ -283,7 +283,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _is_debugging() -> bool:
+def is_debugging() -> bool:
     """Return True if the logger writes details; before logging is imported nobody can enable that."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger("agentfs").isEnabledFor(logging.DEBUG)

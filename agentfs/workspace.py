@@ -86,6 +86,13 @@ _ADVICE_ON_WRITE = {
 }
 
 
+def _options(kind: Callable[..., _Options], arguments: dict[str, Any]) -> _Options:
+    """Return the options of a method; `arguments` are `self` and its parameters."""
+    del arguments["self"]
+    arguments["path"] = search.options.texts(arguments["path"])
+    return kind(**arguments)
+
+
 @guard_methods
 class Workspace:
     """One agent's view of one directory tree.
@@ -352,7 +359,7 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        return cast("ReadResult", self._with(reading.page.ReadOptions, locals()))
+        return cast("ReadResult", self._carry_out(_options(reading.page.ReadOptions, locals())))
 
     @tool(effect="write", default=True, advice=lambda workspace: _ADVICE_ON_WRITE[workspace.policy.overwrite])
     def write(
@@ -494,7 +501,9 @@ class Workspace:
             AgentFSError: `unread` if no ids were shown, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
-        return cast("EditResult", self._with(editing.change_options.EditLinesOptions, locals()))
+        return cast(
+            "EditResult", self._carry_out(_options(editing.change_options.EditLinesOptions, locals()))
+        )
 
     @tool(effect="write", advice="The same change in many files is one {replace}.")
     def replace(
@@ -686,7 +695,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        return cast("ListResult", self._with(search.options.ListOptions, locals()))
+        return cast("ListResult", self._carry_out(_options(search.options.ListOptions, locals())))
 
     @tool(effect="read", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -725,7 +734,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        return cast("GlobResult", self._with(search.options.GlobOptions, locals()))
+        return cast("GlobResult", self._carry_out(_options(search.options.GlobOptions, locals())))
 
     @tool(effect="read", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -785,13 +794,7 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        return cast("GrepResult", self._with(search.options.GrepOptions, locals()))
-
-    def _with(self, kind: Callable[..., _Options], arguments: dict[str, Any]) -> Any:
-        """Carry out the options of a method; `arguments` are `self` and its parameters."""
-        del arguments["self"]
-        arguments["path"] = search.options.texts(arguments["path"])
-        return self._carry_out(kind(**arguments))
+        return cast("GrepResult", self._carry_out(_options(search.options.GrepOptions, locals())))
 
     @guard_options
     def _carry_out(self, options: Any) -> Any:

@@ -17,7 +17,7 @@ from agentfs.arguments.checks import ArgumentChecker, checks_arguments
 from agentfs.arguments.hints import resolve_hints
 from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from agentfs.events import reports_calls
+from agentfs.events import is_debugging, reports_calls
 from agentfs.fs import Change, Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
@@ -91,7 +91,17 @@ def guard_options(carry_out: _CarryOut) -> _CarryOut:
 
     @functools.wraps(carry_out)
     def checked(self: Any, options: Any) -> Any:
-        return guarded(options.__class__)(self, **given_fields(options))
+        kind = options.__class__
+        if kind.effect != "read" or self.policy.guards or self.on_event is not None or is_debugging():
+            return guarded(kind)(self, **given_fields(options))
+        # Nobody is asked and nothing is reported: most searches and reads.
+        self._root.check_open()
+        with call_context.limited(self.limits.timeout, getattr(options, "timeout", None)):
+            try:
+                return carry_out(self, options)
+            except NotFoundError as error:
+                _explain_missing(self, kind.method, error)
+                raise
 
     return checked
 
@@ -236,6 +246,13 @@ def _refuse_kept_names(workspace: Guarded, paths: str | Sequence[str]) -> None:
             )
 
 
+def _explain_missing(workspace: Guarded, name: str, error: NotFoundError) -> None:
+    """Add the nearest names to the error for a path that does not exist."""
+    workspace._root.check_open()  # nothing is found in a root that was removed during the call
+    _refuse_kept_names(workspace, str(error.details.get("path", "")))
+    search.missing_paths.explain_missing(workspace._context, name, error)
+
+
 def perform(
     workspace: Guarded,
     method: Callable[..., Any],
@@ -254,9 +271,7 @@ def perform(
             return call_context.run_to_end(functools.partial(method, workspace, *args, **kwargs))
         return method(workspace, *args, **kwargs)
     except NotFoundError as error:
-        workspace._root.check_open()  # nothing is found in a root that was removed during the call
-        _refuse_kept_names(workspace, str(error.details.get("path", "")))
-        search.missing_paths.explain_missing(workspace._context, method.__name__, error)
+        _explain_missing(workspace, method.__name__, error)
         raise
     finally:
         if token is not None:

@@ -467,7 +467,13 @@ class Toolset:
         outcome: Any
         try:
             tool = called.bind()
-            outcome = self._act(called, tool, context)
+            if tool.checks_itself:
+                with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
+                    outcome = tool.function(**tool.call_arguments(called.values))
+                    if inspect.isawaitable(outcome):
+                        outcome = call_context.run_awaitable(outcome)
+            else:
+                outcome = self._act(called, tool, context)
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(self._names(called))
             result = from_value(tool, called.values, outcome)
@@ -491,11 +497,7 @@ class Toolset:
         return replace(result, coercions=called.coercions) if called.coercions else result
 
     def _act(self, called: Called, tool: Tool, context: Any) -> Any:
-        """Call the function of a tool, if the rules allow it; a method checks its own calls."""
-        if tool.checks_itself:
-            with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                outcome = tool.function(**tool.call_arguments(called.values))
-                return call_context.run_awaitable(outcome) if inspect.isawaitable(outcome) else outcome
+        """Call a function of the program's own, if the rules allow it."""
         if self._workspace is not None:
             ask = permission_of(self._workspace, tool, called.values)
             if ask is not None and (changed := ask()):

@@ -272,3 +272,51 @@ def test_the_policy_of_a_view_cannot_change_the_way(staged):
     assert code_of(lambda: staged.view(policy=Policy(run="recorded"))) == "invalid_argument"
     assert code_of(lambda: staged.view(only=["src"]).run("true")) == "refused"
     assert staged.view(workdir="src").run("pwd").stdout.endswith(b"/tree/src\n")
+
+
+TESTS = "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.fail('broken')\n"
+
+
+def test_what_may_not_be_changed_stays_readable_for_a_command(opened, tree):
+    """`deny=["change(test_*.py)"]` emptied the tests: `unittest` ran none of them, and said OK."""
+    (tree / "test_it.py").write_text(TESTS)
+    ws = opened("staged", deny=["change(test_*.py)"])
+    done = ws.run("python3 -m unittest")
+    assert done.exit_status != 0
+    assert b"FAILED" in done.stderr
+    assert ws.run("cat test_it.py").stdout.decode() == TESTS
+    assert code_of(lambda: ws.run("echo x > test_it.py")) == "refused"
+    assert code_of(lambda: ws.run("rm test_it.py")) == "refused"
+    assert (tree / "test_it.py").read_text() == TESTS
+
+
+def test_an_ask_rule_about_changes_asks_and_does_not_block_the_file(opened, tree):
+    """`ask=["change(*.lock)"]` gave "Read-only file system" and never asked."""
+    (tree / "uv.lock").write_text("one\n")
+    requests = []
+    ws = opened("staged", on_ask=asker(requests), ask=["change(*.lock)"], allow=["run", "change"])
+    assert ws.run("cat uv.lock; echo two >> uv.lock").stdout == b"one\n"
+    assert [request.paths for request in requests] == [("uv.lock",)]
+    assert (tree / "uv.lock").read_text() == "one\ntwo\n"
+    ws.run("echo x > free.txt")
+    assert len(requests) == 1
+
+
+def test_allow_rules_judge_each_path_that_a_command_has_changed(opened, tree):
+    """A test that wrote `README` overwrote it unasked."""
+    ws = opened("staged", allow=["read", "change(src/**)", "run(sh *)", "run(ls*)"])
+    before = (tree / "README").read_text()
+    assert ws.run("ls").exit_status == 0
+    assert code_of(lambda: ws.run("sh -c 'echo x > README'")) == "refused"
+    assert code_of(lambda: ws.run("sh -c 'echo x > src/n.txt; echo x > n.txt'")) == "refused"
+    assert (tree / "README").read_text() == before
+    assert not (tree / "src/n.txt").exists()
+    ws.run("sh -c 'echo x > src/n.txt'")
+    assert (tree / "src/n.txt").read_text() == "x\n"
+    assert code_of(lambda: ws.run("touch src/other")) == "refused"
+
+
+def test_a_recorded_command_is_refused_by_a_rule_about_reading(opened, tree):
+    ws = opened("recorded", deny=["read(src/**)"])
+    assert code_of(lambda: ws.run("ls")) == "refused"
+    assert code_of(lambda: opened("recorded", ask=["read(src/**)"]).run("ls")) == "refused"

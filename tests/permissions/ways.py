@@ -26,13 +26,13 @@ class Way:
         ws.write("src/a.txt", "one\n")
         ws.write("other/b.txt", "one\n")
 
-    def is_hit_by(self, group: set[str], rule: str) -> bool:
-        """Return True if a deny rule refuses it."""
+    def is_hit_by(self, group: set[str], rule: str) -> bool | None:
+        """Return True if a deny rule refuses it; None if that depends on the other paths."""
+        if "other" in rule and self.others:
+            return None
         if "other" in rule:
             return False
-        # A change of a file whose reading is denied is refused; a rule without a path is about reading calls.
-        reads = "read" in group and "(" in rule and not self.staged and self.name not in UNNAMED
-        return bool(self.actions & group) or reads
+        return bool(self.actions & group)
 
 
 def call(name: str, dialect: str = "agentfs", **arguments: object) -> Act:
@@ -51,7 +51,6 @@ class OtherError(AssertionError):
 
 ERRORS = {"refused": RefusedError, "read_only": ReadOnlyError}
 EDIT, CREATE, DELETE = frozenset({"edit"}), frozenset({"create"}), frozenset({"delete"})
-UNNAMED = {"replace", "undo an edit", "undo a creation", "undo a deletion", "rollback", "own function"}
 
 
 def own_function(ws: Workspace) -> None:

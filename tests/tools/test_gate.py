@@ -659,7 +659,10 @@ def test_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_path):
 def test_at_most_eight_frames_lie_between_a_call_and_the_work(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     calls = {
+        "read": ("reading/read.py", {"path": "a.txt"}),
         "write": ("editing/write.py", {"path": "b.txt", "content": "x"}),
+        "grep": ("search/grep.py", {"pattern": "one"}),
+        "ls": ("search/listing.py", {}),
         "edit": ("editing/edit.py", {"path": "a.txt", "old_string": "one", "new_string": "two"}),
     }
     between = {}
