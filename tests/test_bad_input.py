@@ -199,6 +199,7 @@ def test_an_argument_of_any_size_gets_a_short_answer_soon(tmp_path, name, argume
     assert took < 2
 
 
+@pytest.mark.full
 def test_several_searched_paths_are_searched_once_each_and_bounded(tmp_path):
     """100,000 times the same directory took 7 s; more than 5,000 directories are refused."""
     (tmp_path / "a.txt").write_text("one\n")

@@ -20,17 +20,17 @@ COSTS = """
 import subprocess, sys, time
 import pytest
 
-BURN = "import time\\nwhile time.process_time() < 2.2: pass"
+BURN = "import time\\nwhile time.process_time() < 1.2: pass"
 
 def burn():
-    exec(BURN.replace("2.2", str(time.process_time() + 2.2)))
+    exec(BURN.replace("1.2", str(time.process_time() + 1.2)))
 
 @pytest.fixture(scope="module")
 def shared():
     burn()
 
 def test_waits_and_is_the_first_with_a_shared_fixture(shared):
-    time.sleep(2.2)
+    time.sleep(1.2)
 
 def test_burns():
     burn()
@@ -68,7 +68,7 @@ def test_a_costly_test_without_a_mark_fails(tmp_path):
         "test_campaign": [],
         "test_after_them": [],
     }, done.stdout + done.stderr
-    assert done.stdout.count("but a test of the first tier may use 2.0 s") == 2
+    assert done.stdout.count("but a test of the first tier may use 1.0 s") == 2
 
 
 def test_a_law_has_as_many_examples_as_its_tier(tmp_path):

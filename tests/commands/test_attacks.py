@@ -391,6 +391,7 @@ def test_the_system_is_not_changed(staged, command):
     assert staged.run(command).exit_status != 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("files", "limits"),
     [

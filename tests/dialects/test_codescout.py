@@ -680,6 +680,7 @@ def test_files_over_10_mib(do, tmp_path):
     assert do("read_file", path="large.txt", start_line=1, end_line=1)["content"] == "a needle\n"
 
 
+@pytest.mark.full
 def test_read_both_lines_of_a_large_file_goes_on(ws, tmp_path):
     """The row said that there is no cap; the call that goes on asked for lines past the range."""
     lay_out_large(tmp_path / "project")

@@ -255,6 +255,7 @@ def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
         assert ("below.txt" in found.content, found.data["skipped"]["too_large"]) == (True, 1)
 
 
+@pytest.mark.full
 def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path):
     (tmp_path / "slow.txt").write_text("a" * 60 + "b\n")
     began = time.process_time()
@@ -604,6 +605,7 @@ def test_notes_count_the_files_that_were_not_searched(call, tmp_path):
         assert reason in told
 
 
+@pytest.mark.full
 def test_both_times_are_measured(call, tmp_path):
     many(tmp_path, 1000)
     meta = value(call("find_and_grep", roots=["many"], query="nothing"))["meta"]

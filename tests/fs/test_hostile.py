@@ -446,6 +446,7 @@ def deep(tmp_path_factory):
     subprocess.run(["rm", "-rf", str(top)], check=True)  # too deep for shutil
 
 
+@pytest.mark.full
 def test_47_more_entries_than_the_walk_limit_and_a_tree_5000_deep(arena, deep):
     with Workspace(deep, limits=Limits(timeout=30)) as ws:
         found = ws.glob("**", types="d")

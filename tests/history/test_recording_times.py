@@ -663,6 +663,7 @@ def test_a_failed_scan_loses_no_event(root, watched, monkeypatch):
     assert snapshot(root) == before
 
 
+@pytest.mark.full
 def test_the_cost_of_a_watched_recording_follows_the_change(tmp_path):
     calls = {}
     for names in ("abc", "abcdefghijklmnop"):

@@ -431,6 +431,7 @@ def test_an_answer_of_many_small_values_takes_bounded_memory(values, monkeypatch
         tracemalloc.stop()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("values", MANY)
 def test_the_largest_accepted_answers_stay_within_the_memory_limit(values, monkeypatch):
     monkeypatch.setattr(wire, "MAX_MEMORY", 2 << 20)

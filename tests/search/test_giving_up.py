@@ -121,6 +121,7 @@ def test_matches_found_before_the_deadline_are_counted(tmp_path, mode, limit):
         assert [(m.path, m.line) for m in result.matches] == [("a", 1), ("b", 1), ("b", 3)]
 
 
+@pytest.mark.full
 def test_matches_in_the_line_of_the_timeout_are_kept(tmp_path):
     (tmp_path / "f").write_text("key " * 500 + "a" * 80 + "b\n")
     with Workspace(tmp_path) as ws:

@@ -618,6 +618,7 @@ def run_with_own_mounts(code, root):
     assert done.stderr == ""
 
 
+@pytest.mark.full
 @needs_root
 def test_files_that_may_no_longer_be_read_are_not_shown(root, public):
     root = Path(shutil.move(root, public / "root"))  # maybe on another file system
@@ -738,6 +739,7 @@ def test_data_derived_from_listings_is_bounded(root):
         assert ws.glob("one.txt").total == 4
 
 
+@pytest.mark.full
 def test_the_listing_takes_at_most_300_bytes_a_name(tmp_path):
     for number in range(100):
         (tmp_path / f"directory {number}").mkdir()
@@ -827,6 +829,7 @@ def test_texts_that_searches_use_most_stay_when_memory_is_short(root):
         assert {file for file in texts if file.block is not None} == before  # nothing is read in vain
 
 
+@pytest.mark.full
 def test_answers_under_pressure_are_those_of_a_cold_search(root):
     for directory in ("a", "c"):
         for number in range(40):
