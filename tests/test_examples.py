@@ -30,8 +30,8 @@ PRINTED = {
         "Undid 1 step.",
     ],
     "notebook": [
-        "|area = 3.14 * radius ** 2",
-        ">12.56",
+        "5|area = 3.14 * radius ** 2",
+        "8|> 12.56",
         "+area = math.pi * radius ** 2",
         r"The file has 3 cells; the second is 'radius = 2\narea = math.pi * radius ** 2\n'.",
     ],
