@@ -180,7 +180,7 @@ class Workspace:
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
-                keep = partial(search.grep.keep_files, self._root, self.limits)
+                keep = partial(search.grep_text.keep_files, self._root, self.limits)
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
                 self._root.keep_tree(lambda context: watching.kept_tree.WatchedTree(context, *most, keeper))
             self._journal, self._read_tracker, self._state = open_history(
@@ -815,7 +815,7 @@ class Workspace:
             case "GlobOptions":
                 return search.listing.find_files(context, options)
             case _:
-                return search.grep.grep_files(context, options)
+                return search.grep_text.grep_files(context, options)
 
     def _keep(self, kept: Result | str, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path."""

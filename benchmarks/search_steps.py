@@ -11,7 +11,7 @@ from collections.abc import Callable
 from agentfs import Limits, Policy, Workspace
 from agentfs.fs import ReadBuffer, Root
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.literals import Prefilter
+from agentfs.patterns.prefilter import Prefilter
 from agentfs.tree.walk import Walk
 
 LITERAL = "zz_no_such_name_zz"
@@ -37,7 +37,8 @@ def open_all(root: Root, *, read: bool, look: bool) -> None:
             if read:
                 length = contents.fill(fd)
                 if look:
-                    prefilter.classify(contents, length)
+                    contents.data.find(0, 0, length)
+                    prefilter.may_match(contents.data, length)
             os.close(fd)
 
 

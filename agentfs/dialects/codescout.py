@@ -44,6 +44,7 @@ _LIMITS: Mapping[str, Any] = {
     # The contract bounds replies in lines and entries, not in tokens.
     "output_tokens": 200_000,
 }
+_ALL_LEVELS = 1000
 _TOKENS_PER_BYTE = 16  # more than any text has
 _PAGE_ENTRIES = 50  # entries of a page of list_dir
 _BUFFER_BYTES = 10_000  # a longer read gets a file_id for later reads and searches
@@ -105,7 +106,7 @@ class _Tools:
             limit: Max entries per page.
         """
         paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
-        return self._workspace.ls(path, 0 if recursive else 1, limit if paged else None, offset)
+        return self._workspace.ls(path, _ALL_LEVELS if recursive else 1, limit if paged else None, offset)
 
     def search_pattern(self, pattern: str, path: str = ".", max_results: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.

@@ -57,7 +57,6 @@ from agentfs.results import (
     ToolResult,
 )
 from agentfs.search.excerpts import without_marks as without_marks
-from agentfs.search.glob_readings import globs_below
 from agentfs.search.left_out import skip_report as skip_report
 from agentfs.search.options import MAX_CONTEXT as MAX_CONTEXT
 from agentfs.search.options import GlobOptions as GlobOptions
@@ -65,6 +64,7 @@ from agentfs.search.options import GrepOptions as GrepOptions
 from agentfs.search.options import ListOptions as ListOptions
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
+from agentfs.search.other_globs import globs_below
 from agentfs.text import count_lines as count_lines
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens

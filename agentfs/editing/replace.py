@@ -38,11 +38,11 @@ from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.glob_readings import reinterpret_globs
+from agentfs.search.grep import SearchResult
+from agentfs.search.grep_text import search_for
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.other_readings import Reading, explain_glob_path, other_reading
-from agentfs.search.searcher import Finding, search
+from agentfs.search.second_look import Reading, explain_glob_path, second_look
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
     ReplacedLines,
@@ -160,8 +160,7 @@ def replace_in_files(
     given = options.search
     try:
         pattern = given.compile(captures=True)
-        wanted, glob_note = watched(reinterpret_globs)(context, given)
-        found = watched(search)(context, wanted)
+        wanted, found, glob_note = watched(search_for)(context, given)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
@@ -206,7 +205,7 @@ def replace_in_files(
 
 
 def _changed_files(
-    change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: Finding
+    change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: SearchResult
 ) -> list[_ChangedFile]:
     """Return the change of each file; raise an error if one of the files cannot be changed."""
     contents = Contents()  # the contents need not fit in memory
@@ -296,7 +295,7 @@ def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
-def _check_complete(found: Finding, limits: Limits) -> None:
+def _check_complete(found: SearchResult, limits: Limits) -> None:
     """Raise an error if the search was cut short, because then some matches are unknown."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
@@ -335,13 +334,13 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
 
 
 def _nothing_found(
-    context: Context, options: ReplaceOptions, wanted: GrepOptions, note: str, found: Finding
+    context: Context, options: ReplaceOptions, wanted: GrepOptions, note: str, found: SearchResult
 ) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    reading, _ = watched(other_reading)(context, wanted, found)
+    reading, _ = watched(second_look)(context, wanted, found.excluded, searched=found.searched)
     hints = [] if reading is None else [_hint_of(reading)]
     return NoMatchError(
         Advice(OLD, f" is not in {searched}; nothing was changed."),
@@ -396,7 +395,7 @@ def _result(
     options: ReplaceOptions,
     files: Sequence[_ChangedFile],
     total: int,
-    found: Finding,
+    found: SearchResult,
     applied: Sequence[str],
     glob_note: str,
 ) -> ReplaceResult:

@@ -49,7 +49,7 @@ from agentfs.fs.trees import OpenTree, RootHandle, Trees
 from agentfs.policy import VIEWED, Mount, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
-_MAX_ABOVE = 5  # leading names that are dropped from an absolute path to find it inside the root
+_MAX_ABOVE = 12  # leading names that are dropped from an absolute path to find it inside the root
 _R = TypeVar("_R")
 
 
@@ -593,8 +593,8 @@ class Root:
     def _split(self, path: str) -> ParsedPath:
         try:
             parsed = split_path(path, self._context.roots)
-        except OutsideWorkspaceError as error:
-            parts = path.split("/")
+        except (OutsideWorkspaceError, InvalidPathError) as error:
+            parts = path.replace("\\", "/").split("/")
             inner = ("/".join(parts[above:]).strip("/") for above in range(1, _MAX_ABOVE))
             with suppress(Exception):  # only for a hint
                 if inside := next((each for each in inner if each and self.exists(each)), None):

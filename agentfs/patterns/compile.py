@@ -6,30 +6,23 @@ gigabytes. So length, depth and the product of the repeats are checked first.
 
 import re
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from agentfs.base.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
-from agentfs.patterns.automaton import byte_pattern
-from agentfs.patterns.engine import MOST_STEPS_OF_RE, RE, engine_note
-from agentfs.patterns.engine import engine as regex_engine
-from agentfs.patterns.literals import Plan, make_plan
+from agentfs.patterns.search_plan import Plan, make_plan
 from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, as_plain_text, literal_syntax, read_syntax
 from agentfs.text import visible
 
 _MAX_DEPTH = 50
 _MAX_COST = 20_000  # within this bound, the slowest tested pattern compiles in 0.2 s
-_MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may use to match one line
-
-# Measured bytes of the engine's stack for each character that a repeated group has matched: for the group
-# itself, and for each choice and each capture inside the group.
-_STACK_GROUP, _STACK_CHOICE, _STACK_CAPTURE = 96, 24, 64
-_ASCII = "".join(map(chr, range(128)))
+_MAX_REPEATED = 640 * 1024  # characters that a repeated group may match; each takes up to 200 bytes
+_SAMPLES = "".join(map(chr, range(256))) + "\u0416\u0661\u3000\u65e5"  # characters of many classes
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
-_MAX_REPAIRS = 12
 # The texts of tokens that mean the same to `regex` and, with `re.ASCII`, to `re`.
 _SAME_IN_RE = {
     "set": re.compile(r"\[\^?\]?(?:(?!--)[^\[\]\\&|~]|\\(?:[dDsSwWnrtfv]|[^\w\s]))*\]"),
@@ -38,48 +31,19 @@ _SAME_IN_RE = {
     "edge": re.compile(r"\\b(?:\(\?<?=\\w\))?"),
     "property": re.compile(r"(?!)"),
 }
-_EDGES = rf"(?:{_SAME_IN_RE['edge'].pattern})*"
-_WORD = re.compile(rf"(?P<before>{_EDGES})(?:\(\?:)?(?P<word>\w+)\)?(?P<after>{_EDGES})", re.ASCII)
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
-
-
-class Expression:
-    """A compiled pattern. In ASCII text and without a timeout, `re` matches it if it can, as it is faster."""
-
-    def __init__(self, compiled: Any, in_ascii: re.Pattern[str] | None = None) -> None:
-        self.search: Callable[..., re.Match[str] | None] = compiled.search
-        self._compiled = compiled
-        self._in_ascii = in_ascii
-
-    def finditer(
-        self, text: str, position: int = 0, end: int = sys.maxsize, /, *, timeout: float | None = None
-    ) -> Iterator[re.Match[str]]:
-        """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
-        if timeout is None and self._in_ascii is not None and text.isascii():
-            return self._in_ascii.finditer(text, position, end)
-        found: Iterator[re.Match[str]] = self._compiled.finditer(
-            text, position, end, timeout=timeout, concurrent=timeout is not None
-        )
-        return found
-
-    def findall(self, text: str, /) -> list[Any]:
-        """Return all matches."""
-        compiled = self._in_ascii if self._in_ascii is not None and text.isascii() else self._compiled
-        found: list[Any] = compiled.findall(text)
-        return found
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A compiled pattern."""
+    """A compiled pattern: `expression` is the line regex if the plan has one, else the pattern as written."""
 
-    expression: Expression  # matches one line or, with `multiline`, a full text
-    line_regex: Expression | None  # the line regex of the plan
-    plan: Plan
-    byte_pattern: str | None  # for `Automaton.of`; None for a literal, or if there is no translation
+    expression: Any
+    by_line: bool  # `expression` is matched with each line alone
     multiline: bool
-    max_length: int  # longest line (with `multiline`: text) that can be searched in bounded memory
-    counters: tuple[re.Pattern[str], re.Pattern[str]] | None = None  # see `_counters_of_word`
+    plan: Plan
+    longest: int  # the longest line (with `multiline`: text) that takes bounded memory
+    in_ascii: re.Pattern[str] | None  # the same for ASCII text by `re`, which is faster and has no timeout
 
 
 def compile_pattern(
@@ -121,11 +85,12 @@ def compile_pattern(
         )
     syntax = literal_syntax(pattern) if literal else read_syntax(pattern)
     _check_bounds(syntax)
-    engine = regex_engine()
+    engine: Any = import_module("regex")
     flags = engine.V0 | (engine.I if ignore_case else 0)
-    mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
+    if multiline:
+        flags |= engine.M | (engine.S if dot_all else 0)
     # Errors must show the pattern as the caller wrote it.
-    compiled = _compile_valid(engine, syntax, flags | mode)
+    compiled = _compile_valid(engine, syntax, flags)
     searched = syntax
     if any(around):
         if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
@@ -133,40 +98,26 @@ def compile_pattern(
         searched = searched.between(*around)
     if not captures:
         searched = searched.without_captures()
-    if searched is not syntax:
-        compiled = _compile_valid(engine, searched, flags | mode)
 
-    def members(part: str) -> str:
-        return "".join(found[0] for found in engine.compile(part, flags).finditer(_ASCII))
+    def common(part: str, other: str) -> bool:
+        return bool(engine.search(f"(?={part}){other}", _SAMPLES, flags))
 
-    plan = make_plan(searched, members, ignore_case=ignore_case)
-    stack = _stack_per_character(searched)
-    max_length = _MAX_STACK // stack if stack else sys.maxsize
-    if engine is RE:
-        if plan.growth is None:
-            raise InvalidPatternError(
-                "The work of this pattern has no known bound, and Python's `re` is used here: no timeout.",
-                hint="Install the `regex` module where the files are. "
-                "Or avoid references to groups, and repeats or choices inside repeated groups.",
-            )
-        max_length = min(max_length, plan.longest_line(MOST_STEPS_OF_RE))
-    is_same = plan.growth is not None and not captures and engine is not RE and _is_same_in_re(searched)
-    line_regex: Expression | None = None
-    if plan.line_regex is not None and not multiline:
-        by_line = _compile(engine, plan.line_regex, flags | engine.M)
-        if not isinstance(by_line, Exception):
-            line_regex = Expression(by_line, _in_re(plan.line_regex, flags | engine.M) if is_same else None)
-    in_bytes = None
-    if not plan.is_literal:
-        in_bytes = byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline)
+    plan = make_plan(searched, common, ignore_case=ignore_case)
+    source, by_line = searched.source, not multiline
+    if by_line and plan.line_regex is not None:
+        in_text = _compile(engine, plan.line_regex, flags | engine.M)
+        if not isinstance(in_text, Exception):
+            compiled, source, by_line, flags = in_text, plan.line_regex, False, flags | engine.M
+    if searched is not syntax and (by_line or multiline):
+        compiled = _compile_valid(engine, searched, flags)
+    is_same = plan.untimed_chunk and not (captures or by_line or multiline) and _is_same_in_re(searched)
     return Pattern(
-        expression=Expression(compiled, _in_re(searched.source, flags | mode) if is_same else None),
-        line_regex=line_regex,
-        plan=plan,
-        byte_pattern=in_bytes,
+        expression=compiled,
+        by_line=by_line,
         multiline=multiline,
-        max_length=max_length,
-        counters=_counters_of_word(searched, plan) if is_same else None,
+        plan=plan,
+        longest=_MAX_REPEATED if _repeats_group(searched) else sys.maxsize,
+        in_ascii=_in_re(source, flags) if is_same else None,
     )
 
 
@@ -181,6 +132,10 @@ def _compile(engine: Any, source: str, flags: int) -> Any:
             engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
             engine_trace = engine_trace.tb_next
         return error
+
+
+def _is_valid(engine: Any, syntax: Syntax) -> bool:
+    return not isinstance(_compile(engine, syntax.source, engine.V0), Exception)
 
 
 def _is_same_in_re(syntax: Syntax) -> bool:
@@ -199,19 +154,6 @@ def _in_re(source: str, flags: int) -> re.Pattern[str] | None:
         return re.compile(source, re.ASCII | flags & same)
     except (re.error, OverflowError, RecursionError):
         return None
-
-
-def _counters_of_word(syntax: Syntax, plan: Plan) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
-    """Return expressions that match as often as a word between word edges in ASCII text, and once a line.
-
-    They begin with the literal, so `re` finds it 30 times as fast.
-    """
-    found = _WORD.fullmatch(syntax.source)
-    if found is None or plan.ignore_case:
-        return None
-    word = found["word"]
-    source = f"{word}(?<={found['before']}{word}){found['after']}"
-    return re.compile(source, re.ASCII), re.compile(f"{source}.*", re.ASCII)
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> Any:
@@ -262,27 +204,13 @@ def _check_bounds(syntax: Syntax) -> None:
             )
 
 
-def _stack_per_character(syntax: Syntax) -> int:
-    """Return the maximum bytes of stack for each character of a line, or 0 if the stack does not grow."""
-    most = 0
-    opened: list[int] = []  # bytes for the choices and captures of each enclosing group
-    inside, closed = 0, -1
-    for token in syntax.tokens:
-        if token.kind in {"open", "look"}:
-            opened.append(inside)
-            inside = _STACK_CAPTURE if token.kind == "open" and not token.text.startswith("(?:") else 0
-        elif token.kind == "close":
-            closed = inside
-            inside += opened.pop() if opened else 0
-            continue
-        elif token.kind == "or":
-            inside += _STACK_CHOICE
-        elif token.kind == "repeat":
-            inside += _STACK_CHOICE
-            if closed >= 0 and token.high is None:
-                most = max(most, _STACK_GROUP + closed)
-        closed = 0 if token.kind == "other" else -1  # a repeated group reference needs stack like a group
-    return most
+def _repeats_group(syntax: Syntax) -> bool:
+    """Return True if the engine's memory grows with the text that a repeated group matches."""
+    ends = {"close", "other"}  # a repeated group reference needs memory like a group
+    return any(
+        token.kind == "repeat" and token.high is None and before.kind in ends
+        for before, token in pairwise(syntax.tokens)
+    )
 
 
 # The engine's words for a mistake, and ours.
@@ -304,7 +232,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     """Return the error for a pattern: reason, position, and how to write what was probably meant."""
     written = syntax.pattern
     position, reason = _mistake(syntax, error)
-    suggestion = _suggestion(engine, written) if isinstance(error, engine.error) else None
+    suggestion = _suggestion(engine, written, position) if isinstance(error, engine.error) else None
     hint = ""
     if suggestion is not None:
         hint = Advice("To match it literally, ", Retry({"pattern": suggestion}), ".")
@@ -313,8 +241,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     behind = visible(written[position : position + _EXCERPT].replace("\n", " "))
     places = ["  " + ahead + behind, "  " + " " * len(ahead) + "^"]
     return InvalidPatternError(
-        f"The pattern is not a valid regular expression: {reason} at character {position + 1}."
-        f"{engine_note(written)}",
+        f"The pattern is not a valid regular expression: {reason} at character {position + 1}.",
         hint=hint,
         details={"position": position, "reason": reason, "suggestion": suggestion, "places": places},
     )
@@ -340,19 +267,11 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
     return min(position, max(end - 1, 0)), _REASONS.get(reason, reason)
 
 
-def _suggestion(engine: Any, written: str) -> str | None:
-    """Escape the full pattern if it does not look like a regex, else only the wrong characters."""
+def _suggestion(engine: Any, written: str, position: int) -> str | None:
+    """Escape the wrong character if that makes a valid regex, else the full pattern."""
+    repaired = f"{written[:position]}\\{written[position:]}"
+    looks_like_regex = _LOOKS_LIKE_REGEX.search(written) and len(repaired) <= MAX_CHARACTERS
+    if looks_like_regex and _is_valid(engine, read_syntax(repaired)):
+        return repaired
     literal = as_plain_text(written)
-    if not _LOOKS_LIKE_REGEX.search(written):
-        return literal
-    repaired = written
-    for _ in range(_MAX_REPAIRS):
-        if len(repaired) > MAX_CHARACTERS:
-            break
-        syntax = read_syntax(repaired)
-        outcome = _compile(engine, syntax.source, engine.V0)
-        if not isinstance(outcome, Exception):
-            return repaired
-        position, _ = _mistake(syntax, outcome)
-        repaired = f"{repaired[:position]}\\{repaired[position:]}"
     return literal if len(literal) <= MAX_CHARACTERS else None

@@ -16,9 +16,7 @@ from agentfs.errors import AgentFSError, past_end
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.results import Entry, Skipped
-from agentfs.search.first_paths import FirstPaths
 from agentfs.search.names import NameFilter, NameTest, bind_globs
 from agentfs.search.options import (
     GlobOptions,
@@ -43,13 +41,10 @@ PAGE_BYTES = 64 * 1024 * 1024  # size of the typed data of one page
 ENTRY_BYTES = 560  # measured minimum for an entry and its bookkeeping
 _BYTES_PER_TOKEN = 1024  # bytes of a page for each token of `Limits.output_tokens`
 _MAX_SORTED = 500_000  # paths to sort; each takes about 300 bytes
-_LISTED = "listed"  # key of the listings that `ls` derives from a kept walk
 
 # An entry factory, the names to call it with, and the number of names that are only counted.
 Noun: TypeAlias = tuple[str, str]  # for one and for several
 NamedEntries: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
-_Listed: TypeAlias = tuple[Visit, NamedEntries]
-_Pick: TypeAlias = Callable[[Iterable[_Listed]], Iterable[NamedEntries]]
 _T = TypeVar("_T")
 
 
@@ -170,7 +165,8 @@ class FoundEntries:
     vanished: int = 0
     skipped: Skipped = field(default_factory=Skipped)
     reached: str | None = None
-    unlisted: dict[str, int] = field(default_factory=dict[str, int])  # directories whose entries come later
+    depth: int = 0  # for `ls(depth=0)`: how many levels were listed, if not all
+    excluded: list[Excluded] = field(default_factory=list[Excluded])  # if nothing was found
 
     @property
     def exact(self) -> bool:
@@ -209,15 +205,12 @@ def find_entries(
 
 
 def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
-    """List directories in order; if all levels of one do not fit on a usual page, list it breadth first.
-
-    The order does not depend on the page, because the next call may have another limit.
-    """
+    """List directories in order; with `depth=0`, only as many levels as fit on a usual page."""
     paths, exclude = paths_of(options.path), as_list(options.ignore)
     excludes = compile_exclude(bind_globs(root, exclude, paths, "ignore")) if exclude else None
-    usual = limits.list_entries
+    levels: Counter[int] = Counter()  # numbers of entries
 
-    def collect(page: Page, pick: _Pick, **more: Any) -> FoundEntries:
+    def collect(page: Page, depth: int) -> FoundEntries:
         walk = search_walk(root)(
             root,
             paths,
@@ -225,90 +218,42 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
             deadline=deadline,
             hidden=opens_hidden(options),
             ignored=options.include_ignored,
-            depth=options.depth,
+            depth=depth,
             others=True,
             directories=True,
             listing=True,
             exclude=excludes,
             keep=page.end if len(paths) == 1 else None,
             key=_SORT_KEYS[options.sort],
-            **more,
+            filters=tuple(exclude),
         )
-        found = _collect_in_order(pick(_listed_names(walk, several=len(paths) > 1)), page, deadline)
+        found = _collect_in_order(_listed_names(walk, levels, several=len(paths) > 1), page, deadline)
         skipped = walk.skipped
         found.skipped = with_counts(skipped, {"unreadable": found.vanished}, skipped.reached or found.reached)
         return found
 
-    sizes: Counter[str] = Counter()  # by path below the start
-
-    def count(listed: Iterable[_Listed]) -> Iterator[NamedEntries]:
-        for visit, names in listed:
-            sizes[visit.below] += len(names[1]) + names[2]
-            yield names
-
-    again = copy(page)
-    found = collect(page, count, filters=tuple(exclude))
-    whole = set[str]()
-    if options.depth == 0 and len(paths) == 1 and found.exact and found.total > usual:
-        whole = _that_fit(sizes, usual)
-    if not whole:
+    found = collect(copy(page), options.depth)
+    if options.depth or found.total <= limits.list_entries:
         return found
-    first = sum(sizes[below] for below in whole)
-    unlisted: dict[str, int] = {}
-
-    def is_whole(below: str) -> bool:
-        return f"{below}/" in whole
-
-    def small(listed: Iterable[_Listed]) -> Iterator[NamedEntries]:
-        for visit, names in listed:
-            for each in names[1]:
-                below = f"{visit.below}{each.name}/"
-                if below not in whole and below in sizes:
-                    unlisted[visit.directory.path_of(each)] = sizes[below]
-            yield names
-
-    def large(listed: Iterable[_Listed]) -> Iterator[NamedEntries]:
-        yield root.entry, [], first
-        yield from (names for visit, names in listed if visit.below not in whole)
-
-    rest, part = copy(again), FoundEntries(again)
-    if again.first < first:
-        again.end_before(first)
-        part = collect(again, small, enter=is_whole, filters=None)
-    # Only a page of unusual size has both parts: the numbers of entries tell more than the first of them.
-    if again.first >= first or (again.end == first and rest.end - rest.first > usual):
-        entries = part.entries
-        part = collect(rest, large, filters=None)
-        part.entries[:0] = entries
-    part.total, part.skipped, part.unlisted = found.total, found.skipped, unlisted
-    return part
+    depth = 1
+    while sum(levels[each] for each in range(1, depth + 2)) <= limits.list_entries:
+        depth += 1
+    shallow = collect(page, depth)
+    shallow.depth = depth
+    return shallow
 
 
-def _that_fit(sizes: Mapping[str, int], room: int) -> set[str]:
-    """Return the directories to list with all their entries: the start, then level by level what fits."""
-    whole = {""}
-    room -= sizes[""]
-    for below in sorted(sizes, key=lambda each: (each.count("/"), path_order(each))):
-        above = below[: below.rfind("/", 0, -1) + 1]
-        if below and sizes[below] <= room and above in whole:
-            whole.add(below)
-            room -= sizes[below]
-    return whole
-
-
-def _listed_names(walk: SearchWalk, *, several: bool) -> Iterator[_Listed]:
-    """Yield the names in each directory; with `several` paths, each name once."""
-    if (kept := walk.replayable()) is not None:
-        yield from kept.derived(_LISTED, lambda visits: [(each, _names_of(each)) for each in visits])
-        return
-    seen: set[str] = set()
-    for visit in walk:
+def _listed_names(walk: SearchWalk, levels: Counter[int], *, several: bool) -> Iterator[NamedEntries]:
+    """Yield the names in each directory and count them by level; with `several` paths, each name once."""
+    kept, seen = walk.replayable(), set[str]()
+    for visit in walk if kept is None else kept.visits:
         entry_of, names, more = _names_of(visit)
         if several:
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
-        yield visit, (entry_of, names, more)
+        levels[visit.depth] += len(names) + more
+        yield entry_of, names, more
 
 
 def _names_of(visit: Visit) -> NamedEntries:
@@ -372,14 +317,14 @@ class _EntrySearch:
         self.page = page
         self.deadline = deadline
         self.filter = _StatusFilter(options)
-        self.unique = options.unique
         self.paths = paths_of(options.path)
         # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
-        self.in_order = options.sort == "path" and len(self.paths) == 1 and not self.unique
+        self.in_order = options.sort == "path" and len(self.paths) == 1 and not options.unique
         self.links = self.special = self.total = self.vanished = 0
         self.reached: str | None = None
         self.keyed: list[tuple[Any, str]] = []
-        self.first: FirstPaths[tuple[str, Any, str]] = FirstPaths()
+        # If paths may repeat: by real path, whether a link leads to the entry, its sort key, and its path.
+        self.found: dict[str, tuple[bool, Any, str]] = {}
         self.min_depth = options.min_depth or 1
 
         self.directory_path = ""  # of the names that are tested, with a trailing `/`
@@ -418,6 +363,7 @@ class _EntrySearch:
             more = {"unreadable": found.vanished, "symlink": self.links, "special": self.special}
             skipped = self.walk.skipped
             found.skipped = with_counts(skipped, more, skipped.reached or found.reached or self.reached)
+            found.excluded = [] if found.total else self.walk.excluded
         finally:  # a reference cycle would keep the root open until garbage is collected
             self.walk.forget()
             self.names.forget()
@@ -425,10 +371,10 @@ class _EntrySearch:
 
     def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files of a directory that pass; if they must be sorted, keep them and return none."""
-        return self._take(directory, self._named(directory, below, files))
+        return self._take(directory, below, self._named(directory, below, files))
 
-    def _take(self, directory: Directory, named: list[DirEntry]) -> list[DirEntry]:
-        taken = [listed for listed in named if self._takes(directory, listed)]
+    def _take(self, directory: Directory, below: str, named: list[DirEntry]) -> list[DirEntry]:
+        taken = [listed for listed in named if self._takes(directory, below, listed)]
         if self.in_order:
             return taken
         self._keep(directory, taken)
@@ -444,11 +390,16 @@ class _EntrySearch:
         if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
         self.directory_path = with_slash(directory.path)
-        return self.names.of(below, files)
+        named = self.names.of(below, files)
+        links = [each for each in files if each.is_symlink() and each not in named]
+        return named + [each for each in links if self.names.leads_on(below + each.name)]
 
-    def _takes(self, directory: Directory, listed: DirEntry) -> bool:
+    def _takes(self, directory: Directory, below: str, listed: DirEntry) -> bool:
         """Return True if an entry passes the filter; count links and special files that do not."""
         is_file = listed.is_file(follow_symlinks=False)
+        if listed.is_symlink() and not self.names.of(below, [listed]):
+            self.links += self.options.links_as_files and directory.entry(listed).is_dir
+            return False
         if (self.filter.plain_files and is_file) or self.filter.takes(directory, listed):
             return True
         if self.options.links_as_files and not is_file:
@@ -462,7 +413,7 @@ class _EntrySearch:
             yield from self.walk
             return
         for visit in kept.derived(self.names_key, self._with_names):
-            yield visit.with_entries(self._take(visit.directory, visit.files), visit.child)
+            yield visit.with_entries(self._take(visit.directory, visit.below, visit.files), visit.child)
 
     def _with_names(self, visits: Iterable[Visit]) -> list[Visit]:
         """Return the visits with the entries that pass the tests of depth and name."""
@@ -494,26 +445,24 @@ class _EntrySearch:
         """Collect and sort all paths, then yield those of the page."""
         try:
             for visit in self._visits():
-                self._keep(visit.directory, self._child(visit), files=False)
+                self._keep(visit.directory, self._child(visit))
         except TimeoutError:
             self.reached = "timeout"
         except MemoryError:
             self.reached = "memory"
-        only_linked = [(key, path) for _, key, path in self.first.only_linked()]
-        self.total += len(only_linked)
-        self.keyed += only_linked
+        if self.found:
+            self.total, self.keyed = len(self.found), [found[1:] for found in self.found.values()]
         self._keep_first()
         yield self.root.entry, [path for _, path in self.keyed], self.total - len(self.keyed)
 
-    def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
+    def _keep(self, directory: Directory, found: list[DirEntry]) -> None:
         """Keep the paths of entries of a directory, each with its sort key."""
-        sort, unique = self.options.sort, self.unique
+        sort, unique = self.options.sort, self.options.unique
         may_repeat = unique or len(self.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
         for listed in found:
             path = prefix + display_name(listed.name)
-            order = path_order(path)
-            key: Any = order
+            key: Any = path_order(path)
             if sort != "path":
                 try:
                     status = listed.stat(follow_symlinks=False)
@@ -522,17 +471,18 @@ class _EntrySearch:
                     continue
                 key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
             if may_repeat:
-                own = prefix + listed.name
-                real_path = directory.real_path_of(listed) if unique and files else real_prefix + listed.name
-                if not self.first.add(real_path, own, (order, key, path)):
-                    continue
+                own = real_prefix + listed.name
+                real_path = directory.real_path_of(listed) if unique else own
+                new = (real_path != own or own != prefix + listed.name, key, path)
+                self.found[real_path] = min(self.found.get(real_path, new), new)
+                continue
             self.total += 1
             self.keyed.append((key, path))
         if len(self.keyed) > min(2 * self.page.end + MAX_BATCH, _MAX_SORTED):
             self._keep_first()
             if len(self.keyed) > _MAX_SORTED - MAX_BATCH:
                 raise MemoryError
-        if len(self.first) > _MAX_SORTED - MAX_BATCH:
+        if len(self.found) > _MAX_SORTED - MAX_BATCH:
             raise MemoryError
 
     def _keep_first(self) -> None:
@@ -554,15 +504,12 @@ class _EntrySearch:
     def _regex_test(self, options: GlobOptions, regex: str) -> NameTest:
         compiled = compile_pattern(regex, ignore_case=options.ignore_case)
         search = compiled.expression.search
-        untimed = compiled.plan.longest_line(UNTIMED_STEPS)
 
         def matches(path: str) -> bool:
             name = path[path.rfind("/") + 1 :]
             text = self.directory_path + name if options.full_path else name
-            if len(text) <= untimed:
-                return search(text) is not None
             left = self.deadline - time.monotonic()
-            if left <= 0 or len(text) > compiled.max_length:
+            if left <= 0:
                 raise TimeoutError
             return search(text, timeout=left, concurrent=True) is not None
 

@@ -1,10 +1,11 @@
 """The matches of a file as they are shown: cut lines, and the lines around them."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 
 from agentfs.patterns.line_search import LineMatch
 from agentfs.results import Match
-from agentfs.search.windows import Window
+from agentfs.search.large import TextBlock
 from agentfs.text import cut_line, cut_mark
 
 BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -18,56 +19,68 @@ class Excerpts:
         self._before, self._after = around
         self._line_chars = line_chars
         self._overlap = overlap
-        self._free = 0  # start of the first line that is in no match yet
+        self._free = 0  # number of the first line that is in no match yet
+        self._waiting: tuple[TextBlock, LineMatch, int] | None = None
+        self._counted: tuple[TextBlock | None, int, int] = (
+            None,
+            0,
+            0,
+        )  # a block, a place, and its line number
 
-    def enter(self, window: Window) -> None:
-        """Go on with the next window."""
-        self._text = window.text
-        self._context, self._beyond = window.context, window.beyond
-        self._number, self._counted = window.number, 0  # of the line that begins there
-        self._free = max(self._context, self._free - window.dropped)
+    def add(self, block: TextBlock, hit: LineMatch, *, keep: bool) -> Match | None:
+        """Return the match before this line match, now that its last line is known, and `keep` this one."""
+        if not keep and self._waiting is None:
+            return None
+        counted, place, number = self._counted
+        if counted is not block:
+            place, number = 0, block.number
+        number += block.text.count("\n", place, hit.start)
+        self._counted = block, hit.start, number
+        match = self.end(number)
+        self._waiting = (block, hit, number) if keep else None
+        return match
 
-    def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
-        """Yield a match for each line match; `following` is the start of the next line match, if any."""
-        text, line_chars = self._text, self._line_chars
-        ends = [*(each.start for each in line_matches[1:]), following]
-        for found, end in zip(line_matches, ends, strict=True):
-            self._number += text.count("\n", self._counted, found.start)
-            self._counted = found.start
-            lines_before = _lines_before(text, self._free, found.start, self._before)
-            end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the default for None
-            lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
-            self._free = self._context if self._overlap else taken
-            lines = text[found.start : found.end]
-            shown, spans, cut = _cut_around(lines, found.spans, line_chars, self._beyond)
-            yield Match(
-                path=self._path,
-                line=self._number,
-                text=shown,
-                spans=tuple(spans),
-                before=tuple(cut_line(line, line_chars) for line in lines_before),
-                after=tuple(cut_line(line, line_chars) for line in lines_after),
-                cut=cut,
-            )
+    def end(self, following: int = sys.maxsize) -> Match | None:
+        """Return the last match; `following` is the line of the next one."""
+        if self._waiting is None:
+            return None
+        (block, hit, number), self._waiting = self._waiting, None
+        text, line_chars = block.text, self._line_chars
+        lines = text[hit.start : hit.end]
+        shown, spans, cut = _cut_around(lines, hit.spans, line_chars, block.beyond or (0, 0))
+        before = _lines_before(text, hit.start, min(self._before, number - self._free))
+        behind = number + lines.count("\n") + 1  # the line behind the match
+        most = self._after if self._overlap else min(self._after, following - behind)
+        after = _lines_after(text, hit.end + 1, most)
+        self._free = 0 if self._overlap else behind + len(after)
+        return Match(
+            path=self._path,
+            line=number,
+            text=shown,
+            spans=tuple(spans),
+            before=tuple(cut_line(line, line_chars) for line in before),
+            after=tuple(cut_line(line, line_chars) for line in after),
+            cut=cut,
+        )
 
 
-def _lines_before(text: str, start: int, end: int, count: int) -> list[str]:
+def _lines_before(text: str, end: int, count: int) -> list[str]:
     lines: list[str] = []
-    while len(lines) < count and end > start:
+    while len(lines) < count and end > 0:
         begin = text.rfind("\n", 0, end - 1) + 1
         lines.append(text[begin : end - 1])
         end = begin
     return lines[::-1]
 
 
-def _lines_after(text: str, start: int, stop: int, count: int) -> tuple[list[str], int]:
+def _lines_after(text: str, start: int, count: int) -> list[str]:
     lines: list[str] = []
-    while len(lines) < count and start < stop:
+    while len(lines) < count and start < len(text):
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         lines.append(text[start:end])
         start = end + 1
-    return lines, start
+    return lines
 
 
 def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:

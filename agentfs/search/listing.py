@@ -1,44 +1,40 @@
 """`ls` and `glob`: the results and their text."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from typing import TypeVar
 
-from agentfs.base.advice import Joined, Style, Styled, StyleKind, plural
+from agentfs.base.advice import Joined, plural
 from agentfs.base.visible import one_line
 from agentfs.errors import NotFoundError
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
-from agentfs.search.glob_readings import reinterpret_globs
-from agentfs.search.left_out import report_of, stop_report
+from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GlobOptions, ListOptions, as_list, next_page, parse_types, paths_of
-from agentfs.search.other_readings import count_left_out, explain_glob_path, explain_no_entries
+from agentfs.search.other_globs import search_with_meant_globs, with_exclusions
+from agentfs.search.second_look import count_left_out, explain_glob_path, explain_no_entries
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
-_MOST_WHOLE_PATHS = 20  # more are shown as a tree
-_HEADER_CHARS = 2  # of a line for a directory, besides its path
 _ENTRY = ("entry", "entries")
 _R = TypeVar("_R", ListResult, GlobResult)
-ShownPath = tuple[str, str, StyleKind]  # a path, the text that follows it in its line, and its kind
+ShownPath = tuple[str, str]  # a path, and the text that follows it in its line
 
 
 @watched
 def list_directory(context: Context, options: ListOptions) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
-    meant, glob_note = reinterpret_globs(context, options)
-    found = find_entries(context, meant)
+    found = find_entries(context, with_exclusions(context.root, options))
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    shown: list[ShownPath] = [
-        (entry.path, _entry_tail(entry, least, found.unlisted), entry.type) for entry in found.entries
-    ]
-    nothing = "" if found.entries else _nothing_listed(context, meant, found)
+    shown = [(entry.path, _entry_tail(entry, least)) for entry in found.entries]
+    nothing = "" if found.entries else _nothing_listed(context, options, found)
     result = ListResult(found.entries, found.total, found.skipped)
-    skipped = report_of(options, found.skipped, context.tracker, found=found.total > 0)
-    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, skipped, glob_note)
+    skipped = skip_report(found.skipped, can_open=not options.include_ignored, found=found.total > 0)
+    depth = f"{plural(found.depth, 'level')} shown, as more do not fit one page" if found.depth else ""
+    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, skipped, depth)
 
 
 def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries) -> str:
@@ -49,10 +45,8 @@ def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries)
     return f"{', '.join(map(one_line, paths))} {state}{left_out}."
 
 
-def _entry_tail(entry: Entry, least_size: int, unlisted: Mapping[str, int]) -> str:
+def _entry_tail(entry: Entry, least_size: int) -> str:
     """Return the text of `ls` after the path of an entry: a size, a target or a kind."""
-    if count := unlisted.get(entry.path):
-        return f"/  ({plural(count, *_ENTRY)})"
     tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
         return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
@@ -79,9 +73,10 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
     began = time.monotonic()
     types = parse_types(options.types)
     noun = ("file", "files") if types and "d" not in types else _ENTRY
-    meant, glob_note = reinterpret_globs(context, options)
     try:
-        found = find_entries(context, meant)
+        meant, found, glob_note = search_with_meant_globs(
+            context.root, options, partial(find_entries, context), lambda found: found.total > 0
+        )
     except NotFoundError as error:
         explain_glob_path(context, options, error)
         raise
@@ -95,9 +90,7 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint, can_open = explain_no_entries(context, meant, found)
         nothing += "" if hint else "."
-    shown: list[ShownPath] = [
-        (each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries
-    ]
+    shown = [(each.path, "/" if each.type == "directory" else "") for each in found.entries]
     result = GlobResult(
         found.entries,
         found.total,
@@ -108,7 +101,8 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
         glob_note=glob_note,
     )
     nothing = Joined("; ", nothing, hint)
-    skipped = report_of(options, found.skipped, context.tracker, found=found.total > 0, can_open=can_open)
+    can_open = can_open and not options.include_ignored
+    skipped = skip_report(found.skipped, can_open=can_open, found=found.total > 0)
     return _fitted_page(context, options, found, result, shown, nothing, noun, skipped, glob_note)
 
 
@@ -142,86 +136,12 @@ def _fitted_page(
             stop_report(skipped, options, limits),
             *remarks,
         )
-        body = Styled(
-            "\n".join(lines[:count]), lambda style: "\n".join(path_lines(shown, style=style)[:count])
-        )
-        text = Joined("\n", body or nothing, footer(*notes))
+        text = Joined("\n", "\n".join(lines[:count]) or nothing, footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
 
 
-def path_lines(paths: Sequence[ShownPath], of: int = 0, style: Style | None = None) -> list[str]:
-    """Return a line for each path, or a tree if there are many.
-
-    In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
-    several paths below it, if that makes the text shorter.
-
-    Args:
-        paths: Each path, with the text that follows it in its line, and its kind.
-        of: The number of paths in the full list, if `paths` is a part of it.
-        style: Shows the paths.
-    """
-    is_flat = not any("/" in path or path.startswith(" ") for path, _, _ in paths)
-    if is_flat or max(len(paths), of) <= _MOST_WHOLE_PATHS:
-        return [_shown(path, kind, style) + tail for path, tail, kind in paths]
-    full = [f"{path}/" if tail == "/" else path for path, tail, _ in paths]
-    # A name that begins with a space would look indented further.
-    indentable = ["/ " not in f"/{path}" for path in full]
-    shared = [
-        _shared_directory(*pair) if both == (True, True) else 0
-        for pair, both in zip(pairwise(full), pairwise(indentable), strict=True)
-    ]
-    shared.append(0)
-    lines: list[str] = []
-    opened: list[str] = []  # the current directories, each with a trailing `/`
-    for number, (path, tail, kind) in enumerate(paths):
-        while opened and not (indentable[number] and path.startswith(opened[-1])):
-            opened.pop()
-        text, inside = "", len(opened[-1]) if opened else 0
-        for end in _headers(shared, number, inside, path.rfind("/") + 1) if shared[number] > inside else ():
-            above: StyleKind = "path" if kind == "path" else "directory"
-            text += _indented(path[: end - 1], opened, above, style) + "/\n"
-            opened.append(path[:end])
-        lines.append(f"{text}{_indented(path, opened, kind, style)}{tail}")
-        if tail == "/":
-            opened.append(f"{path}/")
-    return lines
-
-
-def _shown(path: str, kind: StyleKind, style: Style | None) -> str:
-    return one_line(path) if style is None else style(kind, one_line(path))
-
-
-def _indented(path: str, opened: Sequence[str], kind: StyleKind, style: Style | None) -> str:
-    """Return a path below the directory that was opened last; a leading space does not look like one."""
-    name = path[len(opened[-1]) if opened else 0 :]
-    return f"{' ' * len(opened)}{'./' * path.startswith(' ')}{_shown(name, kind, style)}"
-
-
-def _shared_directory(path: str, following: str) -> int:
-    """Return the length of the directory that two paths share, with its trailing `/`."""
-    end = path.rfind("/") + 1
-    while end and not following.startswith(path[:end]):
-        end = path.rfind("/", 0, end - 1) + 1
-    return end
-
-
-def _headers(shared: Sequence[int], number: int, above: int, most: int) -> list[int]:
-    """Return the lengths of the directories to show ahead of a path, the outermost first.
-
-    Each is longer than `above`, at most as long as `most`, and saves more text below it than it takes.
-    """
-    ends: list[tuple[int, int]] = []  # with the number of paths below each
-    least, at = most, number
-    while (least := min(least, shared[at])) > above:
-        at += 1
-        if ends and ends[-1][0] == least:
-            ends.pop()
-        ends.append((least, at - number + 1))
-    chosen: list[int] = []
-    for end, count in reversed(ends):
-        if (count - 1) * (end - above) > count + _HEADER_CHARS:
-            chosen.append(end)
-            above = end
-    return chosen
+def path_lines(paths: Sequence[ShownPath]) -> list[str]:
+    """Return a line for each path."""
+    return [one_line(path) + tail for path, tail in paths]

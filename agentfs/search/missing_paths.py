@@ -13,7 +13,7 @@ from agentfs.base.advice import Advice, FirstOf, Joined, Retry, call
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, display_name, quote
 from agentfs.search.options import GlobOptions, has_wildcard
-from agentfs.search.probe import Probe, count_of_glob
+from agentfs.search.second_look import count_of_glob
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.tree.ignore_sources import with_slash
@@ -44,12 +44,7 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
     if not path or "as_glob" in error.details:
         return
     root, tracker, *_ = context
-    if (moved := _moved_to(root, tracker, path)) is not None:
-        others = [each for each in error.details.get("similar", ()) if each != moved]
-        error.details.update(moved_to=moved, similar=[moved, *others])
-        error.hint = f"It was moved to {quote(moved)}."
-        return
-    if has_wildcard(path) and (files := count_of_glob(Probe(context, _SECONDS), GlobOptions(path))):
+    if has_wildcard(path) and (files := count_of_glob(context, GlobOptions(path), _SECONDS)):
         error.hint = Advice(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
@@ -69,7 +64,7 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         if not found or (found == list(given) and method not in _OF_DIRECTORIES):
             return
         error.details["similar"] = found
-        meant = f"Did you mean {' or '.join(map(quote, found))}?"
+        meant = f"Did you mean {' or '.join(map(_with_spaces, found))}?"
         is_dir = root.entry(found[0]).is_dir
         if method in _OF_DIRECTORIES and not is_dir:
             read = Advice(meant, " It is a file: call ", call("read", path=found[0]), ".")
@@ -84,13 +79,10 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
 
 
-def _moved_to(root: Root, tracker: ReadTracker, path: str) -> str | None:
-    """Return the path to which this workspace has moved a missing path, if it is there and may be named."""
-    with suppress(AgentFSError):
-        real_path = tracker.moved_to(root.real_path(path, creating=True))
-        shown = None if real_path is None else root.display_path_if_usable(real_path)
-        return shown if shown is not None and root.exists(shown) else None
-    return None
+def _with_spaces(path: str) -> str:
+    """Return a path in quotes, with the numbers of spaces that look like the usual one."""
+    spaces = dict.fromkeys(f"U+{ord(each):04X}" for each in path if each.isspace() and each != " ")
+    return quote(path) + (f" (with the space {', '.join(spaces)})" if spaces else "")
 
 
 def _is_there(root: Root, path: str) -> bool:
@@ -107,34 +99,38 @@ class _Alike(NamedTuple):
 
 
 def _alike(root: Root, tracker: ReadTracker, path: str, method: str) -> _Alike:
-    """Return paths with similar names, else paths elsewhere with the same name."""
-    began = time.monotonic()
+    """Return paths with the same name elsewhere, then paths with similar names."""
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
-    found = _corrected(root, parts, _MAX_CORRECTIONS) or _without_prefix(root, parts)
-    fitting = [each for each in found if root.entry(each).is_dir is (method in _OF_DIRECTORIES)]
-    # If half of the time is gone, a walk would not end in time.
-    if fitting or not parts or time.monotonic() - began > _SECONDS / 2:
-        return _Alike(fitting or found)
+    if not parts:
+        return _Alike([])
+    wants_directory = method in _OF_DIRECTORIES
+    if found := _without_prefix(root, parts):
+        return _Alike(found)
     wanted = [part.casefold() for part in reversed(parts)]
     named, is_complete = _named(root, wanted[0])
-    ranked: list[tuple[int, bool, bool, str]] = []
+    ranked: list[tuple[int, bool, bool, bool, str]] = []
     for real_path, is_directory, is_link in named:
-        names = reversed(display_name(real_path).casefold().split("/"))
-        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(names, wanted, strict=False))))
-        if same == len(parts) if is_directory else method not in _OF_DIRECTORIES:
-            was_shown = tracker.knows(real_path)
-            ranked.append((-same, not was_shown, is_link, root.display_path(real_path)))
-    ranked.sort(key=itemgetter(0, 1, 2))
-    if ranked:
-        best = sum(same == ranked[0][0] for same, *_ in ranked)
-        elsewhere = [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
-        return _Alike(elsewhere, best > _MAX_SUGGESTIONS or not is_complete)
-    is_file = posixpath.splitext(parts[-1])[1] and method not in _OF_DIRECTORIES
-    return _Alike([] if is_file else found)
+        name, *above = reversed(display_name(real_path).casefold().split("/"))
+        pairs = zip(above, wanted[1:], strict=False)
+        same = 1 + len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        if (same == len(parts) and name == wanted[0]) if is_directory else not wants_directory:
+            shown = root.display_path(real_path)
+            ranked.append((-same, name != wanted[0], not tracker.knows(real_path), is_link, shown))
+    ranked.sort(key=itemgetter(0, 1, 2, 3))
+    best = sum(same == ranked[0][0] for same, *_ in ranked)
+    elsewhere = [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
+    spelled = [each for each in _corrected(root, parts, _MAX_CORRECTIONS) if each not in elsewhere]
+    fitting = [each for each in spelled if root.entry(each).is_dir is wants_directory]
+    if not elsewhere and not fitting and (wants_directory or not posixpath.splitext(parts[-1])[1]):
+        fitting = spelled  # the other kind of entry; the name of a file is not meant for a directory
+    has_more = bool(elsewhere) and (best > _MAX_SUGGESTIONS or not is_complete)
+    return _Alike([*elsewhere, *fitting][:_MAX_SUGGESTIONS], has_more)
 
 
 def _without_prefix(root: Root, parts: Sequence[str]) -> list[str]:
-    """Return the path without its first names, such as that of the project, if it exists then."""
+    """Return the path, or without its first names, such as that of the project, if it exists."""
+    if root.exists("/".join(parts)):
+        return ["/".join(parts)]
     for count, name in enumerate(parts[:-1], 1):
         rest = "/".join(parts[count:])
         if (name == posixpath.basename(root.path) or "/" in rest) and root.exists(rest):
@@ -164,8 +160,14 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
     return [path]
 
 
+def _has_name(name: str, wanted: str) -> bool:
+    """Return True if a name is the wanted one in any case; a wanted name without a suffix has any."""
+    folded = name.casefold()
+    return folded == wanted or ("." not in wanted and posixpath.splitext(folded)[0] == wanted)
+
+
 def _named(root: Root, name: str) -> tuple[list[tuple[str, bool, bool]], bool]:
-    """Return the entries with this name in any case, and False if there was no time for all.
+    """Return the entries with this name, and False if there was no time for all.
 
     Each entry is its real path, is_directory, and is_link.
     """
@@ -183,6 +185,6 @@ def _named(root: Root, name: str) -> tuple[list[tuple[str, bool, bool]], bool]:
         found += [
             (prefix + listed.name, listed is visit.child, listed.is_symlink())
             for listed in (*visit.files, *filter(None, [visit.child]))
-            if listed.name.casefold() == name
+            if _has_name(listed.name, name)
         ]
     return found, walk.skipped.reached is None

@@ -125,6 +125,10 @@ class NameFilter:
             return self.enter is None or self.enter(excluded.below)
         return all(test(excluded.below) for test in self._unseen_tests)
 
+    def leads_on(self, below: str) -> bool:
+        """Return True if a glob could match below a directory of this name."""
+        return not self.skips(below, is_dir=True)
+
     def forget(self) -> None:
         """Drop the tests; one that refers to the search would keep the root open."""
         self._tests = self._unseen_tests = self._directory_tests = []

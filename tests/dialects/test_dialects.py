@@ -233,9 +233,6 @@ def test_a_footer_advises_only_visible_parameters(ws):
     hidden = Toolset([Tool(function=search, name="grep", methods={"grep": {}})])
     text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert text.count("include_ignored") == 1
-    assert text.endswith("1|pass include_ignored=true")  # an earlier answer had reported the names left out
-    ws.forget()
-    text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert "left out: 1 hidden, 1 ignored by .gitignore:1 build/]" in text
 
 

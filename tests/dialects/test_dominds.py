@@ -771,7 +771,7 @@ def test_other_rg_args_are_refused_by_name(call):
 
 def test_advice_names_parameters_of_the_tool(call):
     (note,) = call("ripgrep_fixed", literal="TODO.*one")["notes"]
-    assert note.endswith("matches 1 line, as in src/main.py.")
+    assert note.endswith("matches 1 line of src/main.py.")
     (note,) = call("ripgrep_search", pattern="TODO.*one", rg_args="-F")["notes"]
     assert note.endswith("leave out rg_args.")
     (note,) = call("ripgrep_search", pattern="a.b(c)")["notes"]

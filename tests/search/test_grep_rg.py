@@ -14,7 +14,7 @@ from agentfs import Workspace
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
-from agentfs.search.grep import grep_files
+from agentfs.search.grep_text import grep_files
 from agentfs.search.options import GrepOptions
 from agentfs.tree.file_types import compile_types, type_names
 from tests import kit

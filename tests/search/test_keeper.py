@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.base import call_context
-from agentfs.search import grep
+from agentfs.search import grep_text
 from agentfs.watch import keeper
 from tests.search.watched import check_same
 
@@ -74,7 +74,7 @@ def test_the_thread_ends(tree, monkeypatch, end):
         while True:  # ends when it is interrupted
             call_context.step(0)
 
-    monkeypatch.setattr(grep, "keep_files", keep_files)
+    monkeypatch.setattr(grep_text, "keep_files", keep_files)
     ws = Workspace(tree, watch=True)
     ws.grep("needle")
     assert working.wait(60)
@@ -105,7 +105,7 @@ def test_a_call_stops_the_search_between_calls(tree, monkeypatch):
             searches.append("stopped")
             raise
 
-    monkeypatch.setattr(grep, "keep_files", keep_files)
+    monkeypatch.setattr(grep_text, "keep_files", keep_files)
     with Workspace(tree, watch=True) as ws:
         ws.grep("needle")
         for _ in range(3):
@@ -136,7 +136,7 @@ def test_the_thread_rests_as_long_as_it_works(monkeypatch):
 
 
 def test_a_failed_search_is_logged_once_and_ends_the_thread(tree, monkeypatch, caplog):
-    monkeypatch.setattr(grep, "keep_files", lambda *_: 1 / 0)
+    monkeypatch.setattr(grep_text, "keep_files", lambda *_: 1 / 0)
     with Workspace(tree, watch=True) as ws, caplog.at_level(logging.ERROR, "agentfs"):
         ws.grep("needle")
         wait_for(lambda: caplog.records and not keepers())

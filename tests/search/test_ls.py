@@ -11,7 +11,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search.listing import list_directory, path_lines
+from agentfs.search.listing import list_directory
 from agentfs.search.options import ListOptions
 from agentfs.text import estimate_tokens
 from tests.search.contexts import context_of
@@ -260,39 +260,6 @@ def everything(top):
     return sorted(str(path.relative_to(top)) for path in top.rglob("*"))
 
 
-@pytest.mark.parametrize("watch", [False, True])
-def test_regression_a_large_directory_takes_one_line_of_all_levels(tmp_path, watch):
-    (tmp_path / "data").mkdir()
-    for number in range(5000):
-        (tmp_path / f"data/{number}").touch()
-    for name in ("src/core/a.py", "src/b.py", "web/c.js", "d.md"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    with Workspace(tmp_path, watch=watch) as ws:
-        for _ in range(2):
-            first, found, _ = all_pages(ws, depth=0)
-            assert first.text.split("\n")[0] == "data/  (5000 entries)"
-            assert "src/core/a.py" in first.text
-            assert len(first.text) < 400
-            assert first.total == 5000 + 8
-            assert sorted(found) == everything(tmp_path)
-
-
-@pytest.mark.parametrize("watch", [False, True])
-@pytest.mark.parametrize("limit", [2, 4, 5])
-def test_regression_a_first_level_that_does_not_fit_on_a_page_comes_first(tmp_path, limit, watch):
-    """The entries of the first directory came ahead of the other names of the first level."""
-    for name in ("data/a", "data/b", "data/c", "src/core/a.py", "src/b.py", "web/c.js", "d.md", "e.md"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    with Workspace(tmp_path, watch=watch, limits=Limits(list_entries=limit)) as ws:
-        for _ in range(2):
-            first, found, _ = all_pages(ws, depth=0)
-            assert first.text.startswith("data/  (3 entries)\nsrc/  (2 entries)\n")
-            assert found[:5] == ["data", "src", "web", "d.md", "e.md"]
-            assert sorted(found) == everything(tmp_path)
-
-
 @pytest.mark.parametrize("limit", [1, 3, 7, 20, 100])
 @pytest.mark.parametrize("seed", range(4))
 def test_following_all_pages_of_all_levels_gives_each_entry_once(tmp_path, limit, seed):
@@ -311,28 +278,6 @@ def test_following_all_pages_of_all_levels_gives_each_entry_once(tmp_path, limit
         assert first.total == len(found)
 
 
-@pytest.mark.parametrize("watch", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_regression_a_page_of_another_size_continues_in_the_same_order(tmp_path, seed, watch):
-    """The order depended on the size of the page, so an entry was on no page if the next call had a limit."""
-    rng = random.Random(seed)
-    directories = [tmp_path]
-    for number in range(60):
-        path = rng.choice(directories) / f"n{number}"
-        if rng.random() < 0.3:
-            path.mkdir()
-            directories.append(path)
-        else:
-            path.touch()
-    with Workspace(tmp_path, watch=watch, limits=Limits(list_entries=rng.choice([1, 5, 20]))) as ws:
-        found: list[str] = []
-        while len(found) < 60:
-            page = ws.ls(depth=0, limit=rng.choice([None, 1, 4, 30, 100]), offset=len(found))
-            found += [each.path for each in page.entries]
-        assert sorted(found) == everything(tmp_path)
-        assert [each.path for each in ws.ls(depth=0, limit=1000).entries] == found
-
-
 def shown_paths(text):
     """Read a listing back: the full path of each line, without the directories that only stand ahead."""
     opened: list[str] = []
@@ -342,31 +287,3 @@ def shown_paths(text):
         opened.append(line[depth:])
         if not line.endswith("/"):
             yield "".join(opened)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_grouped_listing_names_each_path_and_is_never_longer(seed):
-    rng = random.Random(seed)
-    names = ["a", "bb", "component", "src", "index"]
-    parts = lambda: [rng.choice(names) for _ in range(rng.randint(0, 5))]  # noqa: E731 - short
-    paths = sorted({"/".join([*parts(), f"f{n}.ts"]) for n in range(60)}, key=lambda path: path.split("/"))
-    lines = path_lines([(path, "", "path") for path in paths])
-    assert len(lines) == len(paths)
-    assert list(shown_paths("\n".join(lines))) == paths
-    assert len("\n".join(lines)) <= len("\n".join(paths))
-
-
-def test_regression_one_file_in_each_of_many_directories_is_grouped(tmp_path):
-    for number in range(200):
-        path = tmp_path / f"frontend/packages/package-{number:03}/index.ts"
-        path.parent.mkdir(parents=True)
-        path.write_text("value\n")
-    with Workspace(tmp_path) as ws:
-        for result in (
-            ws.glob("*.ts"),
-            ws.grep("value", output_mode="files_with_matches"),
-            ws.grep("value", output_mode="count"),
-            ws.grep("value", output_mode="summary"),
-        ):
-            assert result.text.startswith("frontend/packages/\n package-000/index.ts")
-            assert result.text.count("frontend/packages/") == 1

@@ -8,6 +8,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.errors import InvalidPatternError
+from agentfs.search import files
 from tests import kit
 
 
@@ -85,17 +86,6 @@ def test_regression_braces_with_one_alternative_match_it(ws: Workspace, glob: st
     assert "src/a.py" in [entry.path for entry in ws.glob(glob).files]
 
 
-def test_regression_a_name_pattern_with_a_slash_explains_that_no_name_has_one(ws: Workspace) -> None:
-    result = kit.find(ws, pattern="b/c")
-    assert result.total == 0
-    assert result.text.startswith(
-        "0 entries match b/c; no name has a '/' in it: pass full_path=true to look in paths, or use glob"
-    )
-    assert [entry.path for entry in kit.find(ws, pattern="b/c", full_path=True).files] == ["src/b/c.py"]
-    assert "full_path" not in kit.find(ws, pattern="b/c", full_path=True, types="d").text
-    assert "full_path" not in kit.find(ws, pattern="[/]zzz").text
-
-
 def test_regression_an_empty_pattern_or_glob_means_none(ws: Workspace) -> None:
     everything = [entry.path for entry in kit.find(ws).files]
     assert [entry.path for entry in kit.find(ws, pattern="").files] == everything
@@ -107,24 +97,17 @@ def test_regression_an_empty_pattern_or_glob_means_none(ws: Workspace) -> None:
             search("")
 
 
-def test_regression_max_count_of_ripgrep_is_not_the_limit_of_all_files(ws: Workspace) -> None:
-    for tools in (ws.tools(), ws.tools(["grep"], expose={"grep": ["max_count"]})):
-        assert tools.call("grep", {"pattern": "[eE]st", "max_count": 1}).data["total_lines"] == 2
-
-
 def test_regression_directories_that_became_files_do_not_raise_index_error(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (Path(ws.root) / ".hidden").write_text("needle\n")
-    from agentfs.search import grep_files
+    batches = files.ExcludedNames.batches
 
-    excluded = grep_files.FileSource._excluded
-
-    def replaced(self: grep_files.FileSource, among: object):
+    def replaced(self: files.ExcludedNames):
         shutil.rmtree(ws.root + "/src")
         Path(ws.root, "src").write_text("x")
-        return excluded(self, among)  # type: ignore[arg-type] # self is the replaced class
+        return batches(self)
 
     (Path(ws.root) / "src/.hidden").write_text("needle\n")
-    monkeypatch.setattr(grep_files.FileSource, "_excluded", replaced)
+    monkeypatch.setattr(files.ExcludedNames, "batches", replaced)
     assert ws.grep("needle", "src", glob="*.txt").total_lines == 0

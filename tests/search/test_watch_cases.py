@@ -752,7 +752,7 @@ def test_the_listing_takes_at_most_300_bytes_a_name(tmp_path):
         gc.collect()
         tracemalloc.start()
         try:
-            assert (ws.glob("*.py").total, ws.ls(depth=0).total) == (5000, 5100)
+            assert (ws.glob("*.py").total, ws.ls(depth=2).total) == (5000, 5100)
             gc.collect()
             taken, _ = tracemalloc.get_traced_memory()
         finally:
@@ -882,7 +882,7 @@ def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
             assert (found.total_lines, found.skipped.protected) == (2, 4)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"sort": "size"}, {"sort": "oldest"}, {"follow_symlinks": True}])
+@pytest.mark.parametrize("arguments", [{}, {"follow_symlinks": True}])
 def test_kept_texts_are_not_read_again(ws, root, monkeypatch, arguments):
     (root / "c/link").symlink_to("../a")
     found = kit.grep(ws, "first", context=0, **arguments)

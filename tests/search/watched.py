@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.search import missing_paths, probe
+from agentfs.search import missing_paths, second_look
 from tests import kit
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
@@ -69,7 +69,7 @@ def plain(result):
 def unhurried():
     """Give the advice of searches that find nothing all the time that it takes on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probe, "PROBE_SECONDS", 20.0)
+        patch.setattr(second_look, "SECONDS", 20.0)
         patch.setattr(missing_paths, "_SECONDS", 20.0)
         yield
 

@@ -1,0 +1,102 @@
+"""The test of a file's bytes that most files of a search fail, and the text of the others."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from agentfs.errors import BinaryError, EncodingError
+from agentfs.patterns.search_plan import Plan
+from agentfs.text import codec_name, decode, lf_view
+
+SkipReason = Literal["binary", "too_large", "undecodable"]
+
+_UTF8_BOM = b"\xef\xbb\xbf"
+_WIDE_BOM_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+# Ignoring case, they match the ASCII letters i, s or k.
+_OTHER_FORMS = tuple(form.encode() for form in "\u0130\u0131\u017f\u212a")
+
+
+class Prefilter:
+    """Finds out whether the bytes of a file may have a match of one of several patterns.
+
+    Args:
+        plans: The plans of the patterns.
+        encoding: As for `decode_content`.
+    """
+
+    def __init__(self, *plans: Plan, encoding: str | None = None) -> None:
+        self.is_useful = encoding is None and all(plan.literals for plan in plans)  # can leave out a file
+        self._folds = any(plan.ignore_case for plan in plans)
+        literals = [literal for plan in plans for literal in plan.literals] if self.is_useful else []
+        literals += [json.dumps(literal)[1:-1] for literal in literals]  # in the bytes of a notebook
+        folded = dict.fromkeys(map(str.lower, literals) if self._folds else literals)
+        has_forms = self._folds and any(set("iks") & set(literal) for literal in folded)
+        self._ascii = tuple(literal.encode() for literal in folded if literal.isascii())
+        self._others = tuple(literal.encode() for literal in folded if not literal.isascii())
+        self._others += _OTHER_FORMS if has_forms else ()
+
+    def may_match(self, data: bytes | bytearray, length: int) -> bool:
+        """Return False if no text in the first bytes matches; they may begin and end within a character."""
+        if not self.is_useful or data.startswith(_WIDE_BOM_STARTS):
+            return True
+        searched = bytes(memoryview(data)[:length]).lower() if self._folds else data
+        if any(searched.find(each, 0, length) >= 0 for each in self._ascii):
+            return True
+        is_ascii = not self._others or (self._folds and searched.isascii())
+        return not is_ascii and any(data.find(each, 0, length) >= 0 for each in self._others)
+
+    def texts(
+        self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]
+    ) -> Iterable[int]:
+        """Return the indices of the texts that may match; there may be a few more.
+
+        Args:
+            data: The texts, one after the other, with a NUL behind each.
+            starts: The start of each text.
+            end: The end of the last text.
+            check: Called from time to time; it may raise to stop.
+        """
+        searched = data.lower() if self._folds else data
+        found: set[int] = set()
+        for each in self._ascii + self._others:
+            check()
+            at = searched.find(each, 0, end)
+            while at >= 0:
+                index = bisect_right(starts, at)
+                found.add(index - 1)
+                at = searched.find(each, starts[index], end) if index < len(starts) else -1
+        return found
+
+
+def is_plain_utf8(content: memoryview) -> bool:
+    """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
+    try:
+        return "\0" not in str(content, "utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def decode_content(content: bytes, encoding: str | None = None) -> str | None:
+    r"""Return the text of a file with `\n` for every line end, or None if it cannot be decoded.
+
+    Args:
+        content: The bytes of the file.
+        encoding: The codec of files without a byte order mark that are not UTF-8; None to detect it. With
+            "utf-8", such files are not decoded.
+    """
+    is_utf8 = encoding is not None and _is_utf8(encoding)
+    if (encoding is None or is_utf8) and not content.startswith(_WIDE_BOM_STARTS):
+        try:
+            return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
+        except UnicodeDecodeError:
+            if is_utf8:
+                return None
+    try:
+        return lf_view(decode(content, None if is_utf8 else encoding).text)
+    except (BinaryError, EncodingError):
+        return None
+
+
+def _is_utf8(encoding: str) -> bool:
+    return codec_name(encoding) == "utf-8"

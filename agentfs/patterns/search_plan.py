@@ -1,0 +1,213 @@
+"""The plan of a search: literals that every match contains, a regex for full texts, and the work to expect.
+
+Most files, and most lines of the others, contain no literal and are never matched by the regular expression.
+A pattern without a certain literal is matched in full texts by its *line regex*: the pattern, rewritten to
+match no line end. A pattern that is not fully understood has no plan.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import factorial
+
+from agentfs.patterns.syntax import ONE_CHARACTER, Syntax, Token
+
+_MAX_LITERALS = 24
+_MANY_STEPS = 20_000_000  # steps of the engine that may run without a timeout; they take about a second
+_MAX_FACTOR = 10_000
+_FEW_LENGTHS = 8  # a repeat with fewer possible lengths multiplies the steps by them
+_USUAL_LINE = 160
+_MAX_CHUNK = 64 * 1024
+# Words that are in so many lines of code that they exclude few lines.
+_FREQUENT_WORD = re.compile(
+    r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
+    r"|private|function|fn|func|let|var|new|the|test|None|null|true|false)\b",
+    re.IGNORECASE,
+)
+_FREQUENT_LETTERS = frozenset(" etaoinsr")
+_WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
+_CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan for finding the lines that can match."""
+
+    literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
+    is_literal: bool = False  # the pattern is only a choice of its literals
+    line_regex: str | None = None  # matches in a full text what the pattern matches in each line
+    longest_untimed: int = 0  # the longest line that may be matched without a timeout
+    untimed_chunk: int = 0  # characters to match between two checks of the clock
+    ignore_case: bool = False  # for the complete pattern
+
+
+def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case: bool) -> Plan:
+    """Plan the search; `common` tells whether two parts of a pattern match the same character."""
+    if syntax.opaque or syntax.unclosed:
+        return Plan()
+    tokens = [token for token in syntax.tokens if token.kind != "comment"]
+    folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
+    literals = _LiteralReader(tokens, folded=folded).find()
+    plain = "".join("\n" if token.kind == "or" else token.value for token in tokens)
+    branches = tuple(dict.fromkeys((plain.lower() if folded else plain).split("\n")))
+    # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
+    mixed = any("i" in token.value for token in tokens if token.kind == "open")
+    longest, chunk = _untimed(tokens, common)
+    return Plan(
+        literals=literals,
+        is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
+        line_regex="".join(_within_line(token, common, mixed=mixed) for token in tokens),
+        longest_untimed=longest,
+        untimed_chunk=chunk,
+        ignore_case=folded,
+    )
+
+
+def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: bool) -> str:
+    """Rewrite a token to match no line feed."""
+    text = token.text
+    if token.kind in _WITHOUT_NEWLINE:
+        return _WITHOUT_NEWLINE[token.kind]
+    if token.kind == "character":
+        return "(?!)" if token.value == "\n" else text
+    if token.kind not in {"class", "set", "property"} or not common(text, "\n"):
+        return text
+    if not mixed and text in _CLASS_WITHOUT_NEWLINE:
+        return _CLASS_WITHOUT_NEWLINE[text]
+    if not mixed and text.startswith("[^") and text[2] not in "]-":
+        return f"[^\\n{text[2:]}"
+    return f"(?:(?!\\n){text})"
+
+
+def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> tuple[int, int]:
+    """Return the longest line that takes few enough steps of the engine, and how much text may follow it.
+
+    The steps for a line are at most about `factor * length ** power / factorial(power)`, unless a repeat or
+    choice is inside a repeated group: then nobody knows, and no line is matched without a timeout.
+    """
+    factor = power = 1  # the power is one for the places where a match may begin
+    has_repeat = False
+    varying = 0  # number of repeats and choices so far
+    opened: list[int] = []  # `varying` at the start of each open group
+    closed: int | None = None  # `varying` at the start of the group that the last token closed
+    for index, token in enumerate(tokens):
+        if token.kind == "close":
+            closed = opened.pop() if opened else 0
+            continue
+        if token.kind in {"open", "look"}:
+            opened.append(varying)
+        elif token.kind == "or":
+            varying += 1
+            factor *= 2
+        elif token.kind == "repeat":
+            if closed is not None and varying > closed and token.high != 1:
+                return 0, 0
+            if token.low != token.high:
+                varying += 1
+                if token.high is not None and token.high - token.low < _FEW_LENGTHS:
+                    factor *= token.high - token.low + 1
+                elif closed is None and _ends_at_one_place(tokens, index, common):
+                    has_repeat = True
+                else:
+                    power += 1
+        closed = None
+    if factor > _MAX_FACTOR:
+        return 0, 0
+    power += has_repeat
+    steps = _MANY_STEPS * factorial(power) // factor
+    longest = int(steps ** (1 / power))
+    usual = min(longest, _USUAL_LINE)
+    return longest, min(max(steps // usual ** (power - 1), usual), _MAX_CHUNK)
+
+
+def _ends_at_one_place(tokens: list[Token], repeat: int, common: Callable[[str, str], bool]) -> bool:
+    """Return True if a repeat can be followed by the rest of the pattern at one place only.
+
+    For example, `[a-z]+` can be followed by `=` only at the end of the letters.
+    """
+    rest = [token for token in tokens[repeat + 1 :] if token.kind != "edge"]
+    for token, following in pairwise([*rest, Token("end", "", 0), Token("end", "", 0)]):
+        if token.kind in {"end", "repeat"}:
+            continue
+        is_apart = token.kind in ONE_CHARACTER and tokens[repeat - 1].kind in ONE_CHARACTER
+        if not is_apart or common(tokens[repeat - 1].text, token.text):
+            return False
+        if following.kind != "repeat" or following.low:
+            return True
+    return True
+
+
+class _LiteralReader:
+    """A recursive-descent parser that finds literals; every match contains at least one of them."""
+
+    def __init__(self, tokens: list[Token], *, folded: bool) -> None:
+        self.tokens = tokens
+        self.folded = folded
+        self.at = 0
+
+    def find(self) -> tuple[str, ...]:
+        literals = self._alternatives()
+        return literals if self.at == len(self.tokens) else ()
+
+    def _alternatives(self) -> tuple[str, ...]:
+        """Read up to the closing parenthesis; return literals of each branch, or () if one has none."""
+        branches = [self._sequence()]
+        while self.at < len(self.tokens) and self.tokens[self.at].kind == "or":
+            self.at += 1
+            branches.append(self._sequence())
+        literals = tuple(dict.fromkeys(literal for branch in branches for literal in branch))
+        return literals if all(branches) and len(literals) <= _MAX_LITERALS else ()
+
+    def _sequence(self) -> tuple[str, ...]:
+        """Read one branch; return its best run of characters, or the literals of its best group."""
+        candidates: list[tuple[str, ...]] = []
+        run = ""
+        while self.at < len(self.tokens) and self.tokens[self.at].kind not in {"or", "close"}:
+            token = self.tokens[self.at]
+            self.at += 1
+            group: tuple[str, ...] = ()
+            character = ""
+            if token.kind in {"open", "look"}:
+                group = self._alternatives()
+                self.at += 1
+                # A lookaround may be repeated and optional, and its text is not beside the other text.
+                is_text = token.kind == "open" or token.text in {"(?=", "(?<="}
+                if not is_text or ("i" in token.value and not self.folded):
+                    group = ()
+            elif token.kind == "character" and token.value.isascii() and token.value not in "\r\n":
+                character = token.value.lower() if self.folded else token.value
+            low, once = self._repeat()
+            if low:
+                candidates.append(group)
+            if token.kind in {"start", "end", "edge", "flags", "look"}:
+                continue
+            run += character if low else ""
+            if not (character and once):
+                candidates.append((run,))
+                run = character if low else ""  # the last repetition touches the characters that follow
+        candidates.append((run,))
+        return max((each for each in candidates if all(each)), key=_worth, default=())
+
+    def _repeat(self) -> tuple[int, bool]:
+        """Read the quantifiers that follow; return the minimum, and True if it is exactly one time."""
+        low, once = 1, True
+        while self.at < len(self.tokens) and self.tokens[self.at].kind == "repeat":
+            token = self.tokens[self.at]
+            low, once = min(low, token.low), once and token.low == token.high == 1
+            self.at += 1
+        return low, once
+
+
+def _worth(literals: tuple[str, ...]) -> tuple[float, int]:
+    """Return a score of literals: rare ones are better, and so are few, because each costs a search."""
+    if not literals:
+        return 0, 0
+    return min(8, *map(_rarity, literals)) / len(literals), min(map(len, literals))
+
+
+def _rarity(literal: str) -> float:
+    """Return the selectivity of a literal, in letters of average frequency."""
+    words = sum(len(word[0]) for word in _FREQUENT_WORD.finditer(literal))
+    frequent = sum(letter in _FREQUENT_LETTERS for letter in literal)
+    return len(literal) - 0.6 * words - 0.2 * frequent

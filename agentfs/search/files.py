@@ -1,0 +1,281 @@
+"""The files that `grep` searches, in order, and their contents."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from agentfs.base import call_context
+from agentfs.errors import AgentFSError
+from agentfs.fs import Root, display_name
+from agentfs.limits import Limits
+from agentfs.results import GlobResult, Skipped
+from agentfs.search.names import NameFilter
+from agentfs.search.options import GlobOptions, GrepOptions, paths_of
+from agentfs.shown.outputs import OutputStore
+from agentfs.tree.ignore_sources import with_slash
+from agentfs.tree.visit import Excluded, Visit
+from agentfs.tree.walk import path_order
+from agentfs.watch.kept_walk import SearchWalk, search_walk
+
+
+class Reader(Protocol):
+    """A directory, or `NamedFiles`."""
+
+    def path_of(self, listed: Any) -> str:
+        """Return the path of a file as it is displayed."""
+        ...
+
+    def read_files(self, entries: Sequence[Any], read: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
+        """Read one file after the other; see `Directory.read_files`."""
+        ...
+
+
+FileBatch: TypeAlias = tuple[Reader, Sequence[Any]]  # files that one reader reads
+
+
+class NamedFile(NamedTuple):
+    """A file that is given by its path from the root, as it is displayed, or a kept output with its text."""
+
+    name: str
+    text: bytes | None = None
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Reads files by their paths."""
+
+    root: Root
+
+    def path_of(self, listed: NamedFile) -> str:
+        """Return the path of a file as it is displayed."""
+        return listed.name
+
+    def read_files(
+        self, entries: Sequence[NamedFile], read: Callable[[Any], Any]
+    ) -> Iterator[tuple[NamedFile, Any]]:
+        """Read files, and the texts of kept outputs."""
+        for file in entries:
+            if file.text is not None:
+                yield file, file.text
+                continue
+            try:
+                with self.root.open_file(file.name) as opened:
+                    outcome = read(opened.fd)
+            except (OSError, AgentFSError) as error:
+                outcome = error
+            if outcome is not None:
+                yield file, outcome
+
+
+@dataclass(eq=False)
+class FileSource:
+    """The files of one search: iterate `batches` once, then read `skipped`."""
+
+    root: Root
+    outputs: OutputStore
+    limits: Limits
+    options: GrepOptions
+    deadline: float
+
+    def __post_init__(self) -> None:
+        self._paths = paths_of(self.options.path)
+        self._named = NamedFiles(self.root)
+        self._walk: SearchWalk | None = None
+        # Overlapping roots yield each file once.
+        self._seen: set[str] | None = set() if len(self._paths) > 1 else None
+        self.stops_when_full = (
+            self.options.output_mode == "files_with_matches" and self.options.limit is not None
+        )
+        self.is_one_file = False  # the call is for one file, so an error of the file is raised
+
+    @property
+    def excluded(self) -> list[Excluded]:
+        """The first hidden and ignored names that were skipped."""
+        return [] if self._walk is None else self._walk.excluded
+
+    @property
+    def skipped(self) -> Skipped:
+        """Counts of what has been skipped so far."""
+        return Skipped() if self._walk is None else self._walk.skipped
+
+    def batches(self) -> Iterator[FileBatch]:
+        """Find the files in the requested order."""
+        if (listed := self.options.listed) is not None:
+            yield self._listed(listed)
+            return
+        directories: list[str] = []
+        files: list[NamedFile] = []
+        for path in self._paths:
+            file = None if path == "." else self._file(path)
+            if file is None:
+                directories.append(path)
+            elif self._is_new(file.name):
+                files.append(file)
+        self.is_one_file = len(files) == len(self._paths) == 1
+        if (self.options.sort == "path" and not self.options.unique) or self.is_one_file:
+            yield self._named, files
+            yield from self._tree(directories)
+            return
+        for reader, entries in self._tree(directories):
+            files += (NamedFile(reader.path_of(entry)) for entry in entries)
+        yield self._named, self._sorted(self._each_once(files) if self.options.unique else files)
+
+    def _file(self, given: str) -> NamedFile | None:
+        """Return the file or the kept output of a path or name, or None for a directory."""
+        text, path = self.outputs.resolve(given, self.root)
+        if path is None:
+            return NamedFile(given, text.encode("utf-8", "surrogatepass"))
+        entry = self.root.entry(path)
+        if entry.type == "symlink" and entry.target is None:
+            with self.root.open_file(path):  # raises, because the link leads outside
+                pass
+        return None if entry.is_dir else NamedFile(entry.path)
+
+    def _each_once(self, files: Sequence[NamedFile]) -> list[NamedFile]:
+        """Return each file once: by its own path, or by the first link that leads to it."""
+        chosen: dict[str, tuple[bool, Any, NamedFile]] = {}
+        for file in files:
+            real_path = file.name
+            with suppress(AgentFSError, OSError), self.root.open_file(file.name) as opened:
+                real_path = opened.real_path
+            new = (real_path != file.name, path_order(file.name), file)
+            chosen[real_path] = min(chosen.get(real_path, new), new)
+        return [file for *_, file in chosen.values()]
+
+    def _is_new(self, real_path: str) -> bool:
+        if self._seen is None:
+            return True
+        is_new = real_path not in self._seen
+        self._seen.add(real_path)
+        return is_new
+
+    def _sorted(self, files: list[NamedFile]) -> list[NamedFile]:
+        """Return files in the requested order; files with equal keys in order of path."""
+        sort = self.options.sort
+        files.sort(key=lambda file: path_order(file.name), reverse=sort == "reverse")
+        if sort in {"path", "reverse"}:
+            return files
+        keyed: list[tuple[float, NamedFile]] = []
+        for file in files:
+            call_context.step(0)
+            if time.monotonic() > self.deadline:
+                raise TimeoutError
+            if file.text is not None:
+                keyed.append((-len(file.text) if sort == "size" else 0.0, file))
+                continue
+            try:
+                with self.root.open_file(file.name) as opened:
+                    status = opened.stat
+            except (AgentFSError, OSError):
+                continue  # the file was deleted after it was listed
+            key = status.st_size if sort == "size" else status.st_mtime
+            keyed.append((key if sort == "oldest" else -key, file))
+        keyed.sort(key=itemgetter(0))
+        return [file for _, file in keyed]
+
+    def _listed(self, files: Sequence[str]) -> FileBatch:
+        """Find the files that were passed by path; results of an earlier search may no longer exist."""
+        filter_ = NameFilter(self.root, self.options, ["."], unseen=True)
+        named: list[NamedFile] = [NamedFile(path) for path in files]
+        if not isinstance(self.options.files, GlobResult):  # the files of an earlier result may be gone
+            named = [self._file(path) or NamedFile(path) for path in files]
+            self.is_one_file = len(named) == 1
+        if self.options.unique:
+            named = self._each_once(named)
+        return self._named, [file for file in dict.fromkeys(named) if filter_.takes_path(file.name)]
+
+    def _tree(self, directories: list[str]) -> Iterator[FileBatch]:
+        if not directories:
+            return
+        options = self.options
+        filter_ = NameFilter(self.root, options, directories)
+        walk = search_walk(self.root)(
+            self.root,
+            directories,
+            max_entries=self.limits.walk_entries,
+            deadline=self.deadline,
+            hidden=filter_.hidden,
+            ignored=options.include_ignored,
+            depth=options.max_depth or 0,
+            follow=options.follow_symlinks,
+            enter=filter_.enter,
+            reaches=filter_.reaches,
+            exclude=filter_.excludes,
+            stops=self.stops_when_full,
+            filters=filter_.key,
+        )
+        yield from self._walked(walk, filter_)
+
+    def _walked(self, walk: SearchWalk, filter_: NameFilter) -> Iterator[FileBatch]:
+        """Find the files of a walk."""
+        self._walk = walk
+
+        def batches_of(visits: Iterable[Visit]) -> Iterator[FileBatch]:
+            for visit in visits:
+                if entries := filter_.of(visit.below, visit.files):
+                    yield visit.directory, entries
+
+        kept = walk.replayable()
+        if kept is not None and self._seen is None:
+            yield from kept.derived(filter_.key, lambda visits: list(batches_of(visits)))
+            return
+        for reader, entries in batches_of(walk):
+            directory: Any = reader
+            if self._seen is not None:
+                prefix = with_slash(directory.real_path)
+                entries = [entry for entry in entries if self._is_new(prefix + entry.name)]  # noqa: PLW2901
+            if walk.follow and any(entry.is_symlink() for entry in entries):
+                yield self._named, [NamedFile(directory.path_of(entry)) for entry in entries]
+            else:
+                yield directory, entries
+
+
+@dataclass(eq=False)
+class ExcludedNames:
+    """The files among names that an earlier walk left out: iterate `batches` once, then read `reached`."""
+
+    root: Root
+    limits: Limits
+    options: GrepOptions | GlobOptions
+    deadline: float
+    among: Sequence[Excluded]
+    reached: str | None = None  # a limit that ended the search of an excluded directory
+
+    def batches(self) -> Iterator[FileBatch]:
+        """Find the files, with the globs and types of the options."""
+        directories = [path for path in paths_of(self.options.path) if self.root.entry(path).is_dir]
+        filter_ = NameFilter(self.root, self.options, directories, unseen=True)
+        named = NamedFiles(self.root)
+        left = self.limits.walk_entries  # of all directories together; each gets its share
+        directories_left = sum(each.entry.is_dir(follow_symlinks=False) for each in self.among)
+        for path, below, entry, _ in sorted(self.among, key=lambda each: path_order(each.path)):
+            is_dir = entry.is_dir(follow_symlinks=False)
+            directories_left -= is_dir
+            if filter_.skips(below, is_dir=is_dir):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                if filter_.of(below[: -len(entry.name)], [entry]):
+                    yield named, [NamedFile(display_name(path))]
+            elif is_dir and left > 0:
+                share = max(left // (directories_left + 1), 1)
+                walk = self._below(path, f"{below}/", filter_, share)
+                for visit in walk:
+                    if entries := filter_.of(f"{below}/{visit.below}", visit.files):
+                        yield visit.directory, entries
+                left -= walk.looked_at
+                self.reached = walk.skipped.reached or self.reached
+
+    def _below(self, path: str, start: str, filter_: NameFilter, max_entries: int) -> SearchWalk:
+        """Return a walk of everything in an excluded directory."""
+        return search_walk(self.root)(
+            self.root,
+            [display_name(path)],
+            max_entries=max_entries,
+            deadline=self.deadline,
+            hidden=True,
+            ignored=True,
+            exclude=lambda below, is_dir: filter_.skips(start + below, is_dir=is_dir),
+        )

@@ -1,0 +1,327 @@
+"""The answer of `grep`: hints if nothing was found, line ids, and the text of the result."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate, groupby, islice
+from operator import attrgetter
+
+from agentfs.base.advice import Joined, plural
+from agentfs.base.visible import one_line
+from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
+from agentfs.fs import Root, display_name, quote, revision_of
+from agentfs.limits import Limits
+from agentfs.results import FileCount, GlobResult, GrepResult, Match
+from agentfs.search.entries import check_offset
+from agentfs.search.grep import SearchResult, search
+from agentfs.search.left_out import skip_report, stop_report
+from agentfs.search.listing import path_lines
+from agentfs.search.options import GrepOptions, next_page, paths_of
+from agentfs.search.other_globs import search_with_meant_globs
+from agentfs.search.second_look import explain_glob_path, explain_pattern, second_look
+from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context, watched
+from agentfs.text import (
+    Shrink,
+    bodies_of,
+    continuation,
+    decode,
+    first_names,
+    fitted,
+    footer,
+    most_characters,
+    notes_of,
+    visible,
+    with_note,
+)
+from agentfs.text.notebook import shown_text
+
+_IN_NO_FILE = "\ue000\uf8ff\ue000\uf8ff"  # private characters
+_MOST_NAMED = 20
+_COUNTED_AT_A_GLANCE = 5  # if no more matches than this are all shown, the answer does not count them
+
+
+@watched
+def grep_files(context: Context, options: GrepOptions) -> GrepResult:
+    """Search the contents of files and kept outputs with a regular expression.
+
+    Args:
+        context: The root, the limits, the kept outputs, which can be searched by name, and the read history,
+            which has the line ids.
+        options: The arguments of the call.
+
+    Returns:
+        The matches of one page, the totals and the text for the model.
+
+    Raises:
+        AgentFSError: As `Workspace.grep`.
+    """
+    began = time.monotonic()
+    if options.encoding is not None:  # kept texts were read without it
+        context = context._replace(root=context.root.unwatched)
+    try:
+        meant, found, glob_note = search_for(context, options)
+    except NotFoundError as error:
+        explain_glob_path(context, options, error)
+        raise
+    except InvalidPatternError as error:
+        explain_pattern(context, options, error)
+        raise
+    if options.line_ids:
+        found.matches = _with_line_ids(context, found.matches, fresh=options.fresh_ids)
+    nothing: list[str] = []
+    can_open = not options.include_ignored
+    if not found.total_lines:
+        nothing.append(_nothing(options, found))
+        if found.skipped.reached is None:
+            reading, may_have_more = second_look(context, meant, found.excluded, searched=found.searched)
+            nothing += [] if reading is None else [reading.hint(meant)]
+            can_open = can_open and may_have_more
+    if found.is_complete and found.entries:
+        noun = ("match", "matches") if options.by_line else ("file", "files")
+        check_offset(found.page.first, found.entries, noun)
+    result = GrepResult(
+        matches=found.matches,
+        counts=found.counts,
+        total_matches=found.total_matches,
+        total_lines=found.total_lines,
+        total_files=found.total_files,
+        skipped=found.skipped,
+        exact=found.exact,
+        searched_files=found.searched,
+        elapsed_ms=round((time.monotonic() - began) * 1000),
+        nothing=tuple(nothing),
+        glob_note=glob_note,
+    )
+    most = _most_shown(found, options, context.limits)
+    show = partial(_shown, context.limits, options, found, result, can_open)
+    steps = [Shrink(max(most, 1), show), Shrink(1, lambda _: _only_totals(found, show(1)))]
+    shown = fitted(context.limits, *steps[: 1 + (most > 0)])
+    if options.line_ids and any(context.outputs.get(path, context.root) for path in paths_of(options.path)):
+        return with_note(shown, NO_LINE_IDS)
+    return shown
+
+
+def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:
+    """Return an upper bound for the number of matches or files that fit into the token budget."""
+    if not options.by_line:
+        return len(found.counts)
+    ends = accumulate(len(match.text) + 1 for match in found.matches)
+    return max(sum(1 for end in ends if end <= most_characters(limits)), bool(found.matches))
+
+
+def search_for(context: Context, options: GrepOptions) -> tuple[GrepOptions, SearchResult, str]:
+    """Search with the globs as they are meant; also return these options, and a note on the globs."""
+
+    def has_files(found: SearchResult) -> bool:
+        skipped = found.skipped
+        unsearched = skipped.binary + skipped.too_large + skipped.undecodable + skipped.protected
+        return bool(found.searched or unsearched or skipped.reached)
+
+    return search_with_meant_globs(context.root, options, partial(search, context), has_files)
+
+
+def keep_files(root: Root, limits: Limits) -> bool:
+    """Search a watched tree for a text that no file has, so that it keeps all it can.
+
+    Returns:
+        True if nothing is left to keep.
+    """
+    with root.watching() as watched_root:
+        texts = watched_root.texts
+        if texts is None:
+            return False
+        context = Context(watched_root, ReadTracker(), limits, OutputStore())
+        found = search(context, GrepOptions(_IN_NO_FILE, max_filesize=texts.max_file))
+        return found.skipped.reached is None and texts.budget > 0
+
+
+def _with_line_ids(context: Context, matches: Sequence[Match], *, fresh: bool) -> list[Match]:
+    """Give matches the id of their first line, except in files that have changed or are too large."""
+    found: list[Match] = []
+    for path, group in groupby(matches, key=lambda match: match.path):
+        lines = _lines_with_ids(context, path, fresh=fresh)
+        for match in group:
+            line, line_id = lines[match.line - 1] if match.line <= len(lines) else ("", None)
+            has_id = line_id is not None and _is_of(match, line)
+            found.append(replace(match, line_id=line_id) if has_id else match)
+    return found
+
+
+def _lines_with_ids(context: Context, path: str, *, fresh: bool) -> list[tuple[str, str]]:
+    """Return the lines of a file, each with its id; empty if the file has no valid ids."""
+    root, tracker, limits, _ = context
+    try:
+        with root.open_file(path) as file:
+            data = file.read(limits.file_bytes + 1)
+            real_path = file.real_path
+        revision = revision_of(data)
+        text = shown_text(path, decode(data).text) if len(data) <= limits.file_bytes else None
+    except AgentFSError:
+        return []
+    if text is None or (fresh and tracker.latest_ids(real_path) != revision):
+        return []
+    return list(zip(bodies_of(text), tracker.line_ids(real_path, revision, text), strict=False))
+
+
+def _is_of(match: Match, line: str) -> bool:
+    """Return True if the text of a match is this line, or parts of it if the match was cut."""
+    first = match.text.partition("\n")[0]
+    if first == line:
+        return True
+    kept = [part.partition("⟧")[2] or part for part in first.split("⟦+")]
+    return "⟦+" in first and all(part in line for part in kept)
+
+
+def _shown(
+    limits: Limits, options: GrepOptions, found: SearchResult, result: GrepResult, can_open: bool, count: int
+) -> GrepResult:
+    """Show the first `count` matches or files of a page."""
+    first, by_line = found.page.first, options.by_line
+    matches, counts, end = found.matches, found.counts, found.page.end
+    if count < len(matches if by_line else counts):
+        end = first + count
+        matches = matches[:count] if by_line else matches
+        counts = counts if by_line else dict(islice(counts.items(), count))
+    following = None
+    if options.output_mode != "total" and end < found.entries:
+        following = next_page(options, end)
+    is_part = following is not None or first > 0
+    last = min(end, found.entries)
+    position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
+    few = found.exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
+    says_totals = found.total_lines and options.output_mode != "total"
+    notes = notes_of(
+        _totals(found) if says_totals and not (by_line and few and not is_part) else "",
+        Joined("; ", position, continuation(following)) if is_part else "",
+        _stop(limits, options, found) if found.skipped.reached else "",
+        result.glob_note,
+        _context_note(options),
+        skip_report(found.skipped, can_open=can_open, found=found.total_lines > 0),
+    )
+    body: Sequence[str] = result.nothing
+    if found.total_lines:
+        body = [_body(options, found, matches, counts)]
+    text = Joined("\n", *body, footer(*notes))
+    return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
+
+
+def _only_totals(found: SearchResult, shown: GrepResult) -> GrepResult:
+    """Return a result whose first match does not fit the token budget, with its totals in place of it."""
+    notes = tuple(note for note in shown.notes if note != _totals(found))
+    text = Joined("\n", _sentence(_totals(found)), footer(*notes))
+    return replace(shown, text=text, notes=notes)
+
+
+def _nothing(options: GrepOptions, found: SearchResult) -> str:
+    named = None if isinstance(options.files, GlobResult) else options.listed
+    where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
+    pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
+    return f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched)."
+
+
+def _body(
+    options: GrepOptions, found: SearchResult, matches: Sequence[Match], counts: Mapping[str, FileCount]
+) -> str:
+    """Return the text above the footer."""
+    match options.output_mode:
+        case "content":
+            lines = _content_lines(matches, numbers=options.line_numbers)
+        case "files_with_matches":
+            lines = path_lines([(path, "") for path in counts])
+        case "count":
+            lines = _count_lines(counts)
+        case "summary":
+            lines = _summary_lines(matches, counts)
+        case _:
+            lines = [_sentence(_totals(found))]
+    return "\n".join(lines)
+
+
+def _stop(limits: Limits, options: GrepOptions, found: SearchResult) -> str:
+    report = stop_report(found.skipped, options, limits)
+    if not found.ended_in:
+        return report
+    return Joined(" ", report, f"(it was searching {one_line(display_name(found.ended_in))})")
+
+
+def _context_note(options: GrepOptions) -> str:
+    requested = max(options.context or 0, options.before or 0, options.after or 0)
+    most = options.max_context
+    return f"context is at most {most}" if requested > most and options.by_line else ""
+
+
+def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
+    """Return matches by file: `{n}|{line}` for a matching line, `{n}-{line}` for one around it."""
+    lines: list[str] = []
+    for path, group in _by_file(matches).items():
+        lines += [""] * bool(lines) + path_lines([(path, "")])
+        lines += _numbered_matches(group, numbers=numbers)
+    return lines
+
+
+def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount]) -> list[str]:
+    """Return the counts of each file with its first matches."""
+    samples = _by_file(matches)
+    lines: list[str] = []
+    for path, head in zip(counts, _count_lines(counts), strict=True):
+        lines += [head, *(f"  {line}" for line in _numbered_matches(samples.get(path, [])))]
+    return lines
+
+
+def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
+    return {path: list(group) for path, group in groupby(matches, key=attrgetter("path"))}
+
+
+def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
+    """Return the numbered lines of the matches of one file, with `--` between lines that are not adjacent."""
+    rows: dict[int, tuple[str, str]] = {}  # a line near several matches is shown once
+    ids: dict[int, str] = {}
+    for match in matches:
+        body = match.text.split("\n")
+        if match.line_id is not None:
+            ids[match.line] = f" {match.line_id}"
+        for number, line in enumerate(match.before, match.line - len(match.before)):
+            rows.setdefault(number, ("-", line))
+        rows.update({number: ("|", line) for number, line in enumerate(body, match.line)})
+        for number, line in enumerate(match.after, match.line + len(body)):
+            rows.setdefault(number, ("-", line))
+    ordered = sorted(rows)
+    width = len(str(ordered[-1])) if ordered else 1
+    bodies = visible("\n".join(rows[number][1] for number in ordered)).split("\n")
+    has_context = any(mark == "-" for mark, _ in rows.values())
+    lines: list[str] = []
+    last = ordered[0] if ordered else 0
+    for number, line in zip(ordered, bodies, strict=bool(ordered)):
+        if has_context and number > last + 1:
+            lines.append("--")
+        head = f"{number:>{width}}{ids.get(number, '')}{rows[number][0]}" if numbers else ""
+        lines.append(head + line)
+        last = number
+    return lines
+
+
+def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:
+    """Return `path: 3` for each file, with the number of matches if it differs from that of lines."""
+    tails = [
+        f": {each.lines}"
+        + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
+        for each in counts.values()
+    ]
+    return path_lines(list(zip(counts, tails, strict=True)))
+
+
+def _totals(found: SearchResult) -> str:
+    matches, lines = found.total_matches, found.total_lines
+    where = f"in {plural(found.total_files, 'file')}"
+    least = "" if found.exact else "at least "
+    if matches == lines:
+        return f"{least}{plural(lines, 'matching line')} {where}"
+    return f"{least}{plural(matches, 'match', 'matches')} on {plural(lines, 'line')} {where}"
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."

@@ -1,0 +1,141 @@
+"""Other readings of the globs of a search: lists in one text, literal names, and paths from the root."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agentfs.base.visible import one_line
+from agentfs.errors import AgentFSError
+from agentfs.fs import Root
+from agentfs.search.options import SearchOptions, as_list, paths_of
+from agentfs.text import first_names
+from agentfs.tree.globs import compile_globs, expand
+
+_O = TypeVar("_O", bound=SearchOptions)
+_R = TypeVar("_R")
+
+# A separator of a list, or a text in which no separator counts: an escape, braces, a class.
+_LIST_TOKEN = re.compile(r"\s*[,|]\s*|\s+|\\.|\{[^}]*\}|\[[^\]]*\]|.", re.DOTALL)
+_BRACKETS = re.compile(r"[\[{]")
+_ANY_PARTS = "**"
+_MOST_NAMED = 3
+
+
+def search_with_meant_globs(
+    root: Root, options: _O, search: Callable[[_O], _R], is_found: Callable[[_R], bool]
+) -> tuple[_O, _R, str]:
+    """Search; if no name matches the globs, search with other readings of them.
+
+    Args:
+        root: The root.
+        options: The arguments of the search.
+        search: Makes the search.
+        is_found: Returns True if a name matched the globs.
+
+    Returns:
+        The options that were used, the result, and a note on globs that were read in another way.
+    """
+    start, options = _start_of(root, options), with_exclusions(root, options)
+    result = search(options)
+    if options.globs and not is_found(result):
+        for fact, globs in _readings(options.globs, start):
+            changes: dict[str, Any] = {options.glob_argument: globs}
+            meant = replace(options, **changes)
+            try:
+                found = search(meant)
+            except AgentFSError:
+                continue
+            if is_found(found):
+                changed = [glob for glob in options.globs if glob not in globs]
+                note = f"{fact}: {first_names([*map(one_line, changed)], _MOST_NAMED)}" if fact else ""
+                return meant, found, note
+    return options, result, ""
+
+
+def _start_of(root: Root, options: SearchOptions) -> str:
+    """Return the directory that is searched, if it is the only one and not the root; else ""."""
+    paths = paths_of(options.path)
+    if len(paths) != 1 or paths == ["."]:
+        return ""
+    try:
+        entry = root.entry(paths[0])
+    except AgentFSError:  # the search itself raises it
+        return ""
+    return "" if not entry.is_dir or entry.path == "." or entry.path.startswith("..") else entry.path
+
+
+def with_exclusions(root: Root, options: _O) -> _O:
+    """Return the options; exclusions also mean the parts of a list, and paths from the root."""
+    start = _start_of(root, options)
+
+    def meant(glob: str) -> list[str]:
+        mark = "!" * glob.startswith("!")
+        parts = dict.fromkeys([glob.removeprefix("!"), *split_list(glob.removeprefix("!"))])
+        below = [each for part in parts for each in _from_root(part, start)]
+        return [mark + each for each in (*parts, *below)]
+
+    changes: dict[str, Any] = {}
+    for name in ("exclude", "ignore"):
+        if given := as_list(getattr(options, name, None)):
+            changes[name] = [each for glob in given for each in meant(glob)]
+    globs = as_list(getattr(options, options.glob_argument, None))
+    if any(glob.startswith("!") for glob in globs):
+        several = [meant(glob) if glob.startswith("!") else [glob] for glob in globs]
+        changes[options.glob_argument] = [glob for each in several for glob in each]
+    return replace(options, **changes) if changes else options
+
+
+def _readings(globs: Sequence[str], start: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield other readings of globs: a fact about the reading, and the globs."""
+    excluded = [glob for glob in globs if glob.startswith("!")]
+    given = [glob for glob in globs if not glob.startswith("!")]
+    parts = [part for glob in given for part in split_list(glob)]
+    literal = [_BRACKETS.sub(lambda found: "\\" + found[0], part) for part in parts]
+    from_root = f"matched from the root, as nothing matches below {one_line(start)}"
+    seen = [given]
+    for fact, read in (
+        (from_root, [each for part in parts for each in _from_root(part, start) or [part]]),
+        ("", parts),
+        ("brackets taken literally", literal),
+        (from_root, [each for part in literal for each in _from_root(part, start) or [part]]),
+    ):
+        if read not in seen:
+            seen.append(read)
+            yield "" if read == parts else fact, [*read, *excluded]
+
+
+def split_list(glob: str) -> list[str]:
+    """Split a text at separators outside braces and classes; return it whole if a part is empty."""
+    parts = [""]
+    for found in _LIST_TOKEN.finditer(glob):
+        if found[0].strip() in {",", "|", ""}:
+            parts.append("")
+        else:
+            parts[-1] += found[0]
+    return parts if all(parts) else [glob]
+
+
+def _from_root(glob: str, start: str) -> list[str]:
+    return list(globs_below(glob, start.split("/"))) if start and "/" in glob else []
+
+
+def globs_below(glob: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield the globs that match below a directory what a glob matches from the root."""
+    for text in expand(glob):
+        parts = text.removeprefix("./").lstrip("/").split("/")
+        starts = {0}
+        for name in names:
+            reached = {
+                at
+                for start in starts
+                for at in range(start, len(parts))
+                if all(part == _ANY_PARTS for part in parts[start:at])
+            }
+            starts = {at + (parts[at] != _ANY_PARTS) for at in reached if _fits(parts[at], name)}
+        if starts != {0}:  # otherwise the glob begins with `**`, and matches the same as before
+            yield from ("/" + "/".join(parts[start:]) for start in sorted(starts) if any(parts[start:]))
+
+
+def _fits(part: str, name: str) -> bool:
+    return part == _ANY_PARTS or (part != "" and compile_globs([f"/{part}"])(name))

@@ -1,0 +1,221 @@
+"""The plan of a pattern: its literals, and the searches that use them lose no line."""
+
+import random
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+import regex
+
+from agentfs import Workspace
+from agentfs.errors import InvalidPatternError
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_search import LineSearch
+from agentfs.patterns.prefilter import Prefilter
+from tests.conftest import needs, program
+from tests.patterns.random_pairs import lines_of, naively, random_pair
+
+
+def may_match(compiled, text):
+    data = bytearray(text.encode())
+    return Prefilter(compiled.plan).may_match(data, len(data))
+
+
+def found(compiled, text):
+    search = LineSearch(compiled, time.monotonic() + 20)
+    return [
+        (text.count("\n", 0, hit.start), text[hit.start : hit.end], hit.spans) for hit in search.hits(text)
+    ]
+
+
+def check(pattern, text, ignore_case):
+    """Compare a search of a text with that of each line; return False if there is nothing to compare."""
+    try:
+        expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
+        compiled = compile_pattern(pattern, ignore_case=ignore_case)
+    except (regex.error, ValueError, InvalidPatternError):  # the last: over the bounds
+        return False
+    try:
+        expected, answer = naively(expression, lines_of(text)), found(compiled, text)
+    except TimeoutError:  # such a pattern takes exponential time; a search ends it, and says so
+        return False
+    assert answer == expected, (pattern, text, ignore_case)
+    assert may_match(compiled, text) or not expected, (pattern, text, ignore_case)
+    return True
+
+
+@pytest.mark.parametrize("pairs", [300, pytest.param(50_000, marks=pytest.mark.full)])
+def test_a_search_finds_what_the_pattern_matches_in_each_line_alone(pairs):
+    compared = sum(check(*random_pair(random.Random(seed))) for seed in range(pairs))
+    assert compared > 0.9 * pairs
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "ignore_case"),
+    [
+        ("(?!$)a", "a\n\n", False),
+        (r"(?<!\W)a", "-\na\n", False),
+        (r"\s+$", "a \n\n b\n", False),
+        ("kiss", "Kiſſ\nkiss\n", True),
+        ("(?-i:a)b", "AB\naB\n", True),
+        (r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", f"{'b' * 40}\nb-b\n", False),
+        (r"(^\A^|[\s\S]{1,})+?^", f"{'b' * 30}\nab\nx", False),
+        (r"(?<!\A)\s|(?=\Z)[^a]*", "b \n\n a\n", False),
+        (r"a(?!\s)(?<=\D\D)", "aa\n a\na", False),
+        ("(?:a|b{0})x", "x\n", False),
+    ],
+)
+def test_a_search_of_lines_that_were_once_lost(pattern, text, ignore_case):
+    assert check(pattern, text, ignore_case)
+
+
+def test_regression_a_negated_set_in_a_pattern_of_both_cases_finds_every_line():
+    """`regex` misreads [^\\na] beside a part that ignores case."""
+    assert [line for line, *_ in found(compile_pattern("(?i:k)b|[^a]"), "é\nA\n")] == [0, 1]
+
+
+def test_regression_an_empty_match_behind_a_match_is_not_counted(tmp_path):
+    """`b?(?=a)` counted 3 matches in `baa`, `rg -P` 2."""
+    (tmp_path / "f").write_text("baa\n")
+    with Workspace(tmp_path) as ws:
+        for mode in ("content", "count", "total"):
+            assert ws.grep("b?(?=a)", output_mode=mode).total_matches == 2
+
+
+RG_ATOMS = [
+    *"abkx_ 1.",
+    "ab",
+    "[ab]",
+    "[^a]",
+    r"\d",
+    r"\w",
+    r"\W",
+    r"\s",
+    r"\S",
+    ".",
+    r"\b",
+    "^",
+    "$",
+    "é",
+    "[a-c1]",
+]
+RG_REPEATS = ["", "", "", "*", "+", "?", "{2}", "{1,2}", "*?", "+?"]
+
+
+def rg_pair(draw):
+    """Return a pattern that means the same to rg, a text, and whether case is ignored."""
+    parts = []
+    for _ in range(draw.randrange(1, 6)):
+        atom = draw.choice(RG_ATOMS)
+        parts.append(atom if atom in {r"\b", "^", "$"} else atom + draw.choice(RG_REPEATS))
+        if draw.random() < 0.2:
+            parts.append("|")
+    lines = ["".join(draw.choices("aabbkKxX_ 1.é", k=draw.randrange(9))) for _ in range(draw.randrange(1, 7))]
+    return "".join(parts), "\n".join(lines) + "\n", draw.random() < 0.3
+
+
+@needs("rg")
+@pytest.mark.parametrize("pairs", [15, pytest.param(3_000, marks=pytest.mark.full)])
+def test_a_search_finds_what_ripgrep_finds(tmp_path, pairs):
+    compared = 0
+    for seed in range(pairs):
+        pattern, text, ignore_case = rg_pair(random.Random(seed))
+        (tmp_path / "f").write_text(text)
+        command = [program("rg"), "--no-config", "-n", "-o", *["-i"] * ignore_case, "-e", pattern, "f"]
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert not ran.stderr, (pattern, ran.stderr)
+        rows = [row.partition(":") for row in ran.stdout.splitlines()]
+        # With -o, rg also reports empty matches inside of characters with several bytes.
+        expected = Counter((int(number), match) for number, _, match in rows if match)
+        search = LineSearch(compile_pattern(pattern, ignore_case=ignore_case), time.monotonic() + 20)
+        answer = Counter(
+            (text.count("\n", 0, hit.start) + 1, text[hit.start + start : hit.start + end])
+            for hit in search.hits(text)
+            for start, end in hit.spans
+            if start < end
+        )
+        assert answer == expected, (pattern, text, ignore_case)
+        compared += 1
+    assert compared == pairs
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        ("foo", ("foo",)),
+        (r"\.get\(", (".get(",)),
+        (r"\w+\s+=\s+kmalloc\(", ("kmalloc(",)),
+        ("foo|bar", ("foo", "bar")),
+        ("foo|b?", ()),
+        ("a+b", ("ab",)),
+        ("ab?c", ("c",)),
+        ("(foo)?x", ("x",)),
+        ("(?=foo)b", ("foo",)),
+        ("(?i)Foo", ("foo",)),
+        ("(?i:foo)b", ("b",)),
+        ("[[:alpha:]]x", ("x",)),
+        (r"(?x) a b", ()),
+        (r"(a)\1", ()),
+        ("日本", ()),
+        ("${e}", ("{e}",)),
+    ],
+)
+def test_the_literals_of_a_pattern(pattern, literals):
+    assert compile_pattern(pattern).plan.literals == literals
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        (r"class \w+\(.*Mixin", "Mixin"),
+        (r"^static int \w+_probe\(", "_probe("),
+        (r"[a-z]+_[a-z]+\(\)", "()"),
+        ("(?i)Self.*KEY", "key"),
+        ("foo(?=.*bar)", "bar"),
+    ],
+)
+def test_the_rarest_literal_is_searched(pattern, literal):
+    assert compile_pattern(pattern).plan.literals == (literal,)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_literal"),
+    [
+        ("foo|bar", True),
+        ("foo|fo|foo", True),
+        (r"a\.b|c", True),
+        ("foo|", False),
+        ("foo|b+", False),
+        ("fo(o)", False),
+    ],
+)
+def test_alternatives_of_literal_text_are_recognised(pattern, is_literal):
+    assert compile_pattern(pattern).plan.is_literal is is_literal
+
+
+def test_every_character_that_folds_to_an_ascii_letter_is_found():
+    # The engine is the judge: asked for every character there is.
+    everything = "".join(chr(code) for code in range(128, 0x110000) if not 0xD800 <= code < 0xE000)
+    for char in "abcdefghijklmnopqrstuvwxyz":
+        compiled = compile_pattern(f"x{char}y", ignore_case=True)
+        for extra in regex.findall(char, everything, regex.I | regex.V0):
+            assert may_match(compiled, f"x{extra}y")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_tame"),
+    [
+        ("abc", True),
+        (r"\w+\s*\(", True),
+        ("(a|b)(c|d)", True),
+        ("(a+)?", True),
+        ("(a+)+", False),
+        ("(a|b)*", False),
+        (r"(a)\1", False),
+        ("a?" * 100 + "a" * 100, False),
+        ("(?:a|a)" * 30, False),
+    ],
+)
+def test_a_pattern_is_matched_without_a_timeout_only_if_its_work_is_bounded(pattern, is_tame):
+    assert bool(compile_pattern(pattern).plan.longest_untimed) is is_tame
