@@ -124,8 +124,7 @@ TREE: dict[str, str] = {
     f"{MEMORIES['directory']}/theta.md": "".join(lines_with("theta", 4)),
 }
 LINK = ("src/via", "in")  # the spelling "link" goes through it
-MOUNTED = ("src/in", FILES["second"], "memories")
-SHADOWED = "src/in/shadowed.txt"  # on disk in the root, where a mount hides it
+MOUNTED = ("src", "memories")
 MARK = re.compile(r'  \(read-write mount\)|, "mount": (null|"read-write")')
 NAMES = sorted({name.rpartition("/")[2] for name in TREE})
 LINE = re.compile(rf"\b(?:{WORD}|hay) [a-z]+ \d\d\d")
@@ -902,9 +901,6 @@ def copied(mounts: str) -> Place:
         for number, mount in enumerate(MOUNTED):
             source = place.top.with_name(f"{place.top.name}.{number}")
             place.mounts[mount] = (place.top / mount).rename(source)
-        shadowed = place.top / SHADOWED
-        shadowed.parent.mkdir()
-        shadowed.write_text("".join(lines_with("shadowed", 3)))
         set_times(place.top)
     return place
 
