@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
-from functools import cached_property, wraps
+from functools import wraps
 from inspect import signature
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -15,61 +15,42 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from agentfs.base import call_context
 from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import logging
-from agentfs.base.visible import one_line, quoted
+from agentfs.base.visible import one_line
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
-from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
-from agentfs.text import estimate_tokens
+from agentfs.results import ToolResult
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_MOST_SUMMARY = 120  # characters
+_MOST_NAME = 100  # characters
 
 
 @frozen
 class Event:
     """The start or the end of a call: of a tool by a model, or of a method by the program.
 
+    The arguments and the outcome can have contents of files: record only what should leave the machine.
+
     Attributes:
         kind: "started", and then "finished", "refused" (the call was wrong or not allowed) or "failed" (an
             operation or the tool failed).
         tool: Our own name of the tool: the method, or the name of the function.
         call: A number shared by the events of one call.
-        code: The code of the error, "cancelled" for a cancelled call, or "".
-        elapsed_ms: Milliseconds since the start.
-        sent_chars: Characters of the arguments if they were sent as text.
-        content_chars: Characters of the answer.
-        tokens: An estimate of the tokens of the answer.
-        skipped: The number of skipped files, by reason.
-        coercions: The arguments that were not sent as the schema requires.
-        format: The format of the answer if the tool has several, or "".
-        path: The file of the call, or None.
-        arguments: The arguments by name, as they were sent. `redacting` hides some of them.
-        summary: One line on the result, or the message of the error.
-        bytes: Bytes of the answer in UTF-8, images included.
-        direct: True if the program called the method itself, False for a tool call.
-        call_id: The provider's id of a tool call that came by `Toolset.answer` or `aanswer`, or "".
+        arguments: The arguments by name, as they were sent.
         called_as: The name that the model called, or "" if the program called the method itself.
-        exception: The exception that the tool or the permission callback raised, or None. Models never see
-            it.
+        call_id: The provider's id of a tool call that came by `Toolset.answer` or `aanswer`, or "".
+        elapsed_ms: Milliseconds since the start.
+        outcome: At the end, the `ToolResult` of a tool call, or what the method returned.
+        exception: What ended the call early, or None: an error, or the exception of a tool. The exception of
+            a permission callback is its `__cause__`. Models never see it.
     """
 
     kind: Literal["started", "finished", "refused", "failed"]
     tool: str
     call: int
-    code: str = ""
-    elapsed_ms: float = 0.0
-    sent_chars: int = 0
-    content_chars: int = 0
-    tokens: int = 0
-    skipped: Mapping[str, int] = field(default_factory=dict[str, int])
-    coercions: tuple[Coercion, ...] = ()
-    format: str = ""
-    path: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    summary: str = ""
-    bytes: int = 0
-    direct: bool = False
-    call_id: str = ""
     called_as: str = ""
+    call_id: str = ""
+    elapsed_ms: float = 0.0
+    outcome: Any = field(default=None, repr=False)
     exception: BaseException | None = None
 
 
@@ -84,23 +65,6 @@ _numbers = itertools.count(1)
 # The callbacks to which the calls around the current one are reported.
 _reported_to: ContextVar[tuple[OnEvent | None, ...]] = ContextVar("agentfs_reported_to", default=())
 _call_id: ContextVar[str] = ContextVar("agentfs_call_id", default="")
-
-
-def redacting(on_event: OnEvent, redact: Callable[[Event], Mapping[str, Any]]) -> OnEvent:
-    """Return a callback that gets events without some of their arguments.
-
-    Args:
-        on_event: The callback that gets the events.
-        redact: Returns the arguments to show for an event.
-
-    Returns:
-        The callback to pass as `on_event`. If `redact` raises an exception, the event is not passed on.
-    """
-
-    def report(event: Event) -> None:
-        on_event(replace(event, arguments=redact(event)))
-
-    return report
 
 
 @contextmanager
@@ -130,63 +94,29 @@ class EventEmitter:
         return self._on_event is not None or is_debugging()
 
     @contextmanager
-    def reporting(
-        self, name: Any, arguments: Any, *, sent_chars: int = 0, direct: bool = False, called_as: Any = ""
-    ) -> "Generator[_Outcome]":
-        """Report the start and the end of the call that the block makes. The block sets the outcome."""
-        given = _as_mapping(arguments)
-        started = Event(
-            "started",
-            str(name)[:100],
-            next(_numbers),
-            sent_chars=sent_chars,
-            path=_path_of(given),
-            arguments=given,
-            direct=direct,
-            call_id="" if direct else _call_id.get(),
-            called_as=str(called_as)[:100],
-        )
-        outcome = _Outcome()
+    def reporting(self, name: Any, arguments: Any, called_as: Any = "") -> "Generator[_End]":
+        """Report the start and the end of the call that the block makes. The block says how it ended."""
+        given = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {}
+        call_id = _call_id.get() if called_as else ""
+        tool = str(name)[:_MOST_NAME]
+        started = Event("started", tool, next(_numbers), given, str(called_as)[:_MOST_NAME], call_id)
+        end = _End()
         # Calls that the callback itself makes are not reported either, or it would be called without end.
         token = _reported_to.set((*_reported_to.get(), self._on_event))
         try:
             self._emit(started)
             began = time.perf_counter()
             try:
-                yield outcome
+                yield end
             except BaseException as error:
-                outcome.value = error
-                outcome.exception = error.__cause__ if isinstance(error, AgentFSError) else error
+                end.exception = error
                 raise
             finally:
-                self._report_end(started, time.perf_counter() - began, outcome)
+                took = (time.perf_counter() - began) * 1000
+                ended = {"outcome": end.outcome, "exception": end.exception}
+                self._emit(replace(started, kind=end.kind, elapsed_ms=took, **ended))
         finally:
             _reported_to.reset(token)
-
-    def _report_end(self, started: Event, seconds: float, outcome: "_Outcome") -> None:
-        result = outcome.result
-        code = str(result.error["code"]) if result.error else ""
-        data = _as_mapping(result.data)
-        counts = _as_mapping(data.get("skipped"))
-        kind: Literal["finished", "refused", "failed"] = "refused" if code in _REFUSAL_CODES else "failed"
-        images = sum(len(image.data) for image in result.images)
-        self._emit(
-            replace(
-                started,
-                kind="finished" if result.success else kind,
-                code=code,
-                elapsed_ms=seconds * 1000,
-                content_chars=len(result.content),
-                tokens=estimate_tokens(result.content),
-                skipped={reason: count for reason, count in counts.items() if type(count) is int and count},
-                coercions=result.coercions,
-                format=data["format"] if isinstance(data.get("format"), str) else "",
-                path=result.file_path or started.path,
-                summary=result.short_result,
-                bytes=len(result.content.encode(errors="replace")) + images,
-                exception=outcome.exception,
-            )
-        )
 
     def log_exception(self, name: str, error: BaseException) -> None:
         """Log an unexpected exception in a call, or in the callback."""
@@ -194,11 +124,10 @@ class EventEmitter:
 
     def _emit(self, event: Event) -> None:
         if is_debugging():
-            line = "%s %s #%d %s %s %.1f ms, %d characters, about %d tokens, %d coercions"
-            path = "" if event.path is None else one_line(event.path)
-            sizes = (event.elapsed_ms, event.content_chars, event.tokens, len(event.coercions))
+            path = event.arguments.get("path", "")
+            about = one_line(fspath(path)) if isinstance(path, str | PathLike) else ""
             logger = sys.modules["logging"].getLogger("agentfs")
-            logger.debug(line, event.kind, event.tool, event.call, path, event.code, *sizes)
+            logger.debug("%s %s #%d %s %.1f ms", event.kind, event.tool, event.call, about, event.elapsed_ms)
         if self._on_event is None:
             return
         try:
@@ -207,47 +136,25 @@ class EventEmitter:
             self.log_exception(f"on_event for {event.tool}", error)
 
 
-class _Outcome:
-    """The outcome of a reported call: a `ToolResult`, what a method returned, or what it raised."""
+class _End:
+    """How a reported call ended: with a `ToolResult`, what a method returned, or an exception."""
 
-    value: Any = None
+    outcome: Any = None
     exception: BaseException | None = None
 
-    @cached_property
-    def result(self) -> ToolResult:
-        match self.value:
-            case ToolResult():
-                return self.value
-            case Result() as result:
-                images = result.images if isinstance(result, ReadResult) else ()
-                path = getattr(result, "path", None)
-                found = getattr(result, "skipped", None)
-                skipped: dict[str, Any] = {"skipped": vars(found)} if isinstance(found, Skipped) else {}
-                summary = result.summary or first_line(result.text)
-                return ToolResult(True, result.text, summary, images=images, file_path=path, data=skipped)
-            case AgentFSError() as error:
-                failure = {"code": error.code, "message": str(error.message)}
-                return ToolResult(False, str(error), first_line(error.message), error=failure)
-            case Exception() as error:
-                name = type(error).__name__
-                return ToolResult(False, "", name, error={"code": "internal", "message": name})
-            case BaseException():
-                cancelled = {"code": "cancelled", "message": "The call was cancelled."}
-                return ToolResult(False, "", "cancelled", error=cancelled)
-            case other:
-                return ToolResult(True, "", first_line(str(other)))
-
-
-def _path_of(arguments: Mapping[str, Any]) -> str | None:
-    path: str | PathLike[str] | None = arguments.get("path")
-    found: Any = fspath(path) if isinstance(path, PathLike) else path
-    return found if isinstance(found, str) else None
-
-
-def first_line(text: str) -> str:
-    """Return the first line of a text that is not blank, shortened for a person."""
-    line = quoted(next((line.strip() for line in text[:10_000].split("\n") if line.strip()), ""))
-    return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 1]}…"
+    @property
+    def kind(self) -> Literal["finished", "refused", "failed"]:
+        match self.outcome, self.exception:
+            case ToolResult(error={"code": str(code)}), _:
+                return "refused" if code in _REFUSAL_CODES else "failed"
+            case ToolResult(success=True), _:
+                return "finished"
+            case _, None:
+                return "finished"
+            case _, AgentFSError(code=code) if code in _REFUSAL_CODES:
+                return "refused"
+            case _:
+                return "failed"
 
 
 def reports_calls(method: _F) -> _F:
@@ -264,11 +171,11 @@ def reports_calls(method: _F) -> _F:
         if on_event in _reported_to.get():
             return method(self, *args, **kwargs)
         execution = call_context.current.get()
-        direct = execution is None or execution.tool is None
+        called_as = "" if execution is None else execution.tool or ""
         given = _given(method, args, kwargs)
-        with EventEmitter(on_event).reporting(method.__name__, given, direct=direct) as outcome:
-            outcome.value = method(self, *args, **kwargs)
-            return outcome.value
+        with EventEmitter(on_event).reporting(method.__name__, given, called_as) as end:
+            end.outcome = method(self, *args, **kwargs)
+            return end.outcome
 
     return cast("_F", reported)
 
@@ -277,10 +184,6 @@ def _given(method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     """Return the arguments of a call by name."""
     _, *names = signature(method).parameters
     return {**dict(zip(names, args, strict=False)), **kwargs}
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def is_debugging() -> bool:

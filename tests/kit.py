@@ -1,4 +1,4 @@
-"""The calls that only dialects make, as functions of a workspace with the arguments that tests vary."""
+"""What only dialects call, as functions of a workspace, and the code of an event."""
 
 from functools import partial
 from os import fspath
@@ -7,7 +7,7 @@ from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, insert, keep
 from agentfs.search.options import texts
 
-__all__ = ["find", "grep", "insert", "keep", "method", "splice"]
+__all__ = ["code", "find", "grep", "insert", "keep", "method", "splice"]
 
 
 def find(
@@ -32,3 +32,11 @@ def splice(ws, path, spans):
 def method(ws, name):
     """Return a method, or the function for the searches of dialects that has its name."""
     return partial({"find": find, "grep": grep}[name], ws) if name in {"find", "grep"} else getattr(ws, name)
+
+
+def code(event):
+    """Return the code of the error that an event reports, "cancelled" for a cancelled call, or ""."""
+    if error := getattr(event.outcome, "error", None):
+        return error["code"]
+    stopped = isinstance(event.exception, BaseException) and not isinstance(event.exception, Exception)
+    return "cancelled" if stopped else getattr(event.exception, "code", "")

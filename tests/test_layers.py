@@ -35,7 +35,6 @@ LAYERS = [
     {"habits", "concurrency", "providers", "permission"},
     {"tools"},
     {"workspace"},
-    {"otel"},
     {"remote", "store"},
     {"dialects"},
     {"mcp"},

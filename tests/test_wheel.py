@@ -17,7 +17,7 @@ import agentfs
 ROOT = Path(__file__).parents[1]
 NAME = "agentfs-workspace"
 PAGE = f"https://pypi.org/project/{NAME}/"
-EXTRAS = {"cli", "mcp", "media", "otel", "run", "store"}
+EXTRAS = {"cli", "mcp", "media", "run", "store"}
 LINK = re.compile(
     r"\]\(([^)\s]+)|(?:src|href)=[\"']([^\"']+)|^\[[^\]]+\]:\s*(\S+)|<(https?://[^>]+)>", re.MULTILINE
 )

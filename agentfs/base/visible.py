@@ -22,6 +22,7 @@ import re
 from functools import cache
 from typing import Any
 
+_SUMMARY_CHARS = 120  # of one line about a call
 _OPEN = "⟦"
 _MOST_LITERAL = 200
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -142,3 +143,9 @@ def _restore(found: re.Match[str]) -> str:
         return found[0]
     character = chr(code)
     return character if character == _OPEN or _hidden(name=True, bracket=False).match(character) else found[0]
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text that is not blank, shortened for a person."""
+    line = quoted(next((line.strip() for line in text[:10_000].split("\n") if line.strip()), ""))
+    return line if len(line) <= _SUMMARY_CHARS else f"{line[: _SUMMARY_CHARS - 1]}…"

@@ -19,6 +19,7 @@ from agentfs.base.advice import Retry as Retry
 from agentfs.base.advice import call as call
 from agentfs.base.advice import say as say
 from agentfs.base.call_context import check as check
+from agentfs.base.visible import first_line as first_line
 from agentfs.base.visible import literal as literal
 from agentfs.base.visible import one_line as one_line
 from agentfs.base.visible import to_json as to_json
@@ -38,7 +39,6 @@ from agentfs.errors import (
     PastEndError,
     UnknownToolError,
 )
-from agentfs.events import first_line as first_line
 from agentfs.fs import quote as quote
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk

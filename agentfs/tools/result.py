@@ -8,9 +8,8 @@ from typing import Any, cast
 
 from agentfs.arguments.kinds import Record
 from agentfs.base.advice import Names, NextCall, Retry
-from agentfs.base.visible import to_json
+from agentfs.base.visible import first_line, to_json
 from agentfs.errors import AgentFSError
-from agentfs.events import first_line
 from agentfs.results import ReadResult, Result, ToolResult, plain
 from agentfs.tools.tool import Tool
 

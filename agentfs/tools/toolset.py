@@ -451,12 +451,9 @@ class Toolset:
             if not self._events.active:
                 return self._result(called, context)
             own_name = name if called.tool is None else called.tool.event_name
-            sent_chars = len(sent) if isinstance(sent, str) else 0
-            given = called.given
-            with self._events.reporting(own_name, given, sent_chars=sent_chars, called_as=name) as outcome:
-                result = self._result(called, context)
-                outcome.value, failure = result, called.failure
-                outcome.exception = failure.__cause__ if isinstance(failure, AgentFSError) else failure
+            with self._events.reporting(own_name, called.given, name) as end:
+                end.outcome = result = self._result(called, context)
+                end.exception = called.failure
             return result
         finally:
             if token is not None:

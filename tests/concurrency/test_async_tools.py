@@ -12,6 +12,7 @@ import pytest
 from agentfs import Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.tools.tool import tool
+from tests import kit
 
 LOOPS = {"asyncio": asyncio.run, "anyio": lambda main: anyio.run(lambda: main, backend="asyncio")}
 
@@ -132,7 +133,7 @@ def test_a_cancelled_async_function_cleans_up_and_has_an_end_event(run):
         with anyio.move_on_after(0.05) as scope:
             await tools.acall("wait")
         assert scope.cancelled_caught
-        assert [each if isinstance(each, str) else (each.kind, each.code) for each in log] == [
+        assert [each if isinstance(each, str) else (each.kind, kit.code(each)) for each in log] == [
             ("started", ""),
             "cleaned",
             ("failed", "cancelled"),
@@ -226,7 +227,7 @@ def test_a_cancelled_call_that_asks_ends_with_an_end_event(run, tmp_path):
                     await anyio.sleep(0.01)
 
         run(main())
-    assert [(event.kind, event.code) for event in events] == [("started", ""), ("failed", "cancelled")]
+    assert [(event.kind, kit.code(event)) for event in events] == [("started", ""), ("failed", "cancelled")]
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
 
@@ -277,7 +278,7 @@ def test_a_cancelled_search_ends_soon(run, tmp_path):
                     await anyio.sleep(0.01)
 
         run(main())
-    assert [(event.kind, event.code) for event in events] == [("started", ""), ("failed", "cancelled")]
+    assert [(event.kind, kit.code(event)) for event in events] == [("started", ""), ("failed", "cancelled")]
 
 
 def test_acall_outside_an_event_loop_is_an_error(tmp_path):

@@ -305,7 +305,9 @@ def test_each_change_is_undone_and_the_history_says_who_made_it(tmp_path):
         first.undo()
         assert not (tmp_path / "memories").exists()
     written = [
-        (who, event.tool, event.path) for who, event in said if event.kind == "finished" and event.path
+        (who, event.tool, event.outcome.file_path)
+        for who, event in said
+        if event.kind == "finished" and event.called_as
     ]
     assert written == [(who, "memory", "memories/plan.txt") for who in ("first", "second", "first")]
 

@@ -9,6 +9,7 @@ from agentfs.arguments.hints import Name
 from agentfs.habits.parameter_names import ALIASES
 from agentfs.habits.tool_names import EXPLAINING, HABITS
 from agentfs.tools.tool import Tool
+from tests import kit
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_an_unknown_name_runs_nothing_and_asks_nobody(tmp_path, name):
     assert result.error["code"] == "unknown_tool"
     assert "The tools are read, write" in result.content
     assert asked == []
-    assert {event.code for event in events} <= {"", "unknown_tool"}
+    assert {kit.code(event) for event in events} <= {"", "unknown_tool"}
 
 
 def test_foreign_options_are_unknown_parameters(ws, tmp_path):

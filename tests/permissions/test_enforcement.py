@@ -570,7 +570,7 @@ def test_a_callback_that_raises_refuses_the_call_and_the_program_gets_the_except
     assert "secret reason" not in f"{result.content}{result.to_dict()}"
     assert "ZeroDivisionError" not in result.content
     assert isinstance(refused.value.__cause__, ZeroDivisionError)
-    raised = [event.exception for event in events if event.kind == "refused"]
+    raised = [event.exception.__cause__ for event in events if event.kind == "refused"]
     assert [str(each) for each in raised] == ["secret reason"] * 2
     assert "secret reason" in caplog.text
     assert (tree / "src" / "a.txt").read_text() == "one\n"

@@ -23,12 +23,17 @@ from pydantic import BaseModel, Field
 from agentfs import Limits, Policy, Workspace
 from agentfs.text import estimate_tokens
 from agentfs.tools.tool import Tool, tool_of
+from tests import kit
 
 TOKENS = 200
 LONG = "".join(f"line {number}\n" for number in range(5000))
 SECONDS = 0.05
 # A workspace's own method ends before it does anything; a function waits for longer than this.
 NO_TIME = 1e-9
+
+
+def _raised(event):
+    return type(getattr(event.exception, "__cause__", None)).__name__
 
 
 class Verdict(NamedTuple):
@@ -216,8 +221,7 @@ class Cell:
         if self.kind == "ours":
             ran = int(self.reads or (self.top / "new.txt").exists())
         events = [
-            (each.kind, each.tool, each.called_as, each.code, type(each.exception).__name__)
-            for each in self.events
+            (each.kind, each.tool, each.called_as, kit.code(each), _raised(each)) for each in self.events
         ]
         return {"ran": ran, "asked": self.asked, "events": events}
 

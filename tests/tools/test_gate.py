@@ -117,8 +117,8 @@ def test_a_function_past_its_timeout_is_answered_in_time(is_async):
     answered.set()
     assert result.error["code"] == "timeout"
     assert "may still run" in result.content
-    assert (events[-1].code, events[-1].kind) == ("timeout", "failed")
-    assert "may still run" in events[-1].summary
+    assert (events[-1].exception.code, events[-1].kind) == ("timeout", "failed")
+    assert "may still run" in events[-1].outcome.content
     assert ended.wait(10), "the function itself is not stopped"
     assert len(events) == 2, "its late result is dropped"
 
@@ -309,7 +309,7 @@ def test_a_callback_that_raises_refuses_a_tool_of_the_program(root, caplog):
         result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005 - a toolset
     assert result.error["code"] == "refused"
     assert "dialog" not in f"{result.content}{result.to_dict()}"
-    assert str(events[-1].exception) == "dialog closed"
+    assert str(events[-1].exception.__cause__) == "dialog closed"
     assert "dialog closed" in caplog.text
 
 
