@@ -380,28 +380,38 @@ def main(parts: Sequence[str]) -> int:
 
 def undone(copy: Path, fixes: Sequence[Fix]) -> Iterator[str]:
     """Undo each fix in a copy, and yield the names of those that no test finds."""
+    unsteady: list[str] = []  # tests that fail without a change too
     for fix in fixes:
         path = copy / "agentfs" / fix.file
         text = path.read_text(encoding="utf-8")
         if text.count(fix.fixed) != 1:
-            raise SystemExit(
-                f"{fix.file} has the text of “{fix.name}” {text.count(fix.fixed)} times, not once"
-            )
-        path.write_text(text.replace(fix.fixed, fix.undone), encoding="utf-8")
-        found = next(filter(None, (first_failure(copy, tests) for tests in fix.tests)), "")
-        path.write_text(text, encoding="utf-8")
+            raise SystemExit(f"“{fix.name}”: {fix.file} has the text {text.count(fix.fixed)} times")
+        for tests in fix.tests:
+            while True:
+                path.write_text(text.replace(fix.fixed, fix.undone), encoding="utf-8")
+                found = first_failure(copy, tests, unsteady)
+                path.write_text(text, encoding="utf-8")
+                if not found or not first_failure(copy, found, []):
+                    break
+                print(f"{found} fails in any case.", flush=True)
+                unsteady.append(found)
+            if found:
+                break
         print(f"| {fix.name} | {fix.file} | {found or 'not found'} |", flush=True)
         if not found:
             yield fix.name
 
 
-def first_failure(copy: Path, tests: str) -> str:
+def first_failure(copy: Path, tests: str, left_out: Sequence[str]) -> str:
     """Run tests until the first failure, and return its name."""
-    options = ("-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=repeatable")
-    command = [sys.executable, "-m", "pytest", *options, tests]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=repeatable"]
+    options += [f"--deselect={each}" for each in left_out]
     environment = {**os.environ, "PYTHONPATH": str(copy)}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-    if not done.returncode:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, tests],
+        cwd=copy, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode in {0, 5}:  # 5 if all tests of a file are left out
         return ""
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if not lines:

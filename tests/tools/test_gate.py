@@ -158,7 +158,7 @@ def test_an_async_function_that_blocks_its_loop_is_left_behind():
 
 def test_the_time_of_a_question_does_not_count(root):
     def ask(request):
-        time.sleep(0.6)
+        time.sleep(2.2)
         return True
 
     def change(text: str) -> str:
@@ -170,7 +170,7 @@ def test_the_time_of_a_question_does_not_count(root):
         ws.write("a.txt", text)
         return "done"
 
-    with Workspace(root, policy=Policy(on_ask=ask, allow=["change_"]), limits=Limits(timeout=0.5)) as ws:
+    with Workspace(root, policy=Policy(on_ask=ask, allow=["change_"]), limits=Limits(timeout=2)) as ws:
         tools = Toolset([ws.read, tool(effect="read")(change), renamed_change], workspace=ws)
         assert tools.call("change", {"text": "x"}).content == "done"
     assert (root / "a.txt").read_text() == "x"
