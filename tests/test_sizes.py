@@ -15,28 +15,28 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 1_259,
-    ("mcp",): 752,
-    ("frameworks",): 989,
-    ("dialects",): 3_043,
-    ("remote",): 1_973,
-    ("store",): 959,
-    ("commands",): 2_000,
-    ("tools", "arguments", "habits"): 3_048,
-    ("permission",): 680,
-    ("providers",): 418,
-    ("editing",): 3_173,
-    ("history",): 4_102,
-    ("reading", "shown"): 1_980,
-    ("search", "patterns"): 4_540,
-    ("watch",): 1_150,
-    ("tree",): 1_361,
-    ("text",): 1_041,
-    ("fs",): 5_158,
-    ("base", "concurrency"): 915,
-    ("",): 2_124,  # the modules at the top
+    ("cli",): 659,
+    ("mcp",): 254,
+    ("frameworks",): 635,
+    ("dialects",): 3_098,
+    ("remote",): 906,
+    ("store",): 641,
+    ("commands",): 1_525,
+    ("tools", "arguments", "habits"): 2_493,
+    ("permission",): 669,
+    ("providers",): 295,
+    ("editing",): 2_652,
+    ("history",): 4_110,
+    ("reading", "shown"): 1_383,
+    ("search", "patterns"): 4_427,
+    ("watch",): 1_077,
+    ("tree",): 1_348,
+    ("text",): 1_151,
+    ("fs",): 4_050,
+    ("base", "concurrency"): 836,
+    ("",): 1_687,  # the modules at the top
 }
-MOST_IN_ALL = 40_032
+MOST_IN_ALL = 33_896
 
 
 def code_lines(source: str) -> int:
