@@ -375,7 +375,7 @@ class Workspace:
         r"""Create a file, or replace one you have read in full; to change parts of a file, use edit.
 
         Args:
-            path: File, relative to the workspace root; missing directories are made.
+            path: File, as in read; missing directories are made.
             content: The full text of the file.
             overwrite: True replaces even a file that was not read, False never replaces one; None leaves it
                 to the policy.
@@ -434,7 +434,7 @@ class Workspace:
         """Replace a piece of text in a file; the rest stays as it is.
 
         Args:
-            path: File, relative to the workspace root.
+            path: File, as in read.
             old_string: The text to replace, as the file has it, without line numbers; it must occur exactly
                 once, so include enough lines around it.
             new_string: The text to put in its place.
@@ -470,7 +470,7 @@ class Workspace:
         All are made, or none.
 
         Args:
-            path: File, relative to the workspace root.
+            path: File, as in read.
             edits: The replacements, each as in edit.
             encoding: As in read.
             raw: As in edit.
@@ -680,7 +680,7 @@ class Workspace:
         """List a directory: directories first, then files, by name.
 
         Args:
-            path: Directory, relative to the workspace root.
+            path: Directory to list.
             depth: Levels to descend; 0: all.
             limit: Most entries to show.
             offset: Entries to skip.
@@ -717,8 +717,8 @@ class Workspace:
 
         Args:
             pattern: Glob such as `*.py`, `src/**/test_*.{js,ts}`; without `/` it matches names at any depth.
-            path: Directory to search, relative to the workspace root.
-            limit: Most files to return.
+            path: Directory to search.
+            limit: Most files.
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
             exclude: Globs of files and directories to leave out.
@@ -766,16 +766,16 @@ class Workspace:
 
         Args:
             pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, relative to the workspace root.
+            path: File or directory to search.
             glob: Only files that match, such as `*.py` or `src/**`.
             type: Only files of a type, such as `py`, `js`, `rust`.
             output_mode: Matching lines, file names, counts per file, counts with samples, or only the total.
             ignore_case: Match upper and lower case alike.
             context: Lines to show around each match; by default none.
             multiline: Let a match span lines, and `.` match line ends.
-            limit: Most matches, or files, to return.
+            limit: Most matches, or files.
             offset: Matches, or files, to skip.
-            include_ignored: Search hidden and gitignored files too.
+            include_ignored: As in glob.
             before: Lines to show before each match.
             after: Lines to show after each match.
             fixed_strings: Take the pattern as plain text.
@@ -1040,9 +1040,11 @@ class Workspace:
     ) -> RunResult:
         """Run a shell command; its changes are under the same rules and undo as those of the other tools.
 
+        A staged command has no network, a `/tmp` of its own, and sees protected files empty.
+
         Args:
             command: The command, for bash.
-            timeout: Seconds until it is stopped.
+            timeout: Seconds until it is stopped, at most 600.
             cwd: Directory in which it starts, relative to the workspace root.
             network: Give a staged command the network of the system as it is.
             env: Variables to add to its environment.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentfs import Toolset, Workspace, tool
-from agentfs.errors import ReadOnlyError, RefusedError
+from agentfs.errors import NoMatchError, ReadOnlyError, RefusedError
 
 Act = Callable[[Workspace], object]
 PATCH = "*** Begin Patch\n{}\n*** End Patch"
@@ -49,7 +49,8 @@ class OtherError(AssertionError):
     """A call failed for another reason than a refusal."""
 
 
-ERRORS = {"refused": RefusedError, "read_only": ReadOnlyError}
+# A search that finds nothing, because reading is denied too, changes nothing.
+ERRORS = {"refused": RefusedError, "read_only": ReadOnlyError, "no_match": NoMatchError}
 EDIT, CREATE, DELETE = frozenset({"edit"}), frozenset({"create"}), frozenset({"delete"})
 
 
