@@ -4,16 +4,15 @@ Every result has typed fields for the program, `.text` (also `str(result)`) for 
 call that continues it. The classes have no `slots`, because the MCP SDK then loses the output schema.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import KW_ONLY, field, fields, is_dataclass, replace
-from typing import Any, Literal, Protocol, Self, TypedDict, cast
+from dataclasses import KW_ONLY, field, fields, is_dataclass
+from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.base.advice import Advice, Names, NextCall, Styled, plural, say
 from agentfs.base.frozen_data import frozen
 from agentfs.base.html_output import html_block, review_page
 from agentfs.base.visible import one_line, quoted, to_json
-from agentfs.errors import InvalidArgumentError
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
@@ -242,8 +241,6 @@ class FileChange:
         added: Lines that were added; None if they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
         protected: True if the content is not shown, because it is protected or a rule denies reading it.
-        others: First and last line of each range that another program has changed; None for a file that is
-            as the workspace left it.
         label: The label of the last recording that changed it, or "".
     """
 
@@ -254,7 +251,6 @@ class FileChange:
     added: int | None = None
     removed: int | None = None
     protected: bool = False
-    others: tuple[tuple[int, int], ...] | None = None
     label: str = ""
 
 
@@ -715,7 +711,7 @@ class ReviewedPlace:
 
 @frozen
 class ReviewedResult(Result):
-    """The result of `apply_review` and of the methods of a `Review`.
+    """The result of `apply_review`.
 
     Attributes:
         accepted: The number of hunks that were accepted.
@@ -726,14 +722,6 @@ class ReviewedResult(Result):
     places: tuple[ReviewedPlace, ...]
 
 
-class _Reviewing(Protocol):
-    """A workspace on which the methods of a review act."""
-
-    def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
-        """Carry out the decisions of a review; see `Workspace.apply_review`."""
-        ...
-
-
 @frozen
 class Review(Result):
     """The result of `review`: what has changed, in hunks that can be accepted or taken back.
@@ -741,14 +729,10 @@ class Review(Result):
     Attributes:
         files: The changed files, in order of path.
         since: The checkpoint that the files are compared with; None for the opening.
-        paths: The paths to which the review was narrowed; None for all.
-        name: A name for these changes, which JSON of decisions refers to.
     """
 
     files: tuple[FileReview, ...]
     since: str | None = None
-    paths: tuple[str, ...] | None = None
-    name: str = ""
 
     @property
     def hunks(self) -> tuple[Hunk, ...]:
@@ -760,65 +744,6 @@ class Review(Result):
         """One line for a person."""
         return f"{plural(len(self.files), 'file')}, {plural(len(self.hunks), 'hunk')}"
 
-    def accept(self, ids: str | Sequence[str] | None = None) -> ReviewedResult:
-        """Accept hunks: they leave the next review.
-
-        Args:
-            ids: The ids of the hunks; None for all hunks of this review.
-
-        Returns:
-            What was accepted.
-
-        Raises:
-            AgentFSError: `invalid_argument` for an unknown id, one that is given twice, or a part of a
-                rename; `conflict` if a hunk has changed since this review. Nothing is done then.
-        """
-        return self._decide({"accept": self._chosen(ids)})
-
-    def reject(self, ids: str | Sequence[str] | None = None) -> ReviewedResult:
-        """Take hunks back on disk, as one step that `undo` takes back; what others changed stays.
-
-        Args:
-            ids: The ids of the hunks; None for all hunks of this review.
-
-        Returns:
-            What was taken back.
-
-        Raises:
-            AgentFSError: As `accept`; `conflict` also if other programs have changed the same lines;
-                `read_only`, `protected`. Nothing is done then.
-        """
-        return self._decide({"reject": self._chosen(ids)})
-
-    def edit(self, id: str, text: str) -> ReviewedResult:  # noqa: A002 - the contract's name
-        """Replace the new lines of a hunk on disk, as one step that `undo` takes back.
-
-        Args:
-            id: The id of the hunk.
-            text: The text in place of its new lines.
-
-        Returns:
-            What was edited.
-
-        Raises:
-            AgentFSError: As `reject`; `invalid_argument` for a hunk without lines; `encoding` if the file
-                cannot hold the text.
-        """
-        return self._decide({"edit": {self._chosen(id)[0]: text}})
-
-    def message(self) -> str:
-        """Return a short text that tells the model what was taken back or edited through this review."""
-        return reviewed_text(self.places)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the typed fields, ready for JSON."""
-        return {name: value for name, value in super().to_dict().items() if name != "_bound"}
-
-    @property
-    def places(self) -> tuple[ReviewedPlace, ...]:
-        """The places that were taken back or edited through this review, the latest last."""
-        return tuple(self._binding()[1])
-
     def to_json(self) -> str:
         """Return the review as JSON text."""
         return to_json(self.to_dict())
@@ -829,48 +754,6 @@ class Review(Result):
         Its marks are downloaded as JSON, which `apply_review` and `agentfs review --apply` take.
         """
         return review_page(to_json(self.to_dict()))
-
-    def bound_to(self, workspace: _Reviewing) -> Self:
-        """Return the review with the workspace on which its methods act.
-
-        Args:
-            workspace: The workspace.
-        """
-        made = copy(self)
-        object.__setattr__(made, "_bound", (workspace, list[ReviewedPlace]()))
-        return made
-
-    def _binding(self) -> tuple[_Reviewing, list[ReviewedPlace]]:
-        found: tuple[_Reviewing, list[ReviewedPlace]] | None = getattr(self, "_bound", None)
-        if found is None:
-            raise InvalidArgumentError("This review belongs to no workspace.", hint="Call `review` on one.")
-        return found
-
-    def _chosen(self, ids: str | Sequence[str] | None) -> list[str]:
-        known = dict.fromkeys(hunk.id for hunk in self.hunks)
-        chosen = [*known] if ids is None else [ids] if isinstance(ids, str) else [*ids]
-        for each in chosen:
-            if each not in known:
-                raise InvalidArgumentError(
-                    f"This review has no hunk {each!r}.",
-                    hint="Call `review` again, and pass ids of its hunks.",
-                    details={"parameter": "ids", "id": each},
-                )
-        return chosen
-
-    def _decide(self, marks: Mapping[str, Any]) -> ReviewedResult:
-        workspace, done = self._binding()
-        result = workspace.apply_review({"since": self.since, "paths": self.paths and [*self.paths], **marks})
-        done[:] = [*(_moved(each, result.places) for each in done), *result.places]
-        return result
-
-
-def _moved(place: ReviewedPlace, later: Sequence[ReviewedPlace]) -> ReviewedPlace:
-    """Return a place with its line number after later decisions."""
-    for each in later:
-        if each.path == place.path and each.line and place.line > each.line:
-            place = replace(place, line=max(place.line + each.lines - each.before, each.line))
-    return place
 
 
 def reviewed_text(places: Sequence[ReviewedPlace]) -> str:

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from os import fspath
@@ -18,8 +18,8 @@ from agentfs.base.visible import quoted
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.fs.hidden_files import HiddenFiles
-from agentfs.history.storage.opening import open_history
-from agentfs.history.timeline import Recording
+from agentfs.history.log import Recording
+from agentfs.history.storage.state import open_history
 from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
 from agentfs.results import (
@@ -48,16 +48,9 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.shown.outputs import OutputStore
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.guard import (
-    check_rules,
-    guard_methods,
-    guard_options,
-    host_of,
-    judge_transaction,
-    may_show_recorded,
-    view_of,
-)
+from agentfs.tools.guard import check_rules, guard_methods, guard_options, host_of, may_show_recorded, view_of
 from agentfs.tools.tool import tool
 
 if TYPE_CHECKING:
@@ -130,8 +123,6 @@ class Workspace:
 
     _is_host = False
     _guarded_by = ""  # the method whose permission check this copy has passed
-    # In a transaction: the methods of changes that its end must ask about.
-    _staged_calls: list[str] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -154,7 +145,7 @@ class Workspace:
             root: The directory; it must exist.
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
-            state: A directory outside the tree that keeps the journal and read history across processes.
+            state: A directory outside the tree that keeps the journal across processes.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
                 results, several times faster. After a first search, a thread keeps the rest of the tree
                 between calls, on at most half of one core; with "calls", only calls keep it.
@@ -183,9 +174,8 @@ class Workspace:
                 keep = partial(search.grep_text.keep_files, self._root, self.limits)
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
                 self._root.keep_tree(lambda context: watching.kept_tree.WatchedTree(context, *most, keeper))
-            self._journal, self._read_tracker, self._state = open_history(
-                state, self._root, "data", self.limits
-            )
+            self._journal, self._state = open_history(state, self._root, self.limits)
+            self._read_tracker = ReadTracker()
         except BaseException:
             self._root.close()
             raise
@@ -231,8 +221,6 @@ class Workspace:
         """A report on the tree in memory: sizes, and why parts are missing. None without `watch=True`."""
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
-
-    commit_notes: tuple[str, ...] = ()  # metadata that an ended transaction could not keep
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
@@ -895,33 +883,19 @@ class Workspace:
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """Make several changes as one: all of them when the block ends, or none if it raises.
+        """Make several changes as one step: they are made at once, and taken back if the block raises.
 
-        Calls on the transaction see its earlier changes: they read, list and search the staged files. The
-        disk does not change before the end. Calls on the workspace meanwhile are not part of the
-        transaction. All changes are one step of the journal. A transaction can be nested: it sees the
-        changes of the outer one, and adds its own to them when it ends. If `Policy.on_ask` decides about a
-        change of the transaction, it is asked once, at the end, about all changes together.
+        Others see the changes as they are made. For `undo` and `redo`, all of them are one step. What others
+        change meanwhile is kept. If they change the same lines, a note on the exception names the files.
+        A transaction can be nested: if it raises, only its own changes are taken back.
 
         Yields:
-            The transaction, a `Workspace` to use within the block. After the block, its `commit_notes` name
-            metadata of replaced files that could not be kept, such as an owner or hard links.
-
-        Raises:
-            AgentFSError: `conflict` at the end, with the difference, if another program or call has changed
-                the same lines since the transaction first changed the file; nothing is changed then. Changes
-                of other lines are merged, which `commit_notes` says. `refused` if `on_ask` does not allow it.
+            The transaction, a `Workspace` to use within the block.
         """
-        staged = history.transaction.Transaction(self._root, self._journal, self._read_tracker, self.limits)
-        outer, calls = self._staged_calls, list[str]()
-        inner = copy(self)
-        inner.__dict__.update(_root=staged.root, _journal=staged.journal, _state=None, _guarded_by="")
-        inner.__dict__["_staged_calls"] = calls if outer is None else outer
-        with closing(staged):
+        with history.transaction.transaction(self._journal, self._context) as (root, journal):
+            inner = copy(self)
+            inner.__dict__.update(_root=root, _journal=journal, _state=None, _guarded_by="")
             yield inner
-            if calls:  # in a nested transaction there are none: the outer one asks
-                judge_transaction(self, staged.changes, calls)
-            inner.commit_notes = staged.commit()
 
     @contextmanager
     def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
@@ -993,32 +967,35 @@ class Workspace:
             paths: Only what changed at or below these paths.
 
         Returns:
-            The files and hunks that are not accepted yet. Its methods `accept`, `reject` and `edit` decide
-            about them; `message` tells the model. It can be rendered as text, JSON and HTML.
+            The files and hunks that are not accepted yet, for `apply_review`. It can be rendered as text,
+            JSON and HTML.
 
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `timeout`.
         """
-        return history.review.review(self._journal, self._context, since, paths).bound_to(self)
+        return history.review.review(self._journal, self._context, since, paths)
 
     @tool(effect="write", for_models=False)
-    def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
-        """Carry out the decisions of a review, all of them or none.
+    def apply_review(
+        self, accept: Sequence[str] = (), reject: Sequence[str] = (), edit: Mapping[str, str] | None = None
+    ) -> ReviewedResult:
+        """Decide about hunks of a review, all of them or none, as one step that `undo` takes back.
 
         Args:
-            marks: The decisions, as the page of `Review.to_html` saves them: `accept` and `reject` are lists
-                of ids, `edit` has new texts by id. `since` and `paths` are those of the review. With
-                `review`, the name of a review, nothing may have changed since it was made.
+            accept: Ids of hunks that leave the next review.
+            reject: Ids of hunks to take back on disk; what other programs have changed stays.
+            edit: New texts in place of the new lines of hunks, by id.
 
         Returns:
             What was done. Its text is for the model.
 
         Raises:
-            AgentFSError: `invalid_argument` for anything else, an id that is given twice, or a part of a
-                rename; `conflict` if a hunk has changed since; `read_only`, `protected`. Nothing is done
-                then.
+            AgentFSError: `invalid_argument` for an id that is given twice, or a part of a rename; `conflict`
+                if a hunk has changed since, or if others have changed the same lines; `encoding` if the file
+                cannot hold a text; `read_only`, `protected`. Nothing is done then.
         """
-        return history.review_decisions.apply_review(self._journal, self._context, marks)
+        given = self._journal, self._context, accept, reject, edit or {}
+        return history.review_decisions.apply_review(*given)
 
     @tool(
         effect="execute",

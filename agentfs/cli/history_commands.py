@@ -12,8 +12,7 @@ from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import print_error, print_text, write_output
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import Root
-from agentfs.history import Timeline
-from agentfs.history.timeline import Step
+from agentfs.history.log import Log, Step
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
@@ -29,7 +28,7 @@ def show_log(options: CommandOptions) -> int:
     if options.limit is not None and options.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {options.limit}.")
     with closing(history.storage.state.read_journal(options.state or "", options.root)) as journal:
-        rows = list(_rows(journal.timeline))[: options.limit]
+        rows = list(_rows(journal.log))[: options.limit]
     if options.json:
         print_text(to_json([row for row, _ in rows]))
         return 0
@@ -44,11 +43,11 @@ def show_log(options: CommandOptions) -> int:
     return 0
 
 
-def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
+def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
-    first, last = timeline.dropped, timeline.position
+    first = log.dropped
     checkpoints: dict[int, list[str]] = {}
-    for name, position in timeline.checkpoints.items():
+    for name, position in log.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
 
     def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
@@ -56,13 +55,15 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
             "step": number,
             "time": seconds,
             "label": step.label,
-            "undone": number > last,
+            "undone": seconds is not None and not log.stands(number),
+            "reverts": step.reverts or None,
             "checkpoints": checkpoints.get(number, []),
             "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
 
-    for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
-        yield row(number, step, step.time), history.report.describe_step(step)
+    for number, step in reversed(list(enumerate(log.after(first), first + 1))):
+        what = f"takes back step {step.reverts}: " if step.reverts else ""
+        yield row(number, step, step.time), what + history.report.describe_step(step)
     if first or 0 in checkpoints:
         yield row(first, Step((), 0.0), None), "earlier steps, no longer kept"
 

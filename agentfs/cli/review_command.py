@@ -1,8 +1,8 @@
-"""`agentfs review`: what changed, hunk by hunk, and the decisions about it."""
+"""`agentfs review`: what has changed, hunk by hunk, and the decisions about it."""
 
 import json
 from contextlib import closing
-from typing import cast
+from typing import Any
 
 from agentfs import history
 from agentfs.cli.command_options import CommandOptions
@@ -19,12 +19,12 @@ from agentfs.workspace import Workspace
 
 
 def show_review(options: CommandOptions) -> int:
-    """Print a review as text, JSON or a page, or carry out decisions."""
+    """Print a review as text, JSON or a page, or apply decisions."""
     state = options.state or ""
     if options.apply:
-        marks = _marks(options.apply)
+        marks = _decisions(options.apply)
         with Workspace(history.storage.state.root_of(state), state=state) as workspace:
-            print_text(str(workspace.apply_review(marks)))
+            print_text(str(workspace.apply_review(**marks)))
         return 0
     with (
         closing(history.storage.state.read_journal(state, options.root)) as journal,
@@ -36,16 +36,18 @@ def show_review(options: CommandOptions) -> int:
     return 0
 
 
-def _marks(path: str) -> dict[str, object]:
-    """Read a file of decisions."""
+def _decisions(path: str) -> dict[str, Any]:
+    """Read a file of decisions: ids to accept and to reject, and new texts by id."""
     try:
         marks = json.loads(read_settings(path))
     except (ValueError, RecursionError) as error:
         if isinstance(error, AgentFSError):
             raise
         marks = None
-    if not isinstance(marks, dict):
+    kinds = {"accept": list, "reject": list, "edit": dict}
+    known = isinstance(marks, dict) and marks.keys() <= kinds.keys()
+    if not known or not all(isinstance(value, kinds[key]) for key, value in marks.items()):
         raise InvalidArgumentError(
             f"{quote(path)} has no decisions of a review.", hint="Save them from the page of --html."
         )
-    return cast("dict[str, object]", marks)
+    return dict(marks)

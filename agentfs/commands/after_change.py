@@ -16,7 +16,6 @@ from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.staged_process import staged_process
 from agentfs.editing.finish import Filtered, Findings, Texts
 from agentfs.errors import AgentFSError, FileIOError, UnsupportedSystemError
-from agentfs.fs.overlay import OverlayRoot
 from agentfs.fs.stage import stage_places
 from agentfs.policy import AfterChange, Policy
 from agentfs.text import cut_line, one_line
@@ -175,8 +174,6 @@ class AfterChangeRunner:
                 if in_time and not staged.process.was_started:
                     raise FileIOError("it could not be staged.")
         else:
-            if files and isinstance(root, OverlayRoot):
-                raise UnsupportedSystemError("in a transaction it needs Policy(run='staged').")
             with root.open_directory(".") as directory:
                 process = Process(request.arguments, request, captured, cwd=directory.handle)
                 in_time = _wait(process, request)

@@ -15,11 +15,11 @@ from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
 from agentfs.fs.effects import Effects, is_changed_since, size_of
 from agentfs.fs.protect import fold
+from agentfs.history.log import Step
 from agentfs.history.recordings.recording import OpenRecording, recorded_result
 from agentfs.history.renames import with_moves
 from agentfs.history.report import changed_meanwhile, name_paths
 from agentfs.history.take_back import Lines, alike_clash, merge_nodes
-from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import first_names, line_ranges
@@ -63,7 +63,6 @@ def apply_effects(
     def log_step(made: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         nonlocal kept
         recorded = tuple(each for each in made if each.path not in left)
-        journal.prepare(recorded)
         with journal.logging_step(recorded, label=label, lost=lost) as kept:
             yield made
 
@@ -89,7 +88,7 @@ def result_of(
 ) -> RecordedResult:
     """Return the changes of a staged command as those of a recording."""
     root, limits = around.root, around.limits
-    opened = OpenRecording(0, label, root, limits, ignored=False, not_covered=not_covered)
+    opened = OpenRecording(label, root, limits, not_covered=not_covered)
     opened.parts = [Step(changes, 0.0, label, lost)] if changes else []
     opened.lost = dict.fromkeys(lost)
     return recorded_result(opened, root, around.may_show, limits, can_undo=can_undo)
@@ -99,7 +98,7 @@ def _merged(around: Surroundings, effects: Effects, base: Base) -> list[Change]:
     """Return the changes from the present state, with what others have changed since the command began."""
     root = around.root
     ours: dict[str, Change] = {}
-    for change in (each for step in around.journal.steps_after(base.position) for each in step.changes):
+    for change in (each for step in around.journal.log.after(base.position) for each in step.changes):
         ours.setdefault(change.path, change)
     merged: list[Change] = []
     clashes: dict[str, Lines] = {}

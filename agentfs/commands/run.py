@@ -16,7 +16,6 @@ from agentfs.commands.staged_process import Staged, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.fs.effects import effects_of
 from agentfs.fs.oserrors import read_only
-from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.operations import begin_recording, end_recording
 from agentfs.history.recordings.recording import OpenRecording
 from agentfs.history.report import name_paths
@@ -106,11 +105,6 @@ def _checked(around: Surroundings, request: CommandRequest, *, in_background: bo
             "A staged command cannot run in the background, because its changes are applied when it ends.",
             hint='Use Policy(run="recorded").',
         )
-    if isinstance(root, OverlayRoot):
-        raise RefusedError(
-            "A transaction changes nothing on disk, so no command can run within it.",
-            hint="Run the command outside the transaction.",
-        )
     if root.usable_directories != ["."]:
         raise RefusedError(
             "A view of some directories cannot run a command, because a command sees the whole tree.",
@@ -154,7 +148,7 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
     captured = CapturedOutput(around.limits.file_bytes)
-    base = Base(time.time_ns(), journal.timeline.position)
+    base = Base(time.time_ns(), journal.log.position)
     with staged_process(around, request, captured, cwd, began=base.time) as staged:
         in_time = _wait(staged.process, request)
         staged.process.end()

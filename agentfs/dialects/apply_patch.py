@@ -440,7 +440,7 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
             if error.details.get("applied", False) is False:  # None if a connection was lost
                 error.hint = Joined(" ", _UNCHANGED, error.hint)
             raise
-        return _result(operations, notes, changes.commit_notes)
+        return _result(operations, notes)
 
     return [Tool(function=apply_patch, text=_DESCRIPTION, effect="write")]
 
@@ -466,9 +466,7 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
     return notes
 
 
-def _result(
-    operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]], commit_notes: Sequence[str]
-) -> ToolResult:
+def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]]) -> ToolResult:
     letters = {"add": "A", "delete": "D", "update": "M"}
     lines = [f"{letters[each.kind]} {one_line(each.to or each.path)}" for each in operations]
     notes = [
@@ -476,7 +474,6 @@ def _result(
         for operation, its_notes in zip(operations, notes_of_each, strict=True)
         for note in its_notes
     ]
-    notes += [f"[{note}]" for note in commit_notes]
     files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
     return ToolResult(
         True,

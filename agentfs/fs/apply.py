@@ -275,10 +275,7 @@ class _Batch:
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or reverse those that were made."""
         not_reversed: list[str] = []
-        recorder = self._options.recorder
         try:
-            if recorder is not None and self._options.log_step is None:
-                recorder.prepare(changes)
             if len(changes) > 1:
                 self._sets_modes = any(_mode(each.after) is not None for each in changes)
                 self._closed = {each.path for each in changes if _is_closed(each.before)}

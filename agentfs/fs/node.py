@@ -176,10 +176,6 @@ class LinesBy(NamedTuple):
 class Recorder(Protocol):
     """Records changes before they are made."""
 
-    def prepare(self, changes: Sequence[Change]) -> None:
-        """Called before anything is changed. `logging_step` then gets these changes as they were made."""
-        ...
-
     def logging_step(
         self, changes: tuple[Change, ...], *, by_others: tuple[LinesBy, ...] = ()
     ) -> AbstractContextManager[tuple[Change, ...]]:
@@ -191,10 +187,6 @@ class Recorder(Protocol):
 
     def exclusive(self) -> AbstractContextManager[object]:
         """Return a reentrant lock that blocks the recorded changes of other threads."""
-        ...
-
-    def reviewed(self, path: str) -> Sequence[Change]:
-        """Return how reviews have changed a path, the latest first."""
         ...
 
     def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:

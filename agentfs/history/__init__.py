@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agentfs.base.lazy import lazy_submodules
-from agentfs.history.journal import Journal, node_reader
-from agentfs.history.timeline import Timeline
+from agentfs.history.journal import Journal
 
 if TYPE_CHECKING:
     from agentfs.history import operations as operations
@@ -16,6 +15,6 @@ if TYPE_CHECKING:
     from agentfs.history import transaction as transaction
     from agentfs.history import undo as undo
 
-__all__ = ["Journal", "Timeline", "node_reader"]
+__all__ = ["Journal"]
 
 __getattr__ = lazy_submodules(__name__)

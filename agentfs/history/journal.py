@@ -1,32 +1,53 @@
-"""The journal of one workspace: its steps and checkpoints."""
+"""The journal of one workspace: its steps, checkpoints and accepted bases, and a change under way."""
 
 import time
-from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import copy
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentfs import history
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ToolName
 from agentfs.base.forks import watch_forks
-from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
-from agentfs.fs import Change, DirectoryNode, LinesBy, Node, Root, quote
+from agentfs.errors import AgentFSError, ClosedError, NotFoundError
+from agentfs.fs import Change, FileNode, LinesBy, Node, Root, node_to_json, quote
+from agentfs.history.log import Log, Step
 from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.step_log import StepLog
-from agentfs.history.timeline import MAX_STEPS, Acceptance, AcceptedFile, PendingRewind, Step, Timeline
+from agentfs.history.storage.database import Statement, put_meta, stored_json
 from agentfs.limits import Limits
 from agentfs.text import plural
 
 if TYPE_CHECKING:
-    from agentfs.history.recordings.recording import OpenRecording, Recordings
     from agentfs.history.report import Display
     from agentfs.history.take_back import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _NAMES_SHOWN = 20
-BY_REVIEW = ("program", "review")  # the author of the steps of reviews
+_SPARE = 8  # contents are dropped to an eighth below their bound
+_END_BEGUN: Statement = ("UPDATE steps SET begun = 0 WHERE begun", ())
+_DROP_BEGUN: Statement = ("DELETE FROM steps WHERE begun", ())
+
+
+class Recordings(Protocol):
+    """The open recordings, which must not take the changes of the workspace for those of others."""
+
+    def settle(self, changes: Sequence[Change]) -> None:
+        """Store what others have changed so far, if the workspace is about to make changes that follow it."""
+        ...
+
+    def observe(self, changes: Iterable[Change]) -> None:
+        """Take note of changes that the workspace has made."""
+        ...
+
+    def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
+        """Return the nodes whose contents are needed; optionally forget what only saves time."""
+        ...
+
+    def end_failed(self) -> None:
+        """End the recordings whose end has failed before."""
+        ...
 
 
 class Overtaken(Exception):  # noqa: N818 - a signal within this package
@@ -34,40 +55,38 @@ class Overtaken(Exception):  # noqa: N818 - a signal within this package
 
 
 class Journal:
-    """The steps of one workspace; each change is recorded just before it is made. Thread-safe.
+    """The steps of one workspace; each is begun just before its changes are made. Thread-safe.
 
-    Others may read `timeline`. After an interrupt, `read_node` shows which changes were made. Without it, an
-    interrupted change counts as not made.
+    With a state directory, a step that was begun and not ended names itself at the next opening.
     """
 
     def __init__(
         self,
-        log: StepLog | None = None,
         read_node: "NodeReader | None" = None,
-        timeline: Timeline | None = None,
-        accepted: Sequence[Acceptance] = (),
+        contents: Contents | None = None,
+        most_bytes: int = Limits().snapshot_bytes,
     ) -> None:
-        self.contents = Contents() if log is None else log.contents
-        self.log = log  # None without a state directory
-        self._read_node = read_node
+        self.contents = contents or Contents()
+        self.log = Log()
+        self.accepted: dict[str, Node | None] = {}  # the accepted bases, by path
+        self.group = 0  # the number of the first step of a transaction, in its journal
+        self.own: set[int] | None = None  # the numbers of the steps of a transaction, in its journal
+        self._outer: tuple[set[int], ...] = ()  # those of the transactions around it
+        self.ended = False  # True after the end of a transaction, in its journal
+        self.is_kept = not self.contents.database.temporary
+        self._read_node, self._most_bytes = read_node, most_bytes
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
-        self.timeline = timeline or Timeline()
-        self._recordings: Recordings | None = None  # until the first recording
-        self._accepted = (*accepted,)
-        self._drop_oldest()
+        self.recordings: Recordings | None = None  # until the first recording
+        self._main: Journal | None = None  # the journal of which this is the part of a transaction
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """Start empty in a forked child; with a state directory, refuse every use there."""
+        """Start empty in a forked child; with a state directory, its database refuses every use there."""
         self._lock = RLock()
-        if self.log is None:
-            self.contents, self.timeline, self._forked = Contents(), Timeline(), True
-            self._accepted = ()
-        else:
-            self.contents = Contents(self.contents.database)
-            self.log = StepLog(self.contents)
-        self._recordings = None
+        self.recordings, self.ended = None, self.own is not None
+        if not self.is_kept:
+            self.contents, self.log, self.accepted, self._forked = Contents(), Log(), {}, True
 
     def close(self) -> None:
         """Release the kept contents and close the database."""
@@ -82,12 +101,15 @@ class Journal:
         """Return a context in which no other thread makes a recorded change."""
         return self._lock
 
-    def prepare(self, changes: Sequence[Change]) -> None:
-        """Store what others have changed within a recording, if these changes follow it."""
-        if self._recordings is not None:
-            with self._lock:
-                self._recordings.settle_before(changes)
-                self._drop_oldest()
+    def in_group(self) -> "Journal":
+        """Return this journal for a transaction: its steps belong together."""
+        other = copy(self)
+        other._main = self._main or self  # noqa: SLF001 - its own
+        other.group = self.group or self.log.position + 1
+        other._outer = self._outer if self.own is None else (*self._outer, self.own)  # noqa: SLF001
+        other.own = set()
+        watch_forks(other)
+        return other
 
     @contextmanager
     def logging_step(
@@ -98,170 +120,152 @@ class Journal:
         lost: tuple[str, ...] = (),
         by_others: tuple[LinesBy, ...] = (),
     ) -> Generator[tuple[Change, ...]]:
-        """Record the changes that the block makes as one step; none if it fails.
+        """Begin a step with the changes that the block makes, and end it; drop it if the block fails.
 
         A command gives the step a label, and the changed paths whose contents are not kept. The author is
         that of the present call, also of all lines that `by_others` does not name.
         """
         kept = tuple(map(self.contents.keep, changes))
+        author = call_context.author.get()
+        step = Step(kept, time.time(), label, lost, author, by_others, group=self.group)
+        with self.appending([step] if kept else []):
+            yield kept
+
+    @contextmanager
+    def appending(self, steps: Sequence[Step], *, at: int | None = None) -> Generator[None]:
+        """Begin steps whose changes the block makes, and end them; drop them if the block fails.
+
+        Raises Overtaken if the journal is not at the position `at`.
+        """
         with self._lock:
-            if not kept:
-                yield kept
-                return
-            author = call_context.author.get()
-            timeline, made = self.timeline, Step(kept, time.time(), label, lost, author, by_others)
-            if self.log is not None:
-                self.log.begin_step(made)
+            if self.ended:
+                raise ClosedError("This transaction has ended.")
+            if at is not None and at != self.log.position:
+                raise Overtaken
+            changes = [change for step in steps for change in step.changes]
+            if self.main.recordings is not None:
+                self.main.recordings.settle(changes)
+            self._store(steps, begun=True)
+            made = True
             try:
-                yield kept
+                yield
             except BaseException as error:
-                made = made._replace(changes=self._made_before(error, kept))
+                # A failed change was taken back. After an interrupt, only the tree can tell.
+                plain = isinstance(error, Exception | call_context.Cancelled)
+                made = not plain and bool(self.made(changes))
                 raise
             finally:
                 # Order matters: after an interrupt here, the step must still be recorded as begun.
-                position = timeline.position
-                if made.changes:
-                    timeline.add(made)
-                    if self._recordings is not None:
-                        self._recordings.observe(made.changes)
-                whole = len(made.changes) == len(kept) or (None if made.changes else False)
-                if self.log is not None:
-                    self.log.finish_step(made if made.changes else None, position, whole=whole)
-                self.contents.drop_unneeded()
-                self._drop_oldest()
+                if made:
+                    self._add(steps)
+                    if self.main.recordings is not None:
+                        self.main.recordings.observe(changes)
+                if self.is_kept and steps:
+                    self.contents.database.defer([_END_BEGUN if made else _DROP_BEGUN])
+                self._bound()
 
     @contextmanager
-    def rewinding(
-        self, rewind: PendingRewind, generation: int, _: tuple[Change, ...]
+    def reverting(
+        self, steps: Sequence[Step], position: int, changes: tuple[Change, ...]
     ) -> Generator[tuple[Change, ...]]:
-        """Adopt the new order of steps when the block has made the changes of an undo or redo.
+        """Begin and end steps that take back others, which together make these changes; as `appending`."""
+        with self.appending(steps, at=position):
+            yield changes
 
-        `generation` is the generation of the timeline from which the changes were computed. The changes that
-        are made are those of `rewind`, except directories that exist already.
-        """
+    def record(self, step: Step | None, statements: Sequence[Statement] = ()) -> None:
+        """Append a step that others have made already, and run statements in the same transaction."""
+        steps = [] if step is None else [step._replace(group=self.group)]
         with self._lock:
-            if self.timeline.generation != generation:
-                raise Overtaken
-            if self.log is not None:
-                self.log.begin_rewind(rewind)
-            made = True
-            try:
-                yield rewind.changes
-            except BaseException as error:
-                made = len(self._made_before(error, rewind.changes)) == len(rewind.changes) > 0
-                raise
-            finally:
-                if made:
-                    self.timeline.reorder(rewind.order)
-                    if self._recordings is not None:
-                        self._recordings.observe(rewind.changes)
-                if self.log is not None:
-                    self.log.finish_rewind(rewind if made else None, whole=made)
-                self.contents.drop_unneeded()
+            self._store(steps, begun=False, statements=statements)
+            self._add(steps)
+            self._bound()
+
+    def made(self, changes: Sequence[Change]) -> list[Change]:
+        """Return the changes that the tree shows as made; of directories only if there are no files."""
+        read_node, found = self._read_node, list[Change]()
+        for change in [each for each in changes if not each.of_directory] or changes:
+            with suppress(AgentFSError):
+                if read_node is not None and read_node(change.path) == change.after:
+                    found.append(change)
+        return found
+
+    def _add(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self.log.add(step)
+            for own in (self.own, *self._outer):
+                if own is not None:
+                    own.add(self.log.position)
+
+    def _store(self, steps: Sequence[Step], *, begun: bool, statements: Sequence[Statement] = ()) -> None:
+        if not self.is_kept or not (steps or statements):
+            return
+        first = self.log.position + 1
+        insert = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)"
+        rows = [
+            (insert, (number, begun, stored_json(step_to_json(step))))
+            for number, step in enumerate(steps, first)
+        ]
+        self.contents.write([*rows, *statements])
 
     @property
-    def recordings(self) -> "Recordings":
-        """The open recordings, and their snapshot."""
-        if self._recordings is None:
-            self._recordings = history.recordings.recording.Recordings(
-                self.contents, self.log, self.timeline, self._lock
-            )
-        return self._recordings
+    def main(self) -> "Journal":
+        """The journal of which this one is the part of a transaction, or itself."""
+        return self._main or self
 
-    def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> "OpenRecording":
-        """Open a recording of changes that any process makes in the tree."""
-        self.end_late_recordings()
-        return self.recordings.begin(root, limits, label, ignored=ignored)
+    def settle_recordings(self) -> None:
+        """End the recordings whose end has failed before."""
+        if self.main.recordings is not None:
+            self.main.recordings.end_failed()
 
-    def end_recording(self, opened: "OpenRecording") -> Step | None:
-        """End a recording; return its step, or None if nothing can be undone."""
-        step = self.recordings.end(opened)
-        with self._lock:
-            self._drop_oldest()
-        return step
-
-    def end_late_recordings(self) -> "list[tuple[OpenRecording, Step | None]]":
-        """End the recordings whose end has failed before; return their steps."""
-        return [] if self._recordings is None else self._recordings.end_late()
-
-    def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
+    def checkpoint(self, name: str | None) -> tuple[str, bool]:
         """Name the current position; return the name, and True if it named another position before.
 
         The default name is a number.
         """
         with self._lock:
-            known = self.timeline.checkpoints
+            known = self.log.checkpoints
             if name is None:
                 number = len(known) + 1
                 while str(number) in known:
                     number += 1
                 name = str(number)
-            if self.log is not None:
-                self.log.set_checkpoint(name, self.timeline.position)
-            return name, self.timeline.set_checkpoint(name)
+            after = {**{each: at for each, at in known.items() if each != name}, name: self.log.position}
+            self._store([], begun=False, statements=[put_meta("checkpoints", after)])
+            return name, self.log.set_checkpoint(name, self.log.position)
 
-    def steps_since(self, checkpoint: str | None) -> tuple[list[Step], int]:
-        """Return the kept steps since a checkpoint, by default all, and how many before them were dropped."""
+    def steps_since(self, checkpoint: str | None) -> tuple[Sequence[Step], int]:
+        """Return the kept steps since a checkpoint, by default all, and how many before them were dropped.
+
+        The default in a transaction are its own steps.
+        """
         with self._lock:
-            start = self._start(checkpoint)
-            return self.steps_after(start), max(self.timeline.dropped - start, 0)
+            if checkpoint is None and self.own is not None:
+                return [self.log.step(number) for number in sorted(self.own)], 0
+            start = 0 if checkpoint is None else self.position_of(checkpoint)
+            return self.log.after(start), max(self.log.dropped - start, 0)
 
-    def steps_after(self, position: int) -> list[Step]:
-        """Return the kept steps that were made after a position."""
+    def accept(self, bases: Mapping[str, Node | None]) -> None:
+        """Keep what a review has accepted as the bases of these paths."""
         with self._lock:
-            timeline = self.timeline
-            return [*timeline.between(max(position, timeline.dropped), timeline.position)]
-
-    def accepted_since(self, first: Step | None) -> tuple[Acceptance, ...]:
-        """Return what reviews have accepted after a step, or ever."""
-        with self._lock:
-            return tuple(each for each in self._accepted if first is None or each.time >= first.time)
-
-    def accept(self, files: Sequence[AcceptedFile]) -> None:
-        """Keep what a review has accepted, as long as the steps since then are kept."""
-        with self._lock:
-            steps = self.timeline.done_steps
-            first = steps[0] if steps and self.timeline.dropped else None
-            kept = [each._replace(base=self._kept(each.base), now=self._kept(each.now)) for each in files]
-            latest = max([time.time(), *(step.time for step in steps[-1:])])
-            added = Acceptance(latest, tuple(kept))
-            accepted = (*self.accepted_since(first), added)[-MAX_STEPS:]
-            if self.log is not None:
-                self.log.accept(added, len(accepted))
-            self._accepted = accepted
-
-    def _kept(self, node: Node | None) -> Node | None:
-        return node and self.contents.keep_node(node)
-
-    def reviewed(self, path: str) -> list[Change]:
-        """Return how reviews have changed a path, the latest first."""
-        with self._lock:
-            steps = [step for step in reversed(self.timeline.done_steps) if step.author == BY_REVIEW]
-            return [change for step in steps for change in step.changes if change.path == path]
+            kept = {path: node and self.contents.keep_node(node) for path, node in bases.items()}
+            accepted = {**self.accepted, **kept}
+            plain = {path: node_to_json(node) for path, node in accepted.items()}
+            self._store([], begun=False, statements=[put_meta("accepted", plain)])
+            self.accepted.update(kept)
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""
         with self._lock:
-            step = self.timeline.last_step_that_left(path, node)
+            step = self.log.last_step_that_left(path, node)
         if step is None or step.label:
             return "another program"
         return f"another call of this workspace ({history.report.describe_step(step, display)})"
 
-    def _start(self, checkpoint: str | None) -> int:
-        start = 0 if checkpoint is None else self.position_of(checkpoint)
-        if start > self.timeline.position:
-            raise InvalidArgumentError(
-                f"The checkpoint {quote(str(checkpoint))} lies ahead, among undone steps.",
-                hint=Advice("Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."),
-                details={"parameter": "since"},
-            )
-        return start
-
     def position_of(self, checkpoint: str) -> int:
         """Return the position of a checkpoint; raises NotFoundError."""
-        position = self.timeline.checkpoints.get(checkpoint)
+        position = self.log.checkpoints.get(checkpoint)
         if position is None:
-            names = list(self.timeline.checkpoints)[-_NAMES_SHOWN:]
+            names = list(self.log.checkpoints)[-_NAMES_SHOWN:]
             hint = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
             raise NotFoundError(
                 f"There is no checkpoint {quote(checkpoint)}.",
@@ -275,65 +279,45 @@ class Journal:
         """A sentence about steps that can no longer be undone, or ""."""
         if self._forked:
             return " Only the parent process can undo changes that were made before the fork."
-        if dropped := self.timeline.dropped:
+        if dropped := self.log.dropped:
             return (
                 f" The first {plural(dropped, 'step')} can no longer be undone: only the latest are kept,"
                 " with their checkpoints."
             )
         return ""
 
-    def _made_before(self, error: BaseException, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """Return the changes that were made before an error: none, unless it is an interrupt."""
-        if isinstance(error, Exception | call_context.Cancelled) or self._read_node is None:
-            return ()
-        return RecoveryState(changes, self._read_node).made
+    def _bound(self) -> None:
+        """Drop the oldest steps if there are too many, or if their contents take too many bytes."""
+        over, most = self.log.too_many(), self._most_bytes
+        is_full = self.contents.total_bytes > most
+        if not (over or is_full):
+            return
+        needed = digests_of(self.accepted.values())
+        if self.main.recordings is not None:
+            needed |= digests_of(self.main.recordings.needed(forget_unused=is_full))
+        size, kept, steps = self.contents.size_of(needed), 0, self.log.after(0)
+        for step in reversed(steps[over:]):
+            new = (
+                digests_of(node for change in step.changes for node in (change.before, change.after)) - needed
+            )
+            size += self.contents.size_of(new)
+            if kept and is_full and size > most - most // _SPARE:
+                break
+            needed |= new
+            kept += 1
+        while 1 < kept < len(steps) and 0 < steps[-kept].group == steps[-kept - 1].group:
+            kept -= 1  # no part of a transaction is dropped alone
+        self.log.drop(len(steps) - kept)
+        self.contents.collect(needed)
+        if self.is_kept:
+            drop = ("DELETE FROM steps WHERE number <= ?", (self.log.dropped,))
+            checkpoints = put_meta("checkpoints", self.log.checkpoints)
+            self.contents.database.defer([put_meta("dropped", self.log.dropped), drop, checkpoints])
 
-    def _drop_oldest(self) -> None:
-        if self.timeline.drop_oldest():
-            if self.log is not None:
-                self.log.drop_steps(self.timeline.dropped)
-            self.contents.drop_unneeded()
 
-
-class RecoveryState:
-    """Tells from the tree which changes were made before an interrupt or crash."""
-
-    def __init__(self, changes: tuple[Change, ...], read_node: "NodeReader") -> None:
-        self.made: tuple[Change, ...] = ()
-        self.unmade: tuple[Change, ...] = ()
-        self.conflicting: tuple[Change, ...] = ()  # the path has neither the old nor the new node
-        self.stray: tuple[Change, ...] = ()  # directories that were created for a file that was not written
-        for change in changes:
-            try:
-                present = read_node(change.path)
-            except AgentFSError:
-                self.conflicting += (change,)
-                continue
-            if present == change.after:
-                self.made += (change,)
-            elif present == change.before:
-                self.unmade += (change,)
-            else:
-                self.conflicting += (change,)
-        if all(_prepares_directory(change) for change in self.made) and not self.complete:
-            # Directories are created before their file; without the file, the change was not made.
-            self.stray = self.made
-            self.unmade += self.made
-            self.made = ()
-        if self.made:
-            # A directory that is not empty is not removed, and the change still counts as made.
-            self.made += tuple(change for change in self.unmade if _removes_directory(change))
-            self.unmade = tuple(change for change in self.unmade if not _removes_directory(change))
-
-    @property
-    def complete(self) -> bool:
-        """True if all changes were made."""
-        return not self.unmade and not self.conflicting
-
-    @property
-    def whole(self) -> bool | None:
-        """True if all changes were made, False if none; None for a part, or if a path has changed since."""
-        return self.complete or (None if self.made or self.conflicting else False)
+def digests_of(nodes: Iterable[Node | None]) -> set[str]:
+    """Return the digests of the files among some nodes."""
+    return {node.digest for node in nodes if isinstance(node, FileNode)}
 
 
 def node_reader(root: Root) -> "NodeReader":
@@ -341,9 +325,37 @@ def node_reader(root: Root) -> "NodeReader":
     return partial(root.unrecorded.node, max_bytes=MAX_FILE_BYTES)
 
 
-def _prepares_directory(change: Change) -> bool:
-    return isinstance(change.after, DirectoryNode) and isinstance(change.before, DirectoryNode | None)
+def step_to_json(step: Step) -> dict[str, Any]:
+    """Return a step as JSON values."""
+    changes = [
+        (each.path, node_to_json(each.before), node_to_json(each.after), each.moved_from)
+        for each in step.changes
+    ]
+    return {**step._asdict(), "changes": changes}
 
 
-def _removes_directory(change: Change) -> bool:
-    return isinstance(change.before, DirectoryNode) and change.after is None
+def step_from_json(plain: Any, to_node: Callable[[Any], Node | None]) -> Step:
+    """Return the step from its JSON values; raises an error of Python if they have another form."""
+    changes: list[Change] = []
+    for path, before, after, moved_from in plain["changes"]:
+        if "\0" in path or {"", ".", ".."} & set(path.split("/")):
+            raise ValueError(path)
+        changes.append(Change(path, to_node(before), to_node(after), str(moved_from)))
+    by_others = [
+        LinesBy(str(path), int(start), int(end), _author(by)) for path, start, end, by in plain["by_others"]
+    ]
+    return Step(
+        tuple(changes),
+        float(plain["time"]),
+        str(plain["label"]),
+        tuple(map(str, plain["lost"])),
+        _author(plain["author"]),
+        tuple(by_others),
+        int(plain["reverts"]),
+        int(plain["group"]),
+    )
+
+
+def _author(plain: Any) -> tuple[str, str]:
+    kind, name = plain
+    return str(kind), str(name)

@@ -3,16 +3,16 @@
 import time
 
 from agentfs.base import call_context
-from agentfs.errors import DeadlineExceededError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, Root, quote
+from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError, RefusedError
+from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
-from agentfs.fs.overlay import OverlayRoot
 from agentfs.fs.path import is_in
-from agentfs.history.compare_disk import Present
 from agentfs.history.journal import Journal
-from agentfs.history.recordings.recording import MAX_LABEL, OpenRecording, recorded_result
-from agentfs.history.report import Marks, MayShow, changes_result
-from agentfs.history.timeline import moved_to_hidden, net_changes
+from agentfs.history.log import net_changes
+from agentfs.history.recordings.recording import MAX_LABEL, OpenRecording, recorded_result, recordings_of
+from agentfs.history.report import MayShow, changes_result, name_paths
+from agentfs.history.storage.contents import Contents
+from agentfs.history.take_back import is_same_node, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.limits import Limits
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult
@@ -27,10 +27,10 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
         raise InvalidArgumentError(
             f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
         )
-    journal.end_late_recordings()
+    journal.settle_recordings()
     made, moved = journal.checkpoint(name)
     text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
-    return CheckpointResult(made, journal.timeline.position, text=text)
+    return CheckpointResult(made, journal.log.position, text=text)
 
 
 def begin_recording(
@@ -43,11 +43,6 @@ def begin_recording(
         )
     if root.policy.read_only:
         raise read_only()
-    if isinstance(root, OverlayRoot):
-        raise RefusedError(
-            "A transaction changes nothing on disk, so nothing can be recorded within it.",
-            hint="Start the recording outside the transaction.",
-        )
     if root.usable_directories != ["."]:
         raise RefusedError(
             "A view of some directories cannot record, because a recording covers the whole tree.",
@@ -55,7 +50,9 @@ def begin_recording(
         )
     try:
         with call_context.limited(limits.timeout):
-            return journal.begin_recording(root, limits, label, ignored=include_ignored)
+            opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
+            recordings_of(journal).begin(opened)
+            return opened
     except DeadlineExceededError as error:
         error.hint = "Open the workspace on a smaller directory, or raise Limits.timeout."
         raise
@@ -66,7 +63,7 @@ def end_recording(
 ) -> RecordedResult:
     """End a recording and return what changed."""
     with call_context.detached(), call_context.limited(limits.timeout):
-        journal.end_recording(opened)
+        recordings_of(journal).end(opened)
     with call_context.limited(limits.timeout):
         return recorded_result(opened, root, may_show, limits)
 
@@ -74,29 +71,62 @@ def end_recording(
 def changes(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
     root, _, limits, _ = context
-    journal.end_late_recordings()
+    journal.settle_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
-    history: dict[str, list[Change]] = {}
-    for change in (each for step in steps for each in step.changes):
-        history.setdefault(change.path, []).append(change)
-    present = Present(root, limits.file_bytes)
-    now = [
-        present.change(each, history[each.path])
+    present = _Present(root, limits)
+    found = [
+        present.change(each)
         for each in net_changes(steps)
         if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
     ]
-    labels = {each.path: step.label for step in steps if step.label for each in step.changes}
-    marks = Marks(present.others, labels)
     notes = present.notes()
     if dropped:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))
         gone = "step 1 is no longer kept" if dropped == 1 else f"steps 1 to {dropped} are no longer kept"
         notes.append(f"changes since {began}: {gone}")
-    hidden = moved_to_hidden(steps, lambda path: not root.may_show(path))
-    shown = [each for each in now if not each.changes_nothing]
+    labels = {each.path: step.label for step in steps if step.label for each in step.changes}
+    shown = [each for each in found if not each.changes_nothing]
+    return changes_result(shown, since, root.may_show, labels, notes, root.display_path)
 
-    def may_show(path: str) -> bool:
-        return path not in hidden and root.may_show(path)
 
-    return changes_result(shown, since, may_show, marks, notes, root.display_path)
+class _Present:
+    """Compares net changes with the disk."""
+
+    def __init__(self, root: Root, limits: Limits) -> None:
+        self._root, self._max_bytes = root, limits.file_bytes
+        self._contents = Contents()  # keeps contents that other programs wrote out of memory
+        self._others: list[str] = []
+        self._unknown: list[str] = []
+
+    def change(self, net: Change) -> Change:
+        """Return a net change that ends with the node on the disk."""
+        now = self._node(net)
+        if not net.of_directory and not is_same_node(net.after, now):
+            self._others.append(net.path)
+        return Change(net.path, net.before, now, net.moved_from)
+
+    def notes(self) -> list[str]:
+        """Return notes on paths that the steps alone do not explain."""
+        reasons = {
+            "changed since by another program": self._others,
+            "not compared with the disk": self._unknown,
+        }
+        return [
+            f"{reason}: {name_paths([self._root.display_path(path) for path in paths])}"
+            for reason, paths in reasons.items()
+            if paths
+        ]
+
+    def _node(self, net: Change) -> Node | None:
+        try:
+            if time.monotonic() > call_context.deadline():
+                raise DeadlineExceededError("")
+            found = read_node(self._root, net.path, self._max_bytes)
+        except AgentFSError:  # protected, too large, a special file, or too late
+            self._unknown += [net.path] if self._root.may_show(net.path) else []
+            return net.after
+        for known in (net.after, net.before):
+            if isinstance(known, FileNode) and known == found:
+                return known
+        return found and self._contents.keep_node(found)

@@ -3,15 +3,15 @@
 import os
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
+from agentfs.history.log import Step
 from agentfs.history.renames import renames
 from agentfs.history.take_back import Clash, Lines
-from agentfs.history.timeline import Step
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text import (
@@ -40,25 +40,18 @@ MayShow = Callable[[str], bool]
 Display = Callable[[str], str]  # converts a real path to one that the caller can pass back
 
 
-class Marks(NamedTuple):
-    """Facts about changed paths that are not in the changes."""
-
-    others: Mapping[str, Lines] = {}  # lines that another program has changed since
-    labels: Mapping[str, str] = {}  # label of the last recording that changed the path
-
-
-_NO_MARKS = Marks()
-
-
 def file_changes(
     changes: Iterable[Change],
     *,
     count_lines: bool,
     may_show: MayShow = lambda _: True,
-    marks: Marks = _NO_MARKS,
+    labels: Mapping[str, str] = {},
     display: Display = display_name,
 ) -> tuple[FileChange, ...]:
-    """Return changes, at most one for each path, as results in order of path; a moved file is one result."""
+    """Return changes, at most one for each path, as results in order of path; a moved file is one result.
+
+    `labels` has the label of the last recording that changed a path.
+    """
     listed: list[FileChange] = []
     for change, origin in paired(changes):
         path = change.path
@@ -73,8 +66,7 @@ def file_changes(
                 added=lines[0] if lines else None,
                 removed=lines[1] if lines else None,
                 protected=not visible,
-                others=marks.others.get(path),
-                label=marks.labels.get(path, ""),
+                label=labels.get(path, ""),
             )
         )
     return tuple(listed)
@@ -102,13 +94,13 @@ def changes_result(
     changes: Sequence[Change],
     since: str | None,
     may_show: MayShow,
-    marks: Marks,
+    labels: Mapping[str, str],
     notes: Sequence[str],
     display: Display,
 ) -> ChangesResult:
-    """Return the result of `changes`."""
+    """Return the result of `changes`; `labels` has the label of the last recording of a path."""
     patches, missing = bounded_patches(changes, may_show)
-    files = file_changes(changes, count_lines=True, may_show=may_show, marks=marks, display=display)
+    files = file_changes(changes, count_lines=True, may_show=may_show, labels=labels, display=display)
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     present = {change.path for change in changes if isinstance(change.after, FileNode)}
@@ -246,10 +238,7 @@ def file_lines(files: Sequence[FileChange]) -> list[str]:
         )
         hidden = " (protected)" if file.protected else ""
         origin = f" from {quote(file.moved_from)}" if file.moved_from else ""
-        others = "" if file.others is None else " (also changed by another program)"
-        if file.others:
-            others = f" ({line_ranges(file.others)} by another program)"
-        lines.append(f"{file.action}{kind} {quote(file.path)}{origin}{counts}{hidden}{others}")
+        lines.append(f"{file.action}{kind} {quote(file.path)}{origin}{counts}{hidden}")
     if len(files) > _FILES_SHOWN:
         lines.append(footer(f"{len(files) - _FILES_SHOWN} more"))
     return lines

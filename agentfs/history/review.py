@@ -1,8 +1,6 @@
-"""`review`: what has changed in which lines and who wrote them, without what was accepted before."""
+"""`review`: what has changed against the accepted base of each path, in hunks, with who wrote them."""
 
-import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Literal, NamedTuple, cast
 
@@ -11,36 +9,45 @@ from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
 from agentfs.fs.path import is_in
+from agentfs.history.authors import OTHER, Origin, TracedFile, TracedHunk, is_text, replay, text_of
 from agentfs.history.journal import Journal
-from agentfs.history.renames import renames
+from agentfs.history.log import net_changes
 from agentfs.history.report import name_paths, paired
-from agentfs.history.take_back import read_node
-from agentfs.history.timeline import Acceptance, Step, moved_to_hidden
-from agentfs.history.traced_lines import OTHER, Author, LineEvent, TracedFile, Version, by_another, is_text
+from agentfs.history.take_back import merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
-from agentfs.limits import Limits
-from agentfs.results import FileReview, Hunk, Origin, Review
+from agentfs.results import FileReview, Hunk, Review
+from agentfs.results import Origin as ShownOrigin
 from agentfs.shown.workspace_context import Context
-from agentfs.text import ReplacedLines, bounded_lines, decode, one_line, plural
+from agentfs.text import UNKNOWN_8BIT, ReplacedLines, bounded_lines, decode, one_line, plural
 from agentfs.text.diff import split_lines
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
-_UNDONE: Author = ("tool", "undo")
+BY_OTHERS = Origin(OTHER, touches_other=True)
+
+
+class FoundHunk(NamedTuple):
+    """A hunk of a file, its place in base and file, and True if it is not only of this workspace."""
+
+    shown: Hunk
+    place: ReplacedLines
+    touches_other: bool
 
 
 class FoundFile(NamedTuple):
-    """The change of one file since the base, and how it is shown; `old_path` is "" if it is not renamed."""
+    """The change of one file since its base, and its hunks; `old_path` is "" if it is not renamed."""
 
     change: Change
     old_path: str
     shown: FileReview
+    hunks: tuple[FoundHunk, ...]
 
     @property
     def is_whole(self) -> bool:
         """True if its hunks can only be decided together."""
         nodes = self.change.before, self.change.after
-        return self.shown.kind != "changed" or not all(isinstance(node, FileNode) for node in nodes)
+        by_lines = all(isinstance(node, FileNode) for node in nodes)
+        return not by_lines or self.shown.kind != "changed"
 
     @property
     def ids(self) -> list[str]:
@@ -53,118 +60,57 @@ class FoundChanges(NamedTuple):
 
     files: tuple[FoundFile, ...]
     directories: tuple[Change, ...]
+    origins: dict[str, Node | None]  # the first node of each path in the journal
     notes: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """A name for these changes, which no others have."""
-        return _digest(repr([(file.change.path, file.shown.kind, file.ids) for file in self.files]))
-
-
-class ChangeHistory:
-    """The files that some steps have changed, each with its base and its traced lines."""
-
-    def __init__(self, steps: Sequence[Step], accepted: Sequence[Acceptance]) -> None:
-        self.bases: dict[str, Node | None] = {}
-        self.directories: dict[str, Node | None] = {}
-        self.accepted = set[str]()  # the paths that nothing has changed since they were accepted
-        self._traced: dict[str, TracedFile] = {}
-        left = [*accepted]
-        for step in steps:
-            call_context.check()
-            while left and left[0].time < step.time:
-                self._accept(left.pop(0))
-            self._take(step)
-        for each in left:
-            self._accept(each)
-
-    def file(self, path: str) -> TracedFile:
-        """Return the traced file at a path."""
-        if path not in self._traced:
-            self._traced[path] = TracedFile(self.bases.get(path), path)
-        return self._traced[path]
-
-    def _take(self, step: Step) -> None:
-        version = Version(("command", step.label) if step.label else step.author, repr(step.time))
-        births: dict[str, dict[int, LineEvent]] = {}
-        for path, start, end, author in step.by_others:
-            by = version._replace(author=author)
-            births.setdefault(path, {}).update((at, LineEvent(by, at)) for at in range(start, end))
-        files: list[tuple[str, Node | None]] = []
-        for change in step.changes:
-            path = change.path
-            before, after = (
-                None if isinstance(node, DirectoryNode) else node for node in (change.before, change.after)
-            )
-            if change.of_directory:
-                self.directories.setdefault(path, change.before)
-            if (before, after) != (None, None):
-                self.bases.setdefault(path, before)
-                self.accepted.discard(path)
-                self.file(path).advance(before, by_another(before))
-                files.append((path, after))
-        for path, source in renames(step.changes).items():
-            if self.bases[path] is None:
-                self._traced[path] = self._traced[source]
-                self._traced[source] = TracedFile(self.bases[source], source)
-                self._traced[path].last = LineEvent(version)
-        for path, node in files:
-            self.file(path).advance(node, version, births.get(path))
-
-    def _accept(self, acceptance: Acceptance) -> None:
-        for accepted in acceptance.files:
-            path, now = accepted.path, accepted.now
-            self.accepted.add(path)
-            self.bases.setdefault(path, accepted.base)
-            file = self.file(path)
-            file.advance(now, by_another(now))
-            if accepted.whole:
-                self.bases[path] = now
-                self._traced[path] = TracedFile(now, path)
-                continue
-            if self.bases[file.home] != file.base:
-                file = self._traced[path] = file.against(self.bases[path], path)
-            file.accept(accepted.ranges, mode=accepted.mode)
-            self.bases[file.home] = file.base
 
 
 def changed_files(
-    journal: Journal, root: Root, limits: Limits, since: str | None, scope: Sequence[str] | None
+    journal: Journal, context: Context, since: str | None, scope: Sequence[str] | None
 ) -> FoundChanges:
     """Return what has changed since a checkpoint and is not accepted."""
-    journal.end_late_recordings()
+    journal.settle_recordings()
+    root = context.root
     with journal.exclusive():
         steps, _ = journal.steps_since(since)
-        is_all = since is None and not journal.timeline.dropped
-        accepted = journal.accepted_since(None if is_all else steps[0]) if steps or is_all else ()
-        undone = {each.path: each for step in journal.timeline.undone_steps for each in step.changes}
-    history = ChangeHistory(steps, accepted)
-    may_show = cache(root.may_show)
-    hidden = moved_to_hidden(steps, lambda path: not may_show(path))
+        every, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
+    steps, every = [*steps], [*every]
+    traced = replay(every, dropped + 1)
+    net = {each.path: each for each in net_changes(steps)}
+    origins = {each.path: each.before for each in net_changes(every)}
     changes: list[Change] = []
     unknown: list[str] = []
-    for path in filter(root.is_usable, history.bases):
+    for path in dict.fromkeys((*net, *(accepted if since is None else ()))):
         call_context.check()
+        known = net.get(path)
+        first = known.before if known else accepted.get(path)
+        if not root.is_usable(path) or (known is not None and known.of_directory and not _has_file(known)):
+            continue
+        base = first
+        if path in accepted:
+            # Since a checkpoint, the base is what was there then, with what was accepted since the opening.
+            merged = merge_nodes(path, origins.get(path), accepted[path], first)
+            is_all = since is None or origins.get(path) is None
+            base = accepted[path] if is_all else first if merged.clash else merged.node
         try:
-            now = read_node(root, path, limits.file_bytes)
+            now = read_node(root, path, context.limits.file_bytes)
         except AgentFSError:
             unknown.append(path)
             continue
-        file = history.file(path)
-        taken_back = path in history.accepted and path in undone and file.node == undone[path].after
-        file.advance(now, by_another(now, _UNDONE if taken_back else OTHER))
-        changes.append(Change(path, history.bases[path], now, file.home if file.home != path else ""))
+        file = traced.setdefault(path, TracedFile(base))
+        file.advance(now, BY_OTHERS)
+        moved_from = known.moved_from if known is not None and base is None else ""
+        changes.append(Change(path, base, now, moved_from))
+    maker = _Files(context, traced, f"@{since}" if since else "")
+    may_show = cache(root.may_show)
     files: list[FoundFile] = []
     closed: list[str] = []
-    taken = set[str]()
     for change, old_path in paired(each for each in changes if not each.changes_nothing):
         paths = [path for path in (change.path, old_path) if path]
         if any(_is_in_scope(path, scope) for path in paths):
             call_context.check()
-            shown = _FileHunks(root, history, change, old_path, taken)
-            shows = all(path not in hidden and may_show(path) for path in paths)
+            shows = all(map(may_show, paths))
             closed += [] if shows else paths
-            files.append(FoundFile(change, old_path, shown.review(*(shown.hunks() if shows else ()))))
+            files.append(maker.file(change, old_path, shows=shows))
     notes = [
         f"{reason}: {name_paths([*map(root.display_path, paths)])}"
         for reason, paths in (
@@ -173,57 +119,61 @@ def changed_files(
         )
         if paths
     ]
-    return FoundChanges(tuple(files), tuple(_directories(root, history, scope)), tuple(notes))
+    directories = tuple(_directories(root, [*net.values()], scope))
+    return FoundChanges(tuple(files), directories, origins, tuple(notes))
+
+
+def _has_file(change: Change) -> bool:
+    return any(
+        node is not None and not isinstance(node, DirectoryNode) for node in (change.before, change.after)
+    )
 
 
 def _is_in_scope(path: str, scope: Sequence[str] | None) -> bool:
     return scope is None or any(is_in(path, each) for each in scope)
 
 
-def _directories(root: Root, history: ChangeHistory, scope: Sequence[str] | None) -> Iterator[Change]:
-    for path, before in history.directories.items():
-        if root.is_usable(path) and _is_in_scope(path, scope):
+def _directories(root: Root, net: Sequence[Change], scope: Sequence[str] | None) -> Iterator[Change]:
+    for each in net:
+        path, before = each.path, each.before
+        if each.of_directory and root.is_usable(path) and _is_in_scope(path, scope):
             change = Change(path, before, read_node(root, path, 0) if root.may_show(path) else before)
             if change.of_directory and not change.changes_nothing:
                 yield change
 
 
-class _FileHunks:
-    """Makes the hunks of one file."""
+class _Files:
+    """Makes the files of a review, with their hunks."""
 
-    def __init__(
-        self, root: Root, history: ChangeHistory, change: Change, old_path: str, taken: set[str]
-    ) -> None:
-        self._root, self._change, self._old_path, self._taken = root, change, old_path, taken
-        self._file = history.file(change.path).against(change.before, old_path)
-        self._texts = self._file.base_text, self._file.text
-        nodes = change.before, change.after
-        self._are_texts = all(map(is_text, nodes, self._texts))
+    def __init__(self, context: Context, traced: dict[str, TracedFile], suffix: str) -> None:
+        self._root, self._traced, self._suffix = context.root, traced, suffix
+        self._taken = set[str]()
 
-    def review(self, *hunks: Hunk) -> FileReview:
-        """Return the file with its hunks."""
-        shown = [path and self._root.display_path(path) for path in (self._change.path, self._old_path)]
-        return FileReview(shown[0], self._kind(), hunks, shown[1] or None)
+    def file(self, change: Change, old_path: str, *, shows: bool) -> FoundFile:
+        """Return one file; without its hunks if its content may not be shown."""
+        file, base_text = self._traced[change.path], text_of(change.before)
+        are_texts = is_text(change.before, base_text) and is_text(change.after, file.text)
+        kind = _kind(change, old_path, are_texts=are_texts)
+        hunks: list[FoundHunk] = []
+        if shows:
+            traced = [*file.hunks(base_text)] if are_texts else []
+            if (note := self._note(change, old_path)) or not traced:
+                nodes = () if kind in ("changed", "mode") else (change.before, change.after)
+                place = ReplacedLines(0, 0, 0, 0)
+                hunks.append(self._hunk(change, TracedHunk(place, (file.last,)), (), (), note or kind, nodes))
+            old, new = _shown(base_text), _shown(file.text)
+            for each in traced:
+                a, b, c, d = each.place
+                hunks.append(self._hunk(change, each, old[a:b], new[c:d]))
+        shown = [path and self._root.display_path(path) for path in (change.path, old_path)]
+        review = FileReview(shown[0], kind, tuple(each.shown for each in hunks), shown[1] or None)
+        return FoundFile(change, old_path, review, tuple(hunks))
 
-    def _kind(self) -> Literal["created", "changed", "deleted", "renamed", "mode", "binary"]:
-        before, after = self._change.before, self._change.after
-        if self._old_path:
-            return "renamed"
-        if before is None:
-            return "created"
-        if after is None or isinstance(after, DirectoryNode):
-            return "deleted"
-        if not (isinstance(before, FileNode) and isinstance(after, FileNode)):
-            return "changed"
-        if before.digest == after.digest:
-            return "mode"
-        return "changed" if self._are_texts else "binary"
-
-    def _note(self) -> str:
+    def _note(self, change: Change, old_path: str) -> str:
         """Return what has changed apart from lines, or ""."""
-        before, after = self._change.before, self._change.after
-        if self._old_path:
-            return f"renamed from {quote(self._root.display_path(self._old_path))}"
+        before, after = change.before, change.after
+        if old_path:
+            return f"renamed from {quote(self._root.display_path(old_path))}"
         if isinstance(after, LinkNode):
             return f"link to {quote(after.target)}"
         if isinstance(after, DirectoryNode):
@@ -234,57 +184,52 @@ class _FileHunks:
             return f"mode {before.mode:03o} to {after.mode:03o}"
         return ""
 
-    def hunks(self) -> Iterator[Hunk]:
-        """Yield the hunks, first the one that is not about lines."""
-        traced = self._file.hunks() if self._are_texts else []
-        if (note := self._note()) or not traced:
-            is_whole = self._kind() not in ("changed", "mode")
-            nodes = (self._change.before, self._change.after) if is_whole else ()
-            yield self._hunk(
-                ReplacedLines(0, 0, 0, 0), (), (), [self._file.last], note or self._kind(), nodes
-            )
-        old, new = map(_shown, self._texts)
-        counts = Counter(new)
-        for place, removed, added in traced:
-            events = [each.added for each in added if each.added] or [
-                each.removed for each in removed[-1:] if each.removed
-            ]
-            a, b, c, d = place
-            yield self._hunk(place, old[a:b], new[c:d], events, counts=counts)
-
     def _hunk(
         self,
-        place: ReplacedLines,
+        change: Change,
+        traced: TracedHunk,
         old: Sequence[str],
         new: Sequence[str],
-        events: Sequence[LineEvent],
         note: str = "",
         nodes: Sequence[Node | None] = (),
-        counts: Mapping[str, int] = {},
-    ) -> Hunk:
-        keys = [
-            # Its versions are known only when they are read, so a line with its own text has no other name.
-            "" if event.version.author == OTHER and counts.get(text) == 1 else event.name
-            for event, text in zip(events, new or [""], strict=True)
-        ]
-        facts = repr((self._change.path, self._old_path, old, new, keys, note, nodes))
+    ) -> FoundHunk:
+        names = [each.name for each in traced.origins]
+        facts = repr((change.path, change.moved_from, old, new, names, note, nodes))
         number = 0
-        while (name := _digest(f"{facts}{number}")) in self._taken:
+        while (name := _digest(f"{facts}{number}") + self._suffix) in self._taken:
             number += 1
         self._taken.add(name)
-        a, b, c, d = place
-        return Hunk(
+        a, b, c, d = traced.place
+        shown = Hunk(
             id=name,
-            path=self._root.display_path(self._change.path),
+            path=self._root.display_path(change.path),
             old_start=a + (b > a),
             old_lines=tuple(old),
             new_start=c + (d > c),
             new_lines=tuple(new),
             origins=tuple(
-                Origin(*cast("tuple[Literal['tool'], str]", event.version.author)) for event in events
+                ShownOrigin(*cast("tuple[Literal['tool'], str]", each.author)) for each in traced.origins
             ),
             note=note,
         )
+        return FoundHunk(shown, traced.place, any(each.touches_other for each in traced.origins))
+
+
+def _kind(
+    change: Change, old_path: str, *, are_texts: bool
+) -> Literal["created", "changed", "deleted", "renamed", "mode", "binary"]:
+    before, after = change.before, change.after
+    if old_path:
+        return "renamed"
+    if before is None:
+        return "created"
+    if after is None or isinstance(after, DirectoryNode):
+        return "deleted"
+    if not (isinstance(before, FileNode) and isinstance(after, FileNode)):
+        return "changed"
+    if before.digest == after.digest:
+        return "mode"
+    return "changed" if are_texts else "binary"
 
 
 def _shown(text: str) -> list[str]:
@@ -292,10 +237,13 @@ def _shown(text: str) -> list[str]:
     plain = split_lines(text)
     if text.isascii():
         return plain
+    data = text.encode("latin-1")
     try:
-        decoded = decode(text.encode("latin-1"))
+        decoded = decode(data)
     except AgentFSError:
-        return plain
+        decoded = None
+    if decoded is None or decoded.encoding == UNKNOWN_8BIT:  # in no encoding that is known
+        return [line.encode("latin-1").decode("utf-8", "backslashreplace") for line in plain]
     lines = split_lines(("\ufeff" if decoded.bom else "") + decoded.text)
     return lines if len(lines) == len(plain) else plain
 
@@ -325,15 +273,10 @@ def hunk_lines(hunk: Hunk) -> list[str]:
 
 def review(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> Review:
     """Return what has changed since a checkpoint and is not accepted, for a person."""
-    root = context.root
-    found = changed_files(journal, root, context.limits, since, real_paths(root, paths))
+    found = changed_files(journal, context, since, real_paths(context.root, paths))
     files = tuple(file.shown for file in found.files)
-    given = None
-    if paths is not None:
-        named = [paths] if isinstance(paths, str | os.PathLike) else paths
-        given = tuple(os.fspath(each) for each in named)
     where = f"since the checkpoint {quote(since)}" if since else "since the opening"
     counts = f"{plural(len(files), 'file')}, {plural(sum(len(file.hunks) for file in files), 'hunk')}"
     head = f"{counts} changed {where}." if files else f"Nothing to review {where}."
     text = "\n".join([head, *found.notes, *(line for file in files for line in review_lines(file))])
-    return Review(files, since, given, found.name, notes=found.notes, text=text)
+    return Review(files, since, notes=found.notes, text=text)

@@ -4,97 +4,74 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.errors import ConflictError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
+from agentfs.errors import ConflictError, InvalidArgumentError
+from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
 from agentfs.fs.node import ConcurrentChange, begin_again, reverse
 from agentfs.fs.oserrors import kept_changing, read_only
-from agentfs.fs.overlay import OverlayRoot
 from agentfs.fs.path import is_in
-from agentfs.history.journal import BY_REVIEW, Journal
+from agentfs.history.authors import text_of, with_lines
+from agentfs.history.journal import Journal
 from agentfs.history.review import FoundChanges, FoundFile, changed_files
-from agentfs.history.timeline import AcceptedFile
-from agentfs.history.traced_lines import text_of, with_lines
-from agentfs.history.undo import real_paths, record_restored
-from agentfs.results import FileReview, Hunk, ReviewedPlace, ReviewedResult, reviewed_text
+from agentfs.history.take_back import merge_nodes
+from agentfs.history.undo import record_restored
+from agentfs.results import FileReview, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
-from agentfs.text import ReplacedLines, decode, newline_of, plural
+from agentfs.text import decode, newline_of, plural
 from agentfs.text.diff import line_count, split_lines
 
 _RETRY_SECONDS = 5.0  # while others change the files
-_NAMES = {"review": str, "since": str, "paths": list, "accept": list, "reject": list, "edit": dict}
 
 
-class _Marks(NamedTuple):
-    """The decisions: ids of hunks to accept and to take back, and the new texts of others."""
+class _Decisions(NamedTuple):
+    """The ids of hunks to accept and to take back, and the new texts of others."""
 
     accept: Sequence[str]
     reject: Sequence[str]
     edit: Mapping[str, str]
-    review: str | None
-    since: str | None
-    paths: Sequence[str] | None
 
     @property
     def ids(self) -> list[str]:
         """All ids."""
         return [*self.accept, *self.reject, *self.edit]
 
+    @property
+    def since(self) -> str | None:
+        """The checkpoint of the review that the ids belong to, which each id names."""
+        found = {each.partition("@")[2] for each in self.ids}
+        if len(found) > 1:
+            raise InvalidArgumentError(
+                "These hunks belong to reviews since several checkpoints.",
+                hint="Decide about the hunks of one review at a time.",
+                details={"checkpoints": sorted(found)},
+            )
+        return next(iter(found), "") or None
 
-def read_marks(given: Mapping[str, Any]) -> _Marks:
-    """Return decisions as data; raise `invalid_argument` for anything that is not one."""
-    known = {name: given.get(name) for name in _NAMES}
-    wrong = [name for name in given if name not in _NAMES]
-    wrong += [name for name, kind in _NAMES.items() if not isinstance(known[name], kind | None)]
-    edits: Mapping[Any, Any] = {} if wrong else known["edit"] or {}
-    texts = [
-        *(known["paths"] or ()),
-        *(known["accept"] or ()),
-        *(known["reject"] or ()),
-        *edits,
-        *edits.values(),
-    ]
-    if wrong or not all(isinstance(each, str) for each in texts):
-        raise InvalidArgumentError(
-            f"These are not the decisions of a review{f': {wrong[0]!r} is wrong' if wrong else ''}.",
-            hint="Its keys are review, since, paths, accept, reject (lists of ids) and edit (texts by id).",
-            details={"parameter": "marks"},
-        )
-    marks = _Marks(
-        *(known["accept"] or (), known["reject"] or (), edits),
-        *(known["review"], known["since"], known["paths"]),
-    )
-    twice = [each for number, each in enumerate(marks.ids) if each in marks.ids[:number]]
-    if twice:
+
+def apply_review(
+    journal: Journal, context: Context, accept: Sequence[str], reject: Sequence[str], edit: Mapping[str, str]
+) -> ReviewedResult:
+    """Carry out the decisions of a review, or raise an error and do nothing."""
+    root, tracker, limits, _ = context
+    decisions = _Decisions(accept, reject, edit)
+    if twice := [each for number, each in enumerate(decisions.ids) if each in decisions.ids[:number]]:
         raise InvalidArgumentError(
             f"The hunk {twice[0]!r} is given twice.", details={"parameter": "ids", "id": twice[0]}
         )
-    return marks
-
-
-def apply_review(journal: Journal, context: Context, given: Mapping[str, Any]) -> ReviewedResult:
-    """Carry out the decisions of a review, or raise an error and do nothing."""
-    root, tracker, limits, _ = context
-    marks = read_marks(given)
-    if (marks.reject or marks.edit) and root.policy.read_only:
+    if (reject or edit) and root.policy.read_only:
         raise read_only()
-    if marks.accept and isinstance(root, OverlayRoot):
-        raise RefusedError(
-            "A transaction may still be dropped, so its changes cannot be accepted.",
-            hint="Review the workspace itself after the transaction.",
-        )
-    scope = real_paths(root, marks.paths)
-    author = call_context.author.set(BY_REVIEW)
+    author = call_context.author.set(("program", "review"))
     deadline = time.monotonic() + _RETRY_SECONDS
     try:
         while True:
-            found = changed_files(journal, root, limits, marks.since, scope)
-            _check(found, marks, root)
-            decided = [_decide(file, marks) for file in found.files]
+            found = changed_files(journal, context, decisions.since, None)
+            _check(found, decisions, root)
+            decided = [_decide(file, decisions) for file in found.files]
+            bases = _bases(journal, found, decided)
             changes = [change for each in decided for change in each.changes if not change.changes_nothing]
-            changes += _directories(found, changes, {*marks.reject})
+            changes += _directories(found, changes, {*reject})
             with suppress(ConcurrentChange):
                 applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=begin_again, undoing=True)
                 break
@@ -102,33 +79,34 @@ def apply_review(journal: Journal, context: Context, given: Mapping[str, Any]) -
                 raise kept_changing(".")
     finally:
         call_context.author.reset(author)
-    if marks.accept:
-        journal.accept([file for each in decided for file in each.accepted])
+    if bases:
+        journal.accept(bases)
     record_restored(tracker, ((change.path, change.after) for change in changes))
     places = tuple(place for each in decided for place in each.places)
-    text = reviewed_text(places) if places else f"Accepted {plural(len(marks.accept), 'hunk')}."
-    return ReviewedResult(len(marks.accept), places, notes=applied.notes, text=text)
+    text = reviewed_text(places) if places else f"Accepted {plural(len(accept), 'hunk')}."
+    return ReviewedResult(len(accept), places, notes=applied.notes, text=text)
 
 
-def _check(found: FoundChanges, marks: _Marks, root: Root) -> None:
-    """Raise an error if a decision names no hunk, or a part of a file that can only be decided as a whole."""
-    if marks.review not in (None, found.name):
-        raise ConflictError(
-            "The files have changed since this review was made; nothing was done.",
-            hint="Make a new review, and decide again.",
-            details={"review": found.name},
-        )
-    known = {each: file for file in found.files for each in file.ids}
-    if missing := sorted({*marks.ids} - known.keys()):
+def _check(found: FoundChanges, decisions: _Decisions, root: Root) -> None:
+    """Raise an error if a decision names no hunk, lines of another program, or half a rename."""
+    hunks = {hunk.shown.id: hunk for file in found.files for hunk in file.hunks}
+    if missing := sorted({*decisions.ids} - hunks.keys()):
         raise ConflictError(
             f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
             f" {', '.join(map(repr, missing[:5]))}; nothing was done.",
             hint="Make a new review, and decide again.",
             details={"ids": missing},
         )
-    for group in (marks.accept, marks.reject):
-        for file in [known[each] for each in group]:
-            if file.is_whole and not {*file.ids} <= {*group}:
+    if others := [each for each in decisions.reject if hunks[each].touches_other]:
+        hunk = hunks[others[0]].shown
+        raise ConflictError(
+            f"{quote(hunk.path)} ({hunk.where}) has changes by another program there; nothing was done.",
+            hint="Pass the text that you want in `edit`, or reject the other hunks only.",
+            details={"ids": others, "path": hunk.path},
+        )
+    for file in found.files:
+        for group in (decisions.accept, decisions.reject):
+            if file.is_whole and {*file.ids} & {*group} and not {*file.ids} <= {*group}:
                 raise InvalidArgumentError(
                     f"{quote(root.display_path(file.change.path))} was {file.shown.kind}, so its change can"
                     " only be decided as a whole.",
@@ -137,84 +115,119 @@ def _check(found: FoundChanges, marks: _Marks, root: Root) -> None:
                 )
 
 
+def _bases(journal: Journal, found: FoundChanges, decided: Sequence["_Decided"]) -> dict[str, Node | None]:
+    """Return the accepted bases since the opening, given those since the checkpoint of the review."""
+    bases: dict[str, Node | None] = {}
+    for path, before, after in (each for file in decided for each in file.accepted):
+        known = journal.accepted[path] if path in journal.accepted else found.origins.get(path)
+        merged = merge_nodes(path, before, after, known)
+        if merged.clash is not None:
+            raise ConflictError(
+                f"{quote(path)} has earlier changes of these lines that are not accepted; nothing was done.",
+                hint="Accept it in a review since the opening.",
+                details={"path": path},
+            )
+        bases[path] = merged.node
+    return bases
+
+
 class _Decided(NamedTuple):
     """The outcome of the decisions about one file."""
 
     changes: tuple[Change, ...] = ()
     places: tuple[ReviewedPlace, ...] = ()
-    accepted: tuple[AcceptedFile, ...] = ()
+    accepted: tuple[tuple[str, Node | None, Node | None], ...] = ()  # each path with its old and new base
 
 
-def _decide(file: FoundFile, marks: _Marks) -> _Decided:
+def _decide(file: FoundFile, decisions: _Decisions) -> _Decided:
     """Return what to do with one file."""
-    path, before, after = file.change.path, file.change.before, file.change.after
-    old_path, shown = file.old_path, file.shown
-    taken, kept = ({*file.ids} & {*ids} for ids in (marks.reject, marks.accept))
-    edited = {*file.ids} & marks.edit.keys()
-    place = partial(ReviewedPlace, shown.path)
-    if (taken or edited) and isinstance(after, DirectoryNode):
-        raise ConflictError(
-            f"{quote(shown.path)} is a directory now; nothing was done.",
-            hint="Move or delete the directory first.",
-            details={"path": shown.path},
-        )
-    if file.is_whole and taken:
-        note = shown.hunks[0].note or f"it was {shown.kind}"
-        back = [Change(path, after, before)]
-        if old_path:
-            back = [Change(path, after, None), Change(old_path, None, before, path)]
-        return _Decided(tuple(back), (place(0, 0, 0, "taken back", note),))
-    if file.is_whole and kept:
-        gone = [AcceptedFile(old_path, None, None, whole=True)] if old_path else []
-        return _Decided(accepted=(*gone, AcceptedFile(path, after, after, whole=True)))
-    if not (taken or edited or kept):
+    ids = {*file.ids}
+    taken, kept, edited = ids & {*decisions.reject}, ids & {*decisions.accept}, ids & decisions.edit.keys()
+    if not (taken or kept or edited):
         return _Decided()
+    if (taken or edited) and isinstance(file.change.after, DirectoryNode):
+        raise ConflictError(
+            f"{quote(file.shown.path)} is a directory now; nothing was done.",
+            hint="Move or delete the directory first.",
+            details={"path": file.shown.path},
+        )
+    if taken == ids or (file.is_whole and taken):
+        return _taken_back(file)
+    if kept == ids:
+        return _Decided(accepted=_accepted(file))
+    return _decide_lines(file, kept, taken, {id_: decisions.edit[id_] for id_ in edited})
+
+
+def _taken_back(file: FoundFile) -> _Decided:
+    path, before, after = file.change.path, file.change.before, file.change.after
+    back = [Change(path, after, before)]
+    if file.old_path:
+        back = [Change(path, after, None), Change(file.old_path, None, before, path)]
+    places: list[ReviewedPlace] = []
+    shift = 0
+    for hunk in file.hunks:
+        a, b, c, d = hunk.place
+        if file.is_whole or hunk.shown.note:
+            note = hunk.shown.note or f"it was {file.shown.kind}"
+            places.append(ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note))
+        else:
+            places.append(ReviewedPlace(file.shown.path, c + shift + 1, b - a, d - c, "taken back"))
+            shift += (b - a) - (d - c)
+    whole = file.is_whole or before is None
+    return _Decided(tuple(back), tuple(places[:1] if whole else places))
+
+
+def _accepted(file: FoundFile) -> tuple[tuple[str, Node | None, Node | None], ...]:
+    path, before, after = file.change.path, file.change.before, file.change.after
+    if file.old_path:
+        return (file.old_path, before, None), (path, None, after)
+    return ((path, before, after),)
+
+
+def _decide_lines(file: FoundFile, kept: set[str], taken: set[str], edits: Mapping[str, str]) -> _Decided:
+    """Return what to do with one file of which only some lines are decided, or edited."""
+    path, before, after = file.change.path, file.change.before, file.change.after
     if not isinstance(after, FileNode):
-        raise _not_lines(shown)
+        raise _not_lines(file.shown)
     old, new = split_lines(text_of(before)), split_lines(text_of(after))
-    mode, accepts_mode = after.mode, False
+    mode, base_mode = after.mode, before.mode if isinstance(before, FileNode) else after.mode
     replaced: list[tuple[int, int, str]] = []  # lines of the present text
     rebased: list[tuple[int, int, str]] = []  # lines of the base
     places: list[ReviewedPlace] = []
-    ranges: list[tuple[int, int]] = []
+    place = partial(ReviewedPlace, file.shown.path)
     shift = 0
-    for hunk in shown.hunks:
-        a, b, c, d = _place(hunk)
-        if hunk.id in kept:
-            accepts_mode |= bool(hunk.note)
+    for hunk in file.hunks:
+        a, b, c, d = hunk.place
+        id_, note = hunk.shown.id, hunk.shown.note
+        if note:
+            if id_ in edits:
+                raise _not_lines(file.shown)
+            if id_ in kept:
+                base_mode = after.mode
+            elif id_ in taken:
+                mode = base_mode
+                places.append(place(0, 0, 0, "taken back", note))
+        elif id_ in kept:
             rebased.append((a, b, "".join(new[c:d])))
-            ranges += [] if hunk.note else [(c + shift, d + shift)]
-        elif hunk.note and hunk.id in edited:
-            raise _not_lines(shown)
-        elif hunk.note and hunk.id in taken:
-            mode = before.mode if isinstance(before, FileNode) else mode
-            places.append(place(0, 0, 0, "taken back", hunk.note))
-        elif hunk.id in taken or hunk.id in edited:
+        elif id_ in taken or id_ in edits:
             text = "".join(old[a:b])
-            if hunk.id in edited:
-                text = _typed(marks.edit[hunk.id], after, is_last=d == len(new))
-            count = line_count(text)
+            if id_ in edits:
+                text = _typed(edits[id_], after, is_last=d == len(new))
             replaced.append((c, d, text))
-            places.append(place(c + shift + 1, count, d - c, "edited" if hunk.id in edited else "taken back"))
+            count = line_count(text)
+            places.append(place(c + shift + 1, count, d - c, "edited" if id_ in edits else "taken back"))
             shift += count - (d - c)
-    now = with_lines(after, replaced, mode)
-    accepted: list[AcceptedFile] = []
-    if kept and isinstance(before, FileNode):
-        base = with_lines(before, rebased, after.mode if accepts_mode else before.mode)
-        accepted.append(AcceptedFile(path, base, now, tuple(ranges), accepts_mode))
-    return _Decided((Change(path, after, now),), tuple(places), tuple(accepted))
-
-
-def _place(hunk: Hunk) -> ReplacedLines:
-    """Return the ranges of lines that a hunk replaces."""
-    old, new = hunk.old_start - bool(hunk.old_lines), hunk.new_start - bool(hunk.new_lines)
-    return ReplacedLines(old, old + len(hunk.old_lines), new, new + len(hunk.new_lines))
+    accepted: list[tuple[str, Node | None, Node | None]] = []
+    if kept:
+        base = before if isinstance(before, FileNode) else FileNode.of(base_mode, b"", after.metadata)
+        accepted.append((path, before, with_lines(base, rebased, base_mode)))
+    return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), tuple(accepted))
 
 
 def _typed(text: str, node: FileNode, *, is_last: bool) -> str:
     """Return a text with the line ends and the encoding of a file, with one character for each byte."""
     if "\0" in text:
-        raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "text"})
+        raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "edit"})
     data = node.load()
     decoded = decode(data)
     newline = "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"

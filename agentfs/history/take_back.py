@@ -3,7 +3,7 @@
 Each step is merged with the present files by a three-way merge, as in `git revert`. The tree is only read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -62,7 +62,8 @@ def take_steps(steps: Iterable[Sequence[Change]], read: NodeReader, keep: Callab
     """
     tree = _Tree(read, keep)
     made = [tuple(tree.take(changes)) for changes in steps]
-    return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(tree.clashes.values()))
+    clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
+    return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(clashes))
 
 
 def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
@@ -107,6 +108,8 @@ class _Tree:
                 self._moved[path] = self._moved.get(change.moved_from) or change.moved_from
             if path in moved_away:
                 continue
+            if change.after is not None and self._node(change) is None:
+                yield from self._directories_for(path, by_path)
             if path in sources:
                 yield from self._move(by_path[sources[path]], change)
             else:
@@ -114,13 +117,23 @@ class _Tree:
                     path, change, merge_nodes(path, change.before, change.after, self._node(change))
                 )
 
+    def _directories_for(self, path: str, own: Container[str]) -> Iterable[Change]:
+        """Create the directories above a path that are missing, also those that earlier steps removed."""
+        for above in directories_above(path):
+            with suppress(AgentFSError):  # one that cannot be read exists
+                if above not in own and self._node(Change(above, None, None)) is None:
+                    present = self._present[above]
+                    node = present if isinstance(present, DirectoryNode) else DirectoryNode()
+                    self._nodes[above] = node
+                    yield Change(above, None, node)
+
     def _move(self, source: Change, target: Change) -> Iterable[Change]:
         """Move a file, and keep other changes of its content."""
         there, here = self._node(source), self._node(target)
         removal = Change(source.path, source.before, None)
         if here == target.after and there in (None, source.before):
             yield self._put(source.path, removal, Merged(None))
-            yield target
+            yield self._put(target.path, target, Merged(here))
         elif there is None:
             self.clashes[source.path] = Clash(source.path, source.before, None)
         elif here is not None:
@@ -139,11 +152,8 @@ class _Tree:
         if after is not None and after is not change.after:
             after = self._keep(after)
         self._nodes[path] = after
-        if before == change.after or (
-            is_same_node(before, change.before) and is_same_node(after, change.after)
-        ):
-            return change
-        if after is not None:
+        is_as_wanted = is_same_node(before, change.before) or before == change.after
+        if after is not None and not (is_as_wanted and is_same_node(after, change.after)):
             self.merged[path] = None
         return replace(change, before=before, after=after)
 

@@ -45,7 +45,6 @@ class WorkspaceParts(Protocol):
     _root: Root
     _outputs: OutputStore
     _guarded_by: str
-    _staged_calls: list[str] | None
 
 
 class _Unanswered(call_context.Interruption):
@@ -105,10 +104,6 @@ class MethodCall:
         if self.is_command:
             return self._call(self._judge_command())
         asks = self._to_end(self._must_be_asked_about)
-        staged = self.workspace._staged_calls
-        if staged is not None and self.effect != "read" and not asks:
-            staged.append(self.name)  # the end of the transaction judges all of its changes
-            return self._call(CallAccess(self, leaves="never"))
         plan = _Plan()
         if asks:
             plan = self._to_end(self._plan)
@@ -280,7 +275,7 @@ class CallAccess:
         call: MethodCall,
         *,
         granted: bool = False,
-        leaves: Literal["asked", "always", "never"] = "asked",
+        leaves: Literal["asked", "always"] = "asked",
         expected: Sequence[Change] = (),
     ) -> None:
         self._call, self._leaves = call, leaves
@@ -370,24 +365,6 @@ def _is_about(rule: Rule, action: str) -> bool:
 
 def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
     return {change.path: change for change in changes}
-
-
-def judge_changes(workspace: WorkspaceParts, changes: Sequence[Change], names: Sequence[str]) -> None:
-    """Judge all changes of a transaction before they are made, and ask about them; raise `refused`."""
-    root, policy = workspace._root, workspace.policy
-    request = request_about(changes, "transaction", "write", {}, root)
-    asks = False
-    for change in changes:
-        subject = Subject((change.path,), ignores_case=root.ignores_case)
-        decision = decide(policy, names, action_of(change), subject)
-        asks |= decision.outcome == "ask"
-        if decision.outcome == "refuse":
-            raise refused(policy, decision, "transaction", [change.path])
-    if asks and not policy.askers:
-        raise not_permitted(NOBODY, "transaction", request.paths)
-    for asker in policy.askers if asks else ():
-        if ask_user(asker, request).arguments:
-            raise InvalidArgumentError("The arguments of a transaction cannot be changed.")
 
 
 def action_of(change: Change) -> Action:

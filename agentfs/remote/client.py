@@ -21,14 +21,14 @@ from agentfs.arguments.checks import ArgumentChecker
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, DisconnectedError, closed
 from agentfs.events import OnEvent, reports_calls
-from agentfs.history.timeline import Recording
+from agentfs.history.log import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
-from agentfs.results import RecordedResult, Review
+from agentfs.results import RecordedResult
 from agentfs.tools.guard import by_field, check_arguments, given_fields, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
@@ -164,12 +164,11 @@ class RemoteWorkspace(Workspace):
         inner = self._enter("transaction", {})
         try:
             yield inner
-            notes = inner._leave(tuple[str, ...])
+            inner._leave(None)
         except BaseException:
             with suppress(AgentFSError):
                 inner._leave(None, raised=True)
             raise
-        inner.commit_notes = notes
 
     @contextmanager
     def recording(self, *args: Any, **kwargs: Any) -> Generator[Recording]:
@@ -261,8 +260,7 @@ class RemoteWorkspace(Workspace):
             raise raised
         if call is not None and call.is_abandoned and found.get("cancelled") is True:
             raise call_context.Cancelled
-        value = _value_of(found, returns, applied=None if changes else False, cause=raised)
-        return value.bound_to(self) if isinstance(value, Review) else value
+        return _value_of(found, returns, applied=None if changes else False, cause=raised)
 
 
 def _question(asked: Any, functions: Sequence[Callable[..., Any]], policy: Policy) -> list[Any]:

@@ -33,7 +33,7 @@ from agentfs.workspace import Workspace
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
 _MAX_CALLS = 1024
 _MAX_VIEWS = 64
-_BLOCKS = {"transaction": "commit_notes", "recording": "result"}  # with the attribute that has the outcome
+_BLOCKS = {"transaction": "", "recording": "result"}  # with the attribute that has the outcome
 # The methods and properties of a workspace that a client can name.
 _CALLED = {
     name
@@ -257,7 +257,7 @@ class Server:
         del self._blocks[block]
         if not raised:
             manager.__exit__(None, None, None)
-            return getattr(value, outcome)
+            return getattr(value, outcome) if outcome else None
         error = errors.ClosedError("The client has left the block.")
         with suppress(Exception):
             manager.__exit__(type(error), error, None)

@@ -18,7 +18,7 @@ from agentfs.arguments.hints import resolve_hints
 from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import is_debugging, reports_calls
-from agentfs.fs import Change, Root, quote
+from agentfs.fs import Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, READING, Effect
@@ -43,7 +43,6 @@ class Guarded(Protocol):
     _outputs: OutputStore
     _guarded_by: str
     _is_host: bool
-    _staged_calls: list[str] | None
 
     @property
     def _context(self) -> Context: ...
@@ -178,7 +177,6 @@ def host_of(workspace: _G) -> _G:
     other._root = workspace._root.for_host(other.policy)
     other._guarded_by = ""
     other._is_host = True
-    other._staged_calls = None
     return other
 
 
@@ -194,11 +192,6 @@ def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
         return allowed and root.may_show(path)
 
     return test
-
-
-def judge_transaction(workspace: Guarded, changes: Sequence[Change], names: Sequence[str]) -> None:
-    """Judge all changes of a transaction before they are made; raise `refused` without permission."""
-    permission.method_call.judge_changes(workspace, changes, names)
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -153,14 +153,6 @@ def test_policies_and_permissions_see_a_write(tmp_path):
     assert (tmp_path / "f").read_text() == "one\ntwo\n"
 
 
-def test_a_transaction_appends_to_its_own_file(ws, tmp_path):
-    with ws.transaction() as tx:
-        tx.append("f", "one\n")
-        tx.append("f", "two\n")
-        assert not (tmp_path / "f").exists()
-    assert (tmp_path / "f").read_text() == "one\ntwo\n"
-
-
 def test_a_file_created_meanwhile_with_the_same_text_is_appended_to(ws, tmp_path, monkeypatch):
     """The other process's equal line counted as ours."""
     real = append.write_file

@@ -169,18 +169,6 @@ def test_a_file_that_policy_keeps_is_not_replaced(tmp_path):
         assert ws.write_bytes("b", b"2").created
 
 
-def test_a_transaction_holds_back_bytes_and_directories(tmp_path):
-    with Workspace(tmp_path) as ws:
-        with ws.transaction() as tx:
-            tx.write_bytes("d/a", DATA)
-            tx.mkdir("e")
-            assert tx.read_bytes("d/a") == DATA
-            assert not [*tmp_path.iterdir()]
-        assert (tmp_path / "e").is_dir()
-        assert ws.undo().steps == 1
-        assert not [*tmp_path.iterdir()]
-
-
 def test_written_text_counts_as_seen(tmp_path):
     with Workspace(tmp_path) as ws:
         ws.write_bytes("a", b"one\n")

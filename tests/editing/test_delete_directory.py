@@ -1,6 +1,5 @@
 """`delete` of a directory with its contents: one step, all or nothing, and never through a link."""
 
-import contextlib
 import os
 import stat
 
@@ -198,24 +197,6 @@ def test_a_file_added_while_the_user_is_asked_makes_the_deletion_stale(top):
             ws.delete("d", recursive=True)
         assert not ws.changes().files
     assert without(snapshot(top), "d/e/late") == before
-
-
-def test_a_directory_is_deleted_in_a_transaction(top):
-    before = snapshot(top)
-    with Workspace(top) as ws:
-        with ws.transaction() as tx:
-            tx.write("d/e/new", "x\n")
-            assert tx.delete("d", recursive=True).files == 9
-            assert not tx.glob("d/**", include_ignored=True).files
-            tx.write("d/again", "y\n")
-            assert snapshot(top) == before
-        assert [name for name in snapshot(top) if name.startswith("d/")] == ["d/again"]
-        ws.undo()
-        assert snapshot(top) == before
-        with contextlib.suppress(KeyError), ws.transaction() as tx:
-            tx.delete("d", recursive=True)
-            raise KeyError
-    assert snapshot(top) == before
 
 
 @pytest.mark.parametrize("recorded", ["before", "during"])

@@ -206,25 +206,6 @@ def test_a_moved_file_keeps_its_read_history(top):
             ws.write("new/a", "never read\n")
 
 
-def test_a_directory_is_moved_in_a_transaction(top):
-    before = snapshot(top)
-    with Workspace(top) as ws:
-        with ws.transaction() as tx:
-            tx.move("d", "new")
-            tx.edit("new/e/c", "other", "changed")
-            tx.write("d/shim", "from new import *\n")
-            tx.move("new/e", "e")
-            assert [entry.path for entry in tx.ls("d").entries] == ["d/shim"]
-            assert tx.ls("e").total == 2
-            assert tx.grep("changed").counts.keys() == {"e/c"}
-            assert snapshot(top) == before
-        assert (top / "e/c").read_text() == "changed\n"
-        assert (top / "e").stat().st_mode & 0o777 == 0o750
-        assert sorted(os.listdir(top / "d")) == ["shim"]
-        ws.undo()
-        assert snapshot(top) == before
-
-
 def test_a_directory_moved_in_a_transaction_keeps_its_mode(top):
     with Workspace(top) as ws, ws.transaction() as tx:
         tx.write("d/e/new", "x\n")

@@ -615,23 +615,6 @@ def test_a_file_that_had_changed_since_it_was_shown_is_named(ws, tmp_path):
     assert "a: 1 (it had changed since it was shown)\nb: 1" in str(ws.replace("old", "new"))
 
 
-def test_replace_takes_part_in_a_transaction(ws, tmp_path):
-    put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
-    before = snapshot(tmp_path)
-    with ws.transaction() as tx:
-        tx.write("d", "old\n")
-        tx.read("c")
-        tx.delete("c")
-        tx.edit("a", "old", "old old")
-        assert tx.replace("old", "new").files == {"a": 2, "b": 1, "d": 1}
-        assert snapshot(tmp_path) == before
-    assert {name: data for name, (_, _, data) in snapshot(tmp_path).items()} == {
-        "a": b"new new\n", "b": b"new\n", "d": b"new\n",
-    }  # fmt: skip
-    ws.undo()
-    assert snapshot(tmp_path) == before
-
-
 def test_a_name_in_44_files_is_replaced_for_under_1500_tokens(tmp_path):
     paths = [
         f"django/{part}/{name}/{n}_{module}.py"

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ import pytest
 from agentfs import Workspace
 from tests.conftest import part_or_all
 from tests.editing import test_move_directory
-from tests.faults import test_transactions
 from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import snapshot
 
@@ -23,28 +21,6 @@ def files_to_replace(top: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         os.utime(path, (1, 1))  # long ago, so that a second name looks stale
-
-
-def files_and_directories(top: Path) -> None:
-    shutil.rmtree(top, ignore_errors=True)
-    for name in ("empty", "full/deep"):
-        (top / name).mkdir(parents=True)
-    for name in ("f", "full/a", "full/deep/b"):
-        (top / name).write_text(f"old {name}\n")
-
-
-def turn(path: str) -> Callable[[Workspace], None]:
-    """Return a change of a directory to a file, or of a file to an empty directory."""
-
-    def change(ws: Workspace) -> None:
-        with ws.transaction() as tx:
-            is_file = not tx.stat(path).is_dir
-            tx.delete(path, recursive=True)
-            tx.write(f"{path}/new" if is_file else path, "new\n")
-            if is_file:
-                tx.delete(f"{path}/new")
-
-    return change
 
 
 class Case(NamedTuple):
@@ -63,22 +39,12 @@ class Case(NamedTuple):
 
 CASES = {
     "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), (errno.EIO,)),
-    "empty directory to file": Case(files_and_directories, turn("empty"), (errno.ENOSPC, errno.EIO)),
-    "directory to file": Case(files_and_directories, turn("full"), (errno.ENOSPC, errno.EIO)),
-    "file to directory": Case(files_and_directories, turn("f"), (errno.EIO,)),
     "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), (errno.EIO,)),
     "replace": Case(
         files_to_replace,
         lambda ws: ws.replace("old", "new"),
         (errno.ENOSPC,),
         left_out=lambda done: done.skipped.unreadable,
-    ),
-    "transaction": Case(
-        test_transactions.fresh,
-        test_transactions.transaction,
-        (errno.ENOSPC, errno.EIO),
-        1 / 2,
-        before=lambda ws: ws.read("d"),
     ),
 }
 

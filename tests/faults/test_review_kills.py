@@ -1,4 +1,4 @@
-"""A process is killed before each system call of `Review.reject`: the tree is the old or the new one."""
+"""A process is killed before each system call of `apply_review`: the tree is the old or the new one."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def test_a_kill_before_a_call_of_reject_leaves_old_or_new(tmp_path: Path, monkey
     with Workspace(root, state=state) as ws:
         review = ws.review()
         start = calls.count
-        review.reject()
+        ws.apply_review(reject=[hunk.id for hunk in review.hunks])
         names = calls.names[start:]
     new = files_of(root)
     assert sorted(new) == ["a", "c", "d"]
@@ -43,7 +43,7 @@ def test_a_kill_before_a_call_of_reject_leaves_old_or_new(tmp_path: Path, monkey
             ws = Workspace(root, state=state)
             review = ws.review()
             calls.at = calls.count + number
-            review.reject()
+            ws.apply_review(reject=[hunk.id for hunk in review.hunks])
             os._exit(0)
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
         with Workspace(root, state=state) as ws:

@@ -15,7 +15,7 @@ from agentfs.history.storage import database
 from tests.conftest import part_or_all
 from tests.faults.calls import CountedCalls, kill_itself, some_of
 from tests.faults.tracing import needs_tracing, numbered, run_traced
-from tests.history.judges import Snapshot, snapshot
+from tests.history.judges import Snapshot, snapshot, standing, undone
 
 STEPS = """
 def act(ws):
@@ -54,7 +54,7 @@ def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int
     with Workspace(root, state=state) as ws:
         present = files_of(root)
         assert present in had, f"killed at {where}: {sorted(present)} {ws.recovery_notes}"
-        steps = len(ws._journal.timeline.done_steps)
+        steps = len(standing(ws))
         if steps:
             ws.undo(steps)
         assert files_of(root) == had[0], f"killed at {where}: undo of {steps} steps"
@@ -227,12 +227,12 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
         chance = random.Random(chance.random())
         with Workspace(root, state=state, policy=policy) as ws:
             present = files_of(root)
-            steps, ahead = len(ws._journal.timeline.done_steps), len(ws._journal.timeline.undone_steps)
+            steps, ahead = len(standing(ws)), len(undone(ws))
             if steps:
                 ws.undo(steps)
             assert files_of(root) == original, f"{ws.recovery_notes}"
             if steps:
                 ws.redo(steps)
             assert files_of(root) == present, f"{ws.recovery_notes}"
-            assert len(ws._journal.timeline.undone_steps) == ahead
+            assert len(undone(ws)) == ahead
             assert ws.changes().files or files_of(root) == original

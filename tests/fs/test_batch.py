@@ -103,12 +103,6 @@ def edited(ws, path):
     return ws.edit(path, "old", "new").notes
 
 
-def committed(ws, path):
-    with ws.transaction() as tx:
-        tx.edit(path, "old", "new")
-    return tx.commit_notes
-
-
 def patched(ws, path):
     patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-old\n+new\n*** End Patch"
     done = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
@@ -151,7 +145,7 @@ def special(tmp_path: Path) -> Path:
     return top
 
 
-WAYS = [edited, replaced, committed, patched, undone, redone, rolled_back]
+WAYS = [edited, replaced, patched, undone, redone, rolled_back]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -160,7 +154,7 @@ def test_every_way_to_replace_a_file_notes_a_dropped_setuid_bit(special, way):
         assert "the setuid and setgid bits were dropped" in "\n".join(way(ws, "f"))
 
 
-@pytest.mark.parametrize("way", [edited, replaced, committed, patched, undone])
+@pytest.mark.parametrize("way", [edited, replaced, patched, undone])
 def test_every_way_to_replace_a_file_notes_broken_hard_links(special, way):
     os.link(special / "f", special / "twin")
     with Workspace(special) as ws:

@@ -53,3 +53,15 @@ def can_mount() -> bool:
     if shutil.which("unshare") is None:
         return False
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def standing(ws):
+    """The steps that can be undone, in order; the first of a transaction stands for all of them."""
+    log = ws._journal.log
+    return [log.step(group[-1]) for group in reversed(log.to_undo(None))]
+
+
+def undone(ws):
+    """The steps that took back others, and can be redone."""
+    log = ws._journal.log
+    return [log.step(group[-1]) for group in reversed(log.to_redo())]

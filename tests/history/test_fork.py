@@ -26,7 +26,7 @@ def ws(tmp_path):
 @pytest.fixture(autouse=True)
 def _nothing_in_memory(monkeypatch):
     """Let each content go to the database at once."""
-    monkeypatch.setattr(contents, "_UNWRITTEN_BYTES", 0)
+    monkeypatch.setattr(contents, "_MEMORY_BYTES", 0)
 
 
 def in_a_copy(act) -> str:
@@ -163,13 +163,14 @@ with Workspace("root", state="state"):
     assert (printed.stdout, printed.stderr) == ("1\n", "")
 
 
-def test_a_transaction_is_committed_only_by_its_own_process(ws, tmp_path):
+def test_a_transaction_belongs_to_its_own_process(ws, tmp_path):
     with contextlib.ExitStack() as stack:
         tx = stack.enter_context(ws.transaction())
         tx.write("new.txt", "one\n")
         said = in_a_copy(stack.close)
         assert "belongs to the process from which this one was forked" in said
-        assert not (tmp_path / "new.txt").exists()
+        assert "has ended" in in_a_copy(lambda: tx.write("b.txt", "x\n"))
+        assert (tmp_path / "new.txt").exists(), "only its own process takes it back"
     assert (tmp_path / "new.txt").read_text() == "one\n"
 
 
@@ -197,7 +198,7 @@ def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE contents SET data = CAST('z' || substr(data, 2) AS BLOB)",
+        "UPDATE contents SET data = CAST('-' || substr(data, 2) AS BLOB)",
         "UPDATE contents SET data = x'2d00'",
         "UPDATE contents SET data = 'x' || CAST(data AS TEXT)",
         "UPDATE contents SET data = CAST(x'ff41' AS TEXT)",

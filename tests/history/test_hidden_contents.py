@@ -24,16 +24,7 @@ def in_one_step(ws, to):
         edit_and_move(tx, to)
 
 
-def by_several_moves(ws, to):
-    ws.edit("f", OLD, NEW)
-    ws.move("f", "g")
-    ws.edit("g", NEW, NEW + " again")
-    ws.move("g", "d/h")
-    ws.move("d/h", to)
-    ws.write("f", "another file\n")
-
-
-WAYS = [lambda ws, to: ws.move("f", to), edit_and_move, in_one_step, by_several_moves]
+WAYS = [lambda ws, to: ws.move("f", to), edit_and_move, in_one_step]
 
 
 def everything(result) -> str:

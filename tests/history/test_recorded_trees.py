@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.history.recordings import snapshot as snapshot_module
 from tests.faults.calls import CountedCalls, kill_itself
-from tests.history.judges import snapshot
+from tests.history.judges import snapshot, standing
 
 PROCESSES = 4
 NAMES = ["a", "b.txt", "c.py", "d/e", "d/f/g", "h/i", "h/j.txt", "k", "Upper", "l/m/n/o"]
@@ -158,7 +157,7 @@ def check_mixed_round(others: subprocess.Popen[str], top: Path, seed: int) -> No
                     with suppress(AgentFSError):
                         own_change(ws, draw)
         after = snapshot(root)
-        steps = len(ws._journal.timeline.done_steps)
+        steps = len(standing(ws))
         for _ in range(2):
             for _ in range(steps):
                 ws.undo()
@@ -201,7 +200,7 @@ def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> N
         for left in root.rglob(".agentfs-*.tmp"):
             left.unlink()  # of the killed change; agentfs removes it after an hour
         after = snapshot(root)
-        steps = len(ws._journal.timeline.done_steps)
+        steps = len(standing(ws))
         for _ in range(2):
             for _ in range(steps):
                 ws.undo()
@@ -218,7 +217,6 @@ def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> N
 def test_each_step_back_gives_the_tree_before_it(others, check, count, monkeypatch):
     for seed in range(count):
         # 0 lists only changed directories even in a small tree.
-        monkeypatch.setattr(snapshot_module, "_LISTING_COSTS", random.Random(-seed).choice([0, 32]))
         top = Path(tempfile.mkdtemp(prefix="agentfs-test-"))
         try:
             check(others, top, seed)

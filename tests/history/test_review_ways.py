@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentfs import AfterChange, AgentFSError, Mount, Policy, Workspace, connect
+from agentfs.results import Review
 from tests import kit
 from tests.remote.over_pipe import open_pipe
 
@@ -53,6 +54,10 @@ def kept(top: Path) -> Generator[Any]:
         yield ws
 
 
+def ids_of(review: Review) -> list[str]:
+    return [hunk.id for hunk in review.hunks]
+
+
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
     root = tmp_path / "tree"
@@ -80,13 +85,11 @@ def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path
             found += [(*hunk.origins, hunk.old_lines, hunk.new_lines) for hunk in review.hunks]
             inside = ws.review(paths="m/a.txt")
             first, second, third = inside.hunks
-            inside.accept(first.id)
-            inside.edit(second.id, "NINE\n")
-            inside.reject(third.id)
-            found += [inside.message(), ws.read("m/a.txt").content]
+            decided = ws.apply_review([first.id], [third.id], {second.id: "NINE\n"})
+            found += [str(decided), ws.read("m/a.txt").content]
             rest = ws.review()
             found += [(hunk.old_lines, hunk.new_lines) for hunk in rest.hunks]
-            rest.reject()
+            ws.apply_review(reject=ids_of(rest))
             found += [
                 [entry.path for entry in kit.find(ws, types="f").files],
                 *(ws.read(path).content for path in ("a.txt", "m/old.txt")),
@@ -111,12 +114,11 @@ def test_a_transaction_is_reviewed_before_and_after_its_end(top: Path):
             staged.move("b.txt", "c.txt")
             inside = staged.review()
             assert [file.kind for file in inside.files] == ["changed", "renamed"]
-            assert ws.review().files == ()
         after = ws.review()
         assert [(each.old_lines, each.new_lines) for each in after.hunks] == [
             (each.old_lines, each.new_lines) for each in inside.hunks
         ]
-        after.reject()
+        ws.apply_review(reject=ids_of(after))
         assert ((top / "a.txt").read_text(), (top / "b.txt").read_text()) == (TEXT, TEXT)
 
 
@@ -138,11 +140,11 @@ def test_a_notebook_is_reviewed_by_the_lines_of_its_file(top: Path):
         review = ws.review(paths="n.ipynb")
         first, second = review.hunks
         assert '    "x = 10\\n",\n' in first.new_lines
-        review.reject(first.id)
+        ws.apply_review(reject=[first.id])
         result = ws.read("n.ipynb")
         assert "x = 0" in result.content
         assert "x = 12" in result.content
-        review.reject(second.id)
+        ws.apply_review(reject=[second.id])
     assert (top / "n.ipynb").read_bytes() == before
 
 
@@ -160,15 +162,15 @@ def test_line_ends_of_both_sides_are_kept(top: Path, newline: str, ended: bool):
         review = ws.review(paths="a.txt")
         first, second = review.hunks
         assert "".join(second.new_lines).encode() == made[-len("".join(second.new_lines)) :]
-        review.reject(second.id)
+        ws.apply_review(reject=[second.id])
         assert (top / "a.txt").read_bytes() == old.encode().replace(b"line 3", b"three")
         ws.undo()
         assert (top / "a.txt").read_bytes() == made
-        review.reject([first.id, second.id])
+        ws.apply_review(reject=[first.id, second.id])
         assert (top / "a.txt").read_bytes() == old.encode()
         ws.undo()
         review = ws.review(paths="a.txt")
-        review.accept()
+        ws.apply_review(accept=ids_of(review))
         assert ws.review(paths="a.txt").files == ()
 
 
@@ -182,10 +184,10 @@ def test_half_of_a_rename_with_an_edit_is_refused_and_all_of_it_taken_back(top: 
         assert (file.kind, file.old_path, len(file.hunks)) == ("renamed", "a.txt", 3)
         for hunk in file.hunks:
             with pytest.raises(AgentFSError, match="as a whole"):
-                review.reject(hunk.id)
-        review.edit(file.hunks[2].id, "NINE\n")
+                ws.apply_review(reject=[hunk.id])
+        ws.apply_review(edit={file.hunks[2].id: "NINE\n"})
         assert "NINE\n" in (top / "z.txt").read_text()
-        ws.review().reject()
+        ws.apply_review(reject=ids_of(ws.review()))
         assert ((top / "a.txt").read_text(), (top / "z.txt").exists()) == (TEXT, False)
 
 
@@ -207,7 +209,7 @@ def test_a_decision_of_a_review_waits_for_a_call_that_runs(top: Path):
         review = ws.review()  # has what is on disk, and does not wait
         first, second = review.hunks
         assert (first.new_lines, second.new_lines) == (("nine\n",), ("nine\n",))
-        decision = threading.Thread(target=lambda: review.reject(first.id))
+        decision = threading.Thread(target=lambda: ws.apply_review(reject=[first.id]))
         decision.start()
         decision.join(0.3)
         assert (decision.is_alive(), "nine" in (top / "a.txt").read_text()) == (True, True)
@@ -215,23 +217,26 @@ def test_a_decision_of_a_review_waits_for_a_call_that_runs(top: Path):
         call.join()
         decision.join()
         assert (top / "a.txt").read_text() == TEXT.replace("line 3\n", "three\n")
-        review.reject(second.id)
+        ws.apply_review(reject=[second.id])
         assert (top / "b.txt").read_text() == TEXT
         ws.undo(2)  # the decisions
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",), ("nine\n",), ("nine\n",)]
 
 
-def test_a_review_during_a_recording_takes_back_what_the_command_has_written(top: Path):
+def test_what_a_command_has_written_is_taken_back_when_its_recording_has_ended(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.txt", "line 3\n", "three\n")
         with ws.recording("a command"):
             (top / "a.txt").write_text(TEXT.replace("line 3\n", "three\n").replace("line 9\n", "nine\n"))
             own, others = ws.review().hunks
             assert [str(hunk.origins[0]) for hunk in (own, others)] == ["tool edit", "another program"]
-            ws.review().reject(others.id)
-            assert "nine" not in (top / "a.txt").read_text()
+            with pytest.raises(AgentFSError):
+                ws.apply_review(reject=[others.id])
+        own, others = ws.review().hunks
+        assert [str(hunk.origins[0]) for hunk in (own, others)] == ["tool edit", "command a command"]
+        ws.apply_review(reject=[others.id])
         assert ws.review().hunks == (own,)
-        ws.review().reject()
+        ws.apply_review(reject=[own.id])
         assert (top / "a.txt").read_text() == TEXT
 
 
@@ -254,8 +259,8 @@ def test_what_became_of_a_file_is_never_lost(top: Path, became: str):
         else:
             path.unlink()
         before = {each.name: each.stat().st_size for each in top.iterdir()}
-        for decide in (review.accept, review.reject):
+        for decision in ("accept", "reject"):
             with pytest.raises(AgentFSError):
-                decide()
+                ws.apply_review(**{decision: ids_of(review)})
         assert str(ws.review())
         assert {each.name: each.stat().st_size for each in top.iterdir()} == before

@@ -229,15 +229,11 @@ def test_changes_compares_with_the_disk_of_now(reopened, tmp_path):
     (top / "new").unlink()
     replace(top / "edited", "6\n7\n", "six\n")
     changes = reopened().changes()
-    assert [(file.path, file.action, file.others) for file in changes.files] == [
-        ("edited", "changed", ((6, 6),)),
-        ("gone", "deleted", ()),
+    assert [(file.path, file.action) for file in changes.files] == [
+        ("edited", "changed"),
+        ("gone", "deleted"),
     ]
-    assert changes.notes == (
-        'changed back by another program: "back"',
-        'deleted by another program: "gone", "new"',
-    )
-    assert "(line 6 by another program)" in changes.text
+    assert changes.notes == ('changed since by another program: "back", "gone", "edited", "new"',)
     assert b"+six\n" in changes.patch
     assert b"back" not in changes.patch
 
@@ -255,14 +251,6 @@ def test_regression_changes_that_a_later_step_took_back_are_not_those_of_another
     ws.delete("new")
     assert (ws.changes().files, ws.changes().notes) == ((), ())
     assert (reopened().changes().files, reopened().changes().notes) == ((), ())
-
-
-def test_lines_of_others_are_followed_through_later_steps(reopened, tmp_path):
-    file = tmp_path / "root" / "a"
-    reopened().edit("a", "2\n", "two\n")
-    replace(file, "5\n", "five, theirs\n")
-    reopened().edit("a", "1\ntwo\n", "0\n1\ntwo\n")
-    assert reopened().changes().files[0].others == ((6, 6),)
 
 
 def test_changes_of_some_paths(reopened):

@@ -1,169 +1,166 @@
 """Recordings: the changes that any process makes during a block become one step of the journal."""
 
-import json
 import os
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
-from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
-from agentfs.fs import Change, DirectoryNode, Root, quote
-from agentfs.fs.context import file_clock
-from agentfs.history.recordings.snapshot import Difference, Snapshot
+from agentfs.fs import Change, DirectoryNode, Node, Root, node_to_json, quote
+from agentfs.history.journal import Journal
+from agentfs.history.log import Step, first_path
+from agentfs.history.recordings.scan import LEFT_OUT, Scan, Seen, Status
 from agentfs.history.renames import with_moves
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
-from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.database import Damage, Statement, checksum, stored_json
-from agentfs.history.storage.step_log import StepLog, step_to_json
+from agentfs.history.storage.database import Statement, put_meta
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step, Timeline, first_path, moved_to_hidden
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
 
 MAX_LABEL = 200  # characters
-_WAIT_SECONDS = 0.05  # between two checks for the end of another thread's scan
-_CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
-_READ = "SELECT number, payload, checksum FROM recordings ORDER BY number"
-_PUT = "INSERT OR REPLACE INTO recordings VALUES (?, ?, ?)"
-_DROP = "DELETE FROM recordings WHERE number = ?"
+_DROP: Statement = ("DELETE FROM meta WHERE key = 'recordings'", ())
 
 
 @dataclass
 class OpenRecording:
-    """A recording whose step is not in the journal yet.
+    """A recording whose step is not in the journal yet."""
 
-    It is late if its block has ended, but its end failed.
-    """
-
-    number: int
     label: str
     root: Root
     limits: Limits
-    ignored: bool  # True if it includes ignored files
-    began: int = 0  # by the file clock
-    is_late: bool = False
+    journal: Journal | None = None  # that of the transaction in which it was begun, or of the workspace
+    ignored: bool = False  # True if it includes ignored files
+    has_failed: bool = False  # True if its block has ended, but its end failed
     parts: list[Step] = field(default_factory=list[Step])
     lost: dict[str, None] = field(default_factory=dict[str, None])
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Recordings:
-    """The open recordings of one journal, and the snapshot that they compare with.
+    """The open recordings of one journal, and the tree as it was last seen.
 
     Each change belongs to one recording. When a recording ends, it gets all changes since the last begin or
     end of any recording. When another one begins, the innermost open recording gets them, as a step. So it
     does before the workspace itself changes one of the same paths: changes by the workspace are steps of
-    their own.
-
-    One thread at a time scans the tree. It does not hold the lock of the journal, so that other threads can
-    change files. The changes by the workspace during a scan are excluded afterwards.
+    their own. The lock of the journal is held during a scan, so the workspace changes nothing meanwhile.
     """
 
-    def __init__(
-        self,
-        contents: Contents,
-        log: StepLog | None,
-        timeline: Timeline,
-        lock: AbstractContextManager[object],
-    ) -> None:
-        self._contents, self._log, self._timeline, self._lock = contents, log, timeline, lock
-        self._snapshot = Snapshot(contents)
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seen: dict[str, Seen] = {}
         self._open: list[OpenRecording] = []
-        self._scan_lock = Lock()
-        self._own: set[str] | None = None  # paths that the workspace changes during a scan; None: no scan
 
-    def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
+    def begin(self, opened: OpenRecording) -> None:
         """Open a recording; end the step of the innermost open one before."""
-        with self._scanning():
-            number = max((each.number for each in self._open), default=0) + 1
-            opened = OpenRecording(number, label, root.unrecorded, limits, ignored)
+        self.end_failed()
+        with self._journal.exclusive():
             if self._open:
                 self._settle(self._open[-1])
-            if any(each.ignored >= ignored for each in self._open):
-                # The scan just done covers enough. What others change since then, a second one would hide.
-                with self._lock:
-                    self._add(opened)
-            else:
-                with self._scanned(opened, None) as difference:
-                    self._add(opened, difference.statements)
-                    self._snapshot.take_over(difference)
-        while file_clock() <= opened.began:  # then every file of the block is younger than all others
-            time.sleep(_CLOCK_STEP)
-        return opened
+            if not any(each.ignored >= opened.ignored for each in self._open):
+                self._seen = self._scan(opened).paths
+            self._open.append(opened)
+            try:
+                self._journal.record(None, [self._row()])
+            except BaseException:
+                self._open.remove(opened)
+                raise
 
-    def _add(self, opened: OpenRecording, statements: Sequence[Statement] = ()) -> None:
-        # The file clock lags behind this one, from which Linux 6.13 may take times too.
-        opened.began = time.time_ns()
-        self._write(None, [*statements, self._row(opened)])
-        self._open.append(opened)
-
-    def end(self, opened: OpenRecording) -> Step | None:
-        """End a recording, and add its step to the timeline. If this fails, the recording is late."""
+    def end(self, opened: OpenRecording) -> None:
+        """End a recording, and add its step to the journal. If this fails, it is tried again later."""
         if opened not in self._open:
             raise RefusedError(
                 "This recording belongs to the process from which this one was forked.", hint="It ends there."
             )
         label = opened.label
-        if opened.is_late:
+        if opened.has_failed:
             label = f"{label} (recorded until {time.strftime('%Y-%m-%d %H:%M:%S')})"
         try:
-            with self._scanning():
+            with self._journal.exclusive():
                 if opened not in self._open:
-                    return None  # another thread has ended it since
-                with self._scanned(opened, self._since) as difference:
-                    opened.not_covered = difference.not_covered
-                    step = self._end_part(opened, difference, label, (_DROP, (opened.number,)))
-                    self._open.remove(opened)
+                    return  # another thread has ended it since
+                is_last = len(self._open) == 1
+                self._settle(opened, label, [_DROP] if is_last else [])
+                self._open.remove(opened)
         except BaseException as error:
-            opened.is_late = True
+            opened.has_failed = True
             if isinstance(error, AgentFSError) and not isinstance(error, ClosedError | RefusedError):
-                raise _late_error(opened, error) from None
+                raise _failed(opened, error) from None
             raise
-        return step
 
-    def end_late(self) -> list[tuple[OpenRecording, Step | None]]:
-        """End the recordings whose end has failed before, the innermost first; return their steps."""
-        return [(each, self.end(each)) for each in self._open[::-1] if each.is_late]
+    def end_failed(self) -> None:
+        """End the recordings whose end has failed before, the innermost first."""
+        for each in self._open[::-1]:
+            if each.has_failed:
+                self.end(each)
 
-    def settle_before(self, changes: Sequence[Change]) -> None:
-        """Settle if these changes by the workspace follow changes by others of the same paths."""
-        if not self._open or not self._follow_others(changes):
+    def settle(self, changes: Sequence[Change]) -> None:
+        """Before the workspace makes these changes, store what others changed, if the changes follow it."""
+        if self._open and self._follow_others(changes):
+            # Directories above a new file may have been created already.
+            new = [each for each in changes if each.before is None]
+            made = {each.path for each in new if isinstance(each.after, DirectoryNode)}
+            self._settle(self._open[-1], made=made)
+
+    def observe(self, changes: Iterable[Change]) -> None:
+        """Take note of changes that the workspace itself has made, so that no recording has them."""
+        if not self._open:
             return
-        # The caller may hold the lock of the journal, so it cannot wait for the scan of another thread.
-        if not self._scan_lock.acquire(blocking=False):
-            self._settle_known(changes)
-            return
-        try:
-            self._settle(self._open[-1])
-        finally:
-            self._scan_lock.release()
+        for change in changes:
+            path, node = change.path, change.after
+            if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
+                with suppress(AgentFSError):
+                    node = self._open[-1].root.node(path, max_bytes=0)
+            if self._is_left_out(path) or node is None:
+                self._seen.pop(path, None)
+            else:
+                self._seen[path] = Seen(self._journal.contents.keep_node(node))
 
-    def _settle_known(self, changes: Sequence[Change]) -> None:
-        """Store, without a scan, what others have changed in known files of these changes."""
-        others: list[Change] = []
-        for path, present in ((each.path, each.before) for each in changes):
-            seen = self._snapshot.paths.get(path)
-            if seen is not None and seen.node is not None and not is_same_node(seen.node, present):
-                others.append(Change(path, seen.node, present and self._contents.keep_node(present)))
-        if others:
-            opened = self._open[-1]
-            step = Step(tuple(others), time.time(), opened.label)
-            stored = [each for change in others for each in self._snapshot.put(change.path, change.after)]
-            self._write(step, stored)
-            opened.parts.append(step)
-            self._timeline.add(step)
+    def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
+        """Return the nodes whose contents are needed; optionally forget what only saves time."""
+        if forget_unused and not self._open:
+            self._seen = {}
+        return [seen.node for seen in self._seen.values()]
+
+    def restore(self, plain: Any, to_node: Callable[[Any], Node | None], root: Root, limits: Limits) -> None:
+        """Open the recording that was open when a process died; raises Python errors for a wrong form."""
+        for path, node, reason, status in plain["seen"]:
+            self._seen[str(path)] = Seen(to_node(node), status and Status(*status), reason=str(reason))
+        label, ignored = str(plain["label"]), bool(plain["ignored"])
+        self._open.append(OpenRecording(label, root.unrecorded, limits, self._journal, ignored))
+        for step in self._journal.log.after(int(plain["position"])):
+            self.observe(step.changes)
+
+    def end_restored(self) -> str:
+        """End the restored recording; return a message."""
+        (opened,) = self._open
+        opened.has_failed = True
+        self.end(opened)
+        count = sum(len(step.changes) for step in opened.parts)
+        found = plural(count, "path") if count else "nothing that can be undone"
+        what = f"recording {quote(opened.label)} was open when a process died; recorded until now"
+        return f"{what}: {found}"
+
+    def _is_left_out(self, path: str) -> bool:
+        """Return True for a path in a directory that scans leave out."""
+        above = os.path.dirname(path)
+        while above:
+            if (seen := self._seen.get(above)) is not None:
+                return seen.reason in LEFT_OUT
+            above = os.path.dirname(above)
+        return False
 
     def _follow_others(self, changes: Sequence[Change]) -> bool:
         """Return True if a path, or its directory, is not as it was last seen, or an entry below is gone."""
-        seen, paths = self._snapshot.paths, {change.path for change in changes}
-        removed: set[str] = set()
-        for path, before, after in ((each.path, each.before, each.after) for each in changes):
+        seen, own = self._seen, {change.path for change in changes}
+        removed: list[str] = []
+        for change in changes:
+            path, before = change.path, change.before
+            if self._is_left_out(path):
+                continue
             known = seen.get(path)
             if known is None:
                 if before is not None:
@@ -171,114 +168,59 @@ class Recordings:
             elif known.node is not None and not is_same_node(known.node, before):
                 return True
             parent = os.path.dirname(path)
-            if parent and seen.get(parent) is None and parent not in paths:
+            if parent and parent not in seen and parent not in own:
                 return True
-            if isinstance(before, DirectoryNode) and not isinstance(after, DirectoryNode):
-                removed.add(path)
-        return any(f"{each}/{name}" not in paths for each in removed for name in seen.entries(each))
+            if isinstance(before, DirectoryNode) and not isinstance(change.after, DirectoryNode):
+                removed.append(f"{path}/")
+        return bool(removed) and any(path not in own and path.startswith(tuple(removed)) for path in seen)
 
-    def observe(self, changes: Iterable[Change]) -> None:
-        """Exclude changes by the workspace itself from the open recordings."""
-        if not self._open and self._own is None:
-            return
-        statements: list[Statement] = []
-        for path, before, after in ((each.path, each.before, each.after) for each in changes):
-            seen = self._snapshot.paths.get(path)
-            # An undo may change a file that others have changed too; their part stays to be recorded.
-            merged = merge_nodes(path, before, after, None if seen is None else seen.node)
-            node = after if merged.clash is not None else merged.node
-            if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
-                with suppress(AgentFSError):
-                    node = self._open[-1].root.node(path, max_bytes=0)
-            statements += self._snapshot.put(path, node and self._contents.keep_node(node))
-            parent = os.path.dirname(path)
-            is_kept = not parent or self._snapshot.paths.get(parent) is not None
-            if node is not None and not is_kept:  # in an ignored directory
-                statements += self._snapshot.put(parent, DirectoryNode())
-            if self._own is not None:
-                self._own.add(path)
-        if self._log is not None:
-            if self._open:
-                statements.append(self._row(self._open[-1], self._snapshot.own_inodes))
-            self._contents.database.defer(statements)
+    def _scan(self, opened: OpenRecording) -> Scan:
+        ignored = any(each.ignored for each in (*self._open, opened))
+        opened.root.check_open()
+        return Scan(self._journal.contents, self._seen, opened.root, opened.limits, ignored=ignored)
 
-    def restore(self, log: StepLog, root: Root, limits: Limits) -> None:
-        """Open the recordings that a dead process left open; they are late."""
-        (rows,) = self._contents.database.read(_READ)
-        for number, payload, check in rows:
-            if check != checksum(payload):
-                raise Damage("a recording has a wrong checksum")
-            plain: dict[str, Any] = json.loads(payload)
-            step = log.step_from_json(plain["step"])
-            given = root.unrecorded, limits, plain["ignored"], plain["began"]
-            opened = OpenRecording(number, step.label, *given, is_late=True)
-            opened.lost = dict.fromkeys(step.lost)
-            self._open.append(opened)
-            self._snapshot.own_inodes.update(plain.get("own", ()))
-
-    @property
-    def _since(self) -> int:
-        """The time since which a new file belongs to one of the open recordings."""
-        return min(each.began for each in self._open)
-
-    @contextmanager
-    def _scanning(self) -> Generator[None]:
-        """Keep other scans out of the block, until the deadline of the call."""
-        while not self._scan_lock.acquire(timeout=_WAIT_SECONDS):
-            call_context.check()
-        try:
-            yield
-        finally:
-            self._scan_lock.release()
-
-    @contextmanager
-    def _scanned(self, opened: OpenRecording, since: int | None) -> Generator[Difference]:
-        """Scan the tree for a recording, then run the block with the difference and the journal's lock."""
-        with self._lock:
-            old = self._snapshot.paths.copy()
-            self._own = set()
-        try:
-            ignored = any(each.ignored for each in (*self._open, opened))
-            found = self._snapshot.difference(old, opened.root, opened.limits, ignored=ignored, since=since)
-            with self._lock:
-                if self._own:
-                    found = self._snapshot.amended(found, opened.root, opened.limits, self._own)
-                yield found
-        finally:
-            self._own = None
-
-    def _settle(self, opened: OpenRecording) -> None:
-        """Store what was recorded so far as a step of an open recording."""
-        with self._scanned(opened, self._since) as difference:
-            self._end_part(opened, difference, opened.label)
-
-    def _end_part(
-        self, opened: OpenRecording, difference: Difference, label: str, drop: Statement | None = None
-    ) -> Step | None:
-        """Store a difference as a step, unless it is empty; with `drop`, the recording is not kept."""
-        opened.lost |= dict.fromkeys(difference.lost)
+    def _settle(
+        self,
+        opened: OpenRecording,
+        label: str = "",
+        statements: Sequence[Statement] = (),
+        made: Collection[str] = (),
+    ) -> None:
+        """Store what others have changed since the last scan as a step of an open recording."""
+        scan = self._scan(opened)
+        changes, lost = scan.difference(made)
+        opened.lost |= dict.fromkeys(lost)
+        opened.not_covered = scan.not_covered
         step: Step | None = None
-        if difference.changes:
-            step = Step(tuple(with_moves(difference.changes)), time.time(), label, tuple(opened.lost))
-        self._write(step, [*difference.statements, drop or self._row(opened)])
-        self._snapshot.take_over(difference)
+        if changes:
+            author = ("command", opened.label)
+            found = tuple(with_moves(changes))
+            step = Step(found, time.time(), label or opened.label, tuple(opened.lost), author)
+        (opened.journal or self._journal).record(step, statements)
+        self._seen = scan.paths
         if step is not None:
             opened.parts.append(step)
-            self._timeline.add(step)
-        return step
 
-    def _row(self, opened: OpenRecording, own_inodes: Iterable[int] = ()) -> Statement:
-        step, own = Step((), 0.0, opened.label, tuple(opened.lost)), sorted(own_inodes)
-        plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step), "own": own}
-        payload = stored_json(plain)
-        return _PUT, (opened.number, payload, checksum(payload))
-
-    def _write(self, step: Step | None, statements: Sequence[Statement]) -> None:
-        if self._log is not None:
-            self._log.add_recorded(step, self._timeline.position, statements)
+    def _row(self) -> Statement:
+        """Return the statement that stores the open recording, in case that this process dies."""
+        first = self._open[0]
+        seen = [
+            (path, node_to_json(each.node), each.reason, None if each.node else each.status)
+            for path, each in (self._seen.items() if self._journal.is_kept else ())
+        ]
+        plain = {"label": first.label, "ignored": first.ignored, "seen": seen}
+        return put_meta("recordings", {**plain, "position": self._journal.log.position})
 
 
-def _late_error(opened: OpenRecording, error: AgentFSError) -> AgentFSError:
+def recordings_of(journal: Journal) -> Recordings:
+    """Return the recordings of a journal."""
+    main = journal.main
+    if not isinstance(main.recordings, Recordings):
+        main.recordings = Recordings(main)
+    return main.recordings
+
+
+def _failed(opened: OpenRecording, error: AgentFSError) -> AgentFSError:
     """Return the error for a recording that could not be ended."""
     reason = error.message
     if isinstance(error, DeadlineExceededError):
@@ -308,21 +250,13 @@ def recorded_result(
 ) -> RecordedResult:
     """Return the result of a recording that has ended."""
     changes = _total(opened.parts)
-    hidden = moved_to_hidden(opened.parts, lambda path: not may_show(path))
-
-    def may_show_now(path: str) -> bool:
-        return path not in hidden and may_show(path)
-
-    patches, missing = bounded_patches(changes, may_show_now)
+    patches, missing = bounded_patches(changes, may_show)
     patch = b"".join(patches.values())
-    files = file_changes(changes, count_lines=True, may_show=may_show_now, display=root.display_path)
+    files = file_changes(changes, count_lines=True, may_show=may_show, display=root.display_path)
     notes = patch_notes(files, missing)
     lost = tuple(map(root.display_path, sorted(opened.lost)))
     if lost:
-        notes.append(
-            "also changed; undo leaves it, because its content is not kept or may be older than the"
-            f" recording: {name_paths(lost)}"
-        )
+        notes.append(f"also changed; undo leaves it, because its content is not kept: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
     advice = Advice("undo takes it back: ", call("undo")) if can_undo and len(opened.parts) == 1 else ""

@@ -15,37 +15,23 @@ from agentfs.base.lazy import ctypes, sqlite3
 from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
 from agentfs.fs import quote
 from agentfs.history.storage.state_directory import FILE, StateDirectory, no_locks
-from agentfs.policy import Durability
 
-DATABASE_VERSION = 7
+DATABASE_VERSION = 8
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
 _SMALLEST = 512  # bytes of a page
-_CONTENTS = "CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB)"
-# Each row has a checksum, because SQLite has none. Texts are bytes if they may hold lone surrogates.
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
-CREATE TABLE steps (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
-CREATE TABLE checkpoints (name BLOB PRIMARY KEY, position INTEGER, number INTEGER, checksum INTEGER)
-    WITHOUT ROWID;
-CREATE TABLE snapshot (path BLOB PRIMARY KEY, digest BLOB, node BLOB, status BLOB, checksum INTEGER)
-    WITHOUT ROWID;
-CREATE INDEX snapshot_digests ON snapshot (digest);
-CREATE TABLE recordings (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
-CREATE TABLE accepted (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
-CREATE TABLE reads (number INTEGER PRIMARY KEY, path BLOB, revision TEXT, record BLOB, checksum INTEGER,
-    UNIQUE (path, revision));
-"""
-# SQLite's primary result codes.
-_PERM, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _PROTOCOL, _NOTADB = 3, 5, 6, 8, 11, 13, 15, 26
-_LOCK_CODES = {2058, 2314, 3594, 3850, 4618, 5130, 5386}  # IOERR_UNLOCK, RDLOCK, ..., SHMLOCK, SHMMAP
+_CHECKSUM = 4  # bytes
+# Values of "meta" and payloads are JSON with a checksum.
+_SCHEMA = (
+    "CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB)",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
+    "CREATE TABLE steps (number INTEGER PRIMARY KEY, begun INTEGER, payload BLOB)",
+)
+_CORRUPT, _NOTADB, _FULL = 11, 26, 13  # SQLite's primary result codes
+_BUSY, _DENIED = {5, 6, 15}, {3, 8}
 
 Statement = tuple[str, Sequence[Any]]
-
-
-class Damage(Exception):  # noqa: N818 - it becomes an error that says what to do
-    """The database holds data that agentfs did not write; the argument says which."""
 
 
 class Database:
@@ -55,13 +41,10 @@ class Database:
     first use. It lives in memory and in an unnamed file, which disappears when the database is closed.
     """
 
-    def __init__(
-        self, path: str = "", directory: StateDirectory | None = None, durability: Durability = "fast"
-    ) -> None:
+    def __init__(self, path: str = "", directory: StateDirectory | None = None) -> None:
         self.path = path
         self.temporary = not path
         self._directory = directory
-        self._syncs = durability != "fast"
         self._lock = RLock()
         self._opening = True
         self._closed = False
@@ -72,7 +55,7 @@ class Database:
         if path:
             try:
                 with self._typed_errors():
-                    self._open(os.path.join(path, FILE), durability)
+                    self._open(os.path.join(path, FILE))
             except BaseException:
                 self.close()
                 raise
@@ -101,16 +84,7 @@ class Database:
             try:
                 return [connection.execute(*statement).fetchall() for statement in statements]
             finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-
-    def read_checked(self, tables: Sequence[str], *queries: str) -> list[list[Any]]:
-        """Return the rows of each query; raises Damage if SQLite finds a table corrupt."""
-        found = self.read(*(f"PRAGMA quick_check({table})" for table in tables), *queries)
-        for (result,), *_ in found[: len(tables)]:
-            if result != "ok":
-                raise Damage(str(result))
-        return found[len(tables) :]
+                _roll_back(connection)
 
     def defer(self, statements: Iterable[Statement]) -> None:
         """Add statements to the next transaction; `flush` runs it at the latest."""
@@ -121,40 +95,21 @@ class Database:
         """Run the deferred statements; if that fails, the next transaction includes them."""
         if self._deferred:
             with suppress(AgentFSError):
-                try:
-                    self.write(())
-                except FileIOError:
-                    self.truncate_log()  # may free space on a full disk
-                    self.write(())
+                self.write(())
 
-    def write(self, statements: Iterable[Statement], *, sync: bool = False) -> None:
-        """Run the deferred statements and these in one transaction; raises FileIOError (io).
-
-        With `sync` the transaction is flushed to the disk, unless the policy's durability is "fast".
-        """
+    def write(self, statements: Iterable[Statement]) -> None:
+        """Run the deferred statements and these in one transaction; raises FileIOError (io)."""
         with self._lock, self._typed_errors():
             connection = self._usable()
-            statements = [*self._deferred, *statements]
-            sync = sync and self._syncs
             try:
-                if sync:
-                    connection.execute("PRAGMA synchronous=FULL")
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in statements:
+                for statement in (*self._deferred, *statements):
                     connection.execute(*statement)
                 connection.execute("COMMIT")
                 self._deferred.clear()
             except BaseException:
-                self._roll_back(connection)
+                _roll_back(connection)
                 raise
-            finally:
-                if sync:
-                    connection.execute("PRAGMA synchronous=NORMAL")
-
-    def truncate_log(self) -> None:
-        """Move the write-ahead log into the database, so that no deleted row remains on the disk."""
-        with self._lock, self._typed_errors():
-            self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close the database; calling it again does nothing."""
@@ -188,36 +143,13 @@ class Database:
             self._directory.check_usable()
         if self._closed:
             raise ClosedError("The history of this workspace is closed.")
-        connection = self._connection
-        if connection is None:
-            connection = self._connection = self._open_temporary()
-        if connection.in_transaction:  # an interrupt prevented the rollback
-            self._roll_back(connection)
-        return connection
+        if self._connection is None:
+            self._connection = _connect("")
+            self._create(self._connection, "MEMORY")
+        _roll_back(self._connection)  # an interrupt may have prevented it
+        return self._connection
 
-    def _roll_back(self, connection: "sqlite3.Connection") -> None:
-        if connection.in_transaction:
-            with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-
-    def _open_temporary(self) -> "sqlite3.Connection":
-        connection = self._connect("")
-        try:
-            self._create(connection, "MEMORY")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _connect(self, name: str, *, uri: bool = False) -> "sqlite3.Connection":
-        connection: sqlite3.Connection = sqlite3.connect(
-            name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
-        )
-        # Without `replace`, the error for a damaged text would quote the text.
-        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-        return connection
-
-    def _open(self, file: str, durability: Durability) -> None:
+    def _open(self, file: str) -> None:
         size, log_size = (
             os.path.getsize(name) if os.path.exists(name) else 0 for name in (file, file + "-wal")
         )
@@ -225,13 +157,11 @@ class Database:
             raise self.damaged("its content is missing")
         mode = "ro" if self._directory is None else "rw"
         name = f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}"
-        self._connection = connection = self._connect(name, uri=True)
+        self._connection = connection = _connect(name)
         self._check_identity(connection)
         if self._directory is not None:
-            connection.execute(f"PRAGMA synchronous={'NORMAL' if self._syncs else 'OFF'}")
-            connection.execute(f"PRAGMA fullfsync={int(durability == 'full')}")  # macOS
+            connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(f"PRAGMA journal_size_limit={_WAL_BYTES}")
-            connection.execute("PRAGMA secure_delete=ON")
 
     def _check_identity(self, connection: Any) -> None:
         """Check that the database is ours and of this version; create the tables of a new one."""
@@ -261,16 +191,12 @@ class Database:
         (mode,) = connection.execute(f"PRAGMA journal_mode={journal_mode}").fetchone()
         if mode.upper() != journal_mode:
             raise no_locks(self.path, f"SQLite cannot use a write-ahead log there, only {mode!r}")
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in (_CONTENTS, *(() if self.temporary else _SCHEMA.split(";"))):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={DATABASE_VERSION}")
-            connection.execute("COMMIT")
-        except BaseException:
-            self._roll_back(connection)
-            raise
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version={DATABASE_VERSION}")
+        connection.execute("COMMIT")
 
     @contextmanager
     def _typed_errors(self) -> Generator[None]:
@@ -284,17 +210,14 @@ class Database:
             raise self._failed(error.errno or errno.EIO, error.strerror or str(error)) from None
 
     def _typed(self, error: Exception) -> AgentFSError:
-        extended = int(getattr(error, "sqlite_errorcode", 0))
-        code = extended & 0xFF
+        code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
         if code in {_CORRUPT, _NOTADB}:
             return self.damaged(str(error))
-        if code in {_BUSY, _LOCKED, _PROTOCOL} or extended in _LOCK_CODES:
-            if self._opening and self._directory is not None:
-                return no_locks(self.path, f"{error}, though no other workspace uses the directory")
-            return self._failed(errno.EAGAIN, str(error))
-        if code == _FULL:
-            return self._failed(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return self._failed(errno.EACCES if code in {_PERM, _READONLY} else errno.EIO, str(error))
+        if code in _BUSY and self._opening and self._directory is not None:
+            return no_locks(self.path, f"{error}, though no other workspace uses the directory")
+        number = {_FULL: errno.ENOSPC}.get(code, errno.EIO)
+        number = errno.EAGAIN if code in _BUSY else errno.EACCES if code in _DENIED else number
+        return self._failed(number, os.strerror(number) if code == _FULL else str(error))
 
     def _failed(self, number: int, text: str) -> FileIOError:
         where = "The temporary file with the history of this workspace"
@@ -309,30 +232,35 @@ class Database:
         )
 
 
+def _connect(name: str) -> "sqlite3.Connection":
+    connection: sqlite3.Connection = sqlite3.connect(
+        name, uri=bool(name), isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
+    )
+    # Without `replace`, the error for a damaged text would quote the text.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return connection
+
+
+def _roll_back(connection: "sqlite3.Connection") -> None:
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
 def put_meta(key: str, value: Any) -> Statement:
     """Return the statement that writes a row of the table "meta"."""
-    data = stored_json(value)
-    return "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, data, checksum(key, data))
+    return "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, stored_json(value))
 
 
 def stored_json(value: Any) -> bytes:
-    """Return the stored form of a value."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    """Return the stored form of a value, with a checksum, because SQLite has none."""
+    data = json.dumps(value, separators=(",", ":")).encode()
+    return crc32(data).to_bytes(_CHECKSUM) + data
 
 
-def to_bytes(text: str) -> bytes:
-    """Return the stored form of a text, which may hold lone surrogates."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def from_bytes(data: bytes) -> str:
-    """Return the text of a stored form."""
-    return data.decode("utf-8", "surrogatepass")
-
-
-def checksum(*values: str | int | bytes) -> int:
-    """Return the checksum for the values of a row."""
-    total = 0
-    for value in values:
-        total = crc32(value if isinstance(value, bytes) else f"{value}\0".encode(), total)
-    return total
+def from_stored(stored: bytes) -> Any:
+    """Return the value of a stored form; raises ValueError if it is damaged."""
+    data = stored[_CHECKSUM:]
+    if crc32(data).to_bytes(_CHECKSUM) != stored[:_CHECKSUM]:
+        raise ValueError("The checksum is wrong.")
+    return json.loads(data)

@@ -1,79 +1,69 @@
-"""Opening of a state directory, and recovery after a process died during a change."""
+"""Opening of a state directory, and of the journal in it."""
 
-import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-from agentfs.errors import AgentFSError, InvalidArgumentError
-from agentfs.fs import Change, DirectoryNode, Root, quote
-from agentfs.fs.node import reverse
-from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
-from agentfs.history.report import changed_meanwhile, name_paths
+from agentfs import history
+from agentfs.errors import InvalidArgumentError
+from agentfs.fs import FileNode, Node, Root, node_from_json, quote
+from agentfs.history.journal import Journal, node_reader, step_from_json
+from agentfs.history.report import name_paths
 from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.database import Database, put_meta
-from agentfs.history.storage.read_history import PersistentReadTracker
+from agentfs.history.storage.database import Database, from_stored, put_meta
 from agentfs.history.storage.state_directory import FILE, StateDirectory
-from agentfs.history.storage.step_log import Ledger, Loaded, StepLog
 from agentfs.limits import Limits
-from agentfs.policy import Durability
-from agentfs.text import plural
 
-_MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
-
-
-MakeLedger = Callable[..., Ledger]  # called with a database, and `unfinished` if a change is under way
+# What the JSON values of another form raise when they are read.
+_WRONG_FORM = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class State(NamedTuple):
     """A state directory in use."""
 
     journal: Journal
-    read_tracker: PersistentReadTracker
-    messages: tuple[str, ...]  # notes on repairs
-    database: Database
+    messages: tuple[str, ...]  # notes on what was under way when a process died
     directory: StateDirectory
 
     def close(self) -> None:
         """Write unwritten records, and unlock the directory."""
-        self.read_tracker.close()
         self.journal.close()
         self.directory.close()
 
 
-def open_state(
-    path: str | os.PathLike[str],
-    root: Root,
-    durability: Durability,
-    limits: Limits,
-    make_ledger: MakeLedger | None = None,
-) -> State:
-    """Open a state directory, or begin one."""
+def open_history(
+    path: str | os.PathLike[str] | None, root: Root, limits: Limits
+) -> tuple[Journal, State | None]:
+    """Return the journal of a root: a new one, or that of a state directory."""
+    state = None if path is None else _open_state(path, root, limits)
+    if state is None:
+        root.recorder = journal = Journal(node_reader(root), most_bytes=limits.snapshot_bytes)
+        return journal, None
+    root.recovery_notes += state.messages
+    root.recorder = state.journal
+    return state.journal, state
+
+
+def _open_state(path: str | os.PathLike[str], root: Root, limits: Limits) -> State:
     directory = StateDirectory(path, [tree.source for tree in root.trees])
     database: Database | None = None
     try:
-        database = Database(directory.path, directory, durability)
+        database = Database(directory.path, directory)
         _check_root(database, root.path, new=True)
-        log = StepLog(Contents(database))
-        loaded = log.load()
-        if make_ledger is not None:
-            unfinished = loaded.begun is not None or loaded.rewind is not None
-            log.ledger = make_ledger(database, unfinished=unfinished)
-        messages, made = _recover(loaded, log, root)
+        journal = Journal(node_reader(root), Contents(database), limits.snapshot_bytes)
+        begun, recording = _load(journal)
+        recordings = None
+        if recording is not None:
+            recordings = history.recordings.recording.recordings_of(journal)
+            with _of_right_form(database, "the open recording"):
+                recordings.restore(recording, _node_from(journal), root, limits)
+        messages = _settle_begun(journal, begun)
+        if recordings is not None:
+            messages += (recordings.end_restored(),)
         database.flush()
-        tracker = PersistentReadTracker(database)
-        if tracker.damage:
-            messages += (f"the read history was damaged and has been deleted: {tracker.damage}",)
-        log.contents.drop_unneeded()
-        database.flush()
-        with suppress(AgentFSError):  # the file only stays too large
-            database.truncate_log()
         database.opened()
-        journal = Journal(log, node_reader(root), loaded.timeline, loaded.accepted)
-        messages += _end_recordings(journal, log, root, limits, made)
-        return State(journal, tracker, messages, database, directory)
+        return State(journal, messages, directory)
     except BaseException:
         if database is not None:
             database.close()
@@ -89,9 +79,10 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     database = _existing(path)
     if root is not None:
         _check_root(database, os.path.realpath(root))
-    log = StepLog(Contents(database))
-    loaded = log.load()
-    return Journal(log, timeline=loaded.timeline, accepted=loaded.accepted)
+    journal = Journal(contents=Contents(database))
+    begun, _ = _load(journal)
+    journal.log.remove_last(len(begun))
+    return journal
 
 
 def root_of(path: str | os.PathLike[str]) -> str:
@@ -111,99 +102,95 @@ def _existing(path: str | os.PathLike[str]) -> Database:
             hint="Name the directory in which a workspace keeps its state.",
             details={"parameter": "state", "path": directory},
         )
-    return Database(directory, None, "fast")
+    return Database(directory)
 
 
 def _root(database: Database) -> str | None:
     (rows,) = database.read("SELECT value FROM meta WHERE key = 'root'")
     try:
-        return str(json.loads(rows[0][0])) if rows else None
-    except (ValueError, TypeError):
+        return str(from_stored(rows[0][0])) if rows else None
+    except _WRONG_FORM:
         raise database.damaged("the root is damaged") from None
 
 
 def _check_root(database: Database, root: str, *, new: bool = False) -> None:
     known = _root(database)
     if known is None and new:
-        database.write([put_meta("root", root), put_meta("position", 0)])
+        database.write([put_meta("root", root)])
     elif known != root:
-        file, value = os.path.join(database.path, FILE), json.dumps(root).replace("'", "''")
         raise InvalidArgumentError(
             f"The state directory {quote(database.path)} belongs to another workspace, {quote(str(known))}.",
-            hint=f"Give {quote(root)} a state directory of its own; if that tree was moved here, set its new"
-            f" path by SQLite in {quote(file)}: {_MOVE_ROOT.format(value)}",
+            hint=f"Give {quote(root)} a state directory of its own.",
             details={"parameter": "state", "path": database.path, "root": known},
         )
 
 
-def _recover(loaded: Loaded, log: StepLog, root: Root) -> tuple[tuple[str, ...], tuple[Change, ...]]:
-    """Finish the step, undo or redo that was under way when a process died.
+def _node_from(journal: Journal) -> Callable[[Any], Node | None]:
+    """Return a function that makes nodes from JSON values, with contents from the store of a journal."""
 
-    The tree shows which changes were made. Return messages and these changes.
+    def to_node(plain: Any) -> Node | None:
+        node = node_from_json(plain)
+        if node is None and plain is not None:
+            raise ValueError(plain)
+        if isinstance(node, FileNode):
+            bytes.fromhex(node.digest)
+            return journal.contents.stored(node)
+        return node
+
+    return to_node
+
+
+def _load(journal: Journal) -> tuple[list[int], Any]:
+    """Fill a journal from its database.
+
+    Return the numbers of the steps that were begun and not ended, and the open recordings as JSON values.
     """
-    timeline, step, rewind = loaded.timeline, loaded.begun, loaded.rewind
-    position = timeline.position
-    if step is not None:
-        state = RecoveryState(step.changes, node_reader(root))
-        made = step._replace(changes=state.made) if state.made else None
-        log.finish_step(made, position, whole=state.whole)
-        if made is not None:
-            timeline.add(made)
-        with suppress(AgentFSError):  # in a read-only workspace they stay
-            remove = reverse(state.stray)
-            root.apply(
-                remove, max_bytes=MAX_FILE_BYTES, conflict=partial(changed_meanwhile, root=root), undoing=True
-            )
-        return tuple(_messages(state, rewinding=False)), state.made
-    if rewind is None:
-        return (), ()
-    state = RecoveryState(rewind.changes, node_reader(root))
-    if state.complete:
-        timeline.reorder(rewind.order)
-    log.finish_rewind(rewind if state.complete else None, whole=state.whole)
-    return tuple(_messages(state, rewinding=True)), state.made
+    database, log, to_node = journal.contents.database, journal.log, _node_from(journal)
+    meta_rows, step_rows = database.read(
+        "SELECT key, value FROM meta", "SELECT number, begun, payload FROM steps ORDER BY number"
+    )
+    begun: list[int] = []
+    with _of_right_form(database, "a checkpoint or an accepted base"):
+        meta = {str(key): from_stored(value) for key, value in meta_rows}
+        log.dropped = int(meta.get("dropped", 0))
+        last = log.dropped + len(step_rows)
+        log.checkpoints = {str(name): int(at) for name, at in meta.get("checkpoints", {}).items()}
+        if not all(log.dropped <= at <= last for at in log.checkpoints.values()):
+            raise ValueError(log.checkpoints)
+        journal.accepted.update({str(path): to_node(node) for path, node in meta.get("accepted", {}).items()})
+    for number, is_begun, payload in step_rows:
+        with _of_right_form(database, f"step {number}"):
+            step = step_from_json(from_stored(payload), to_node)
+            if number != log.position + 1 or not 0 <= step.reverts < number:
+                raise ValueError(number)
+            log.add(step)
+            begun += [number] if is_begun else []
+    return begun, meta.get("recordings")
 
 
-def _end_recordings(
-    journal: Journal, log: StepLog, root: Root, limits: Limits, made: tuple[Change, ...]
-) -> tuple[str, ...]:
-    """End the recordings that were open when a process died; return messages.
-
-    `made` are changes of the workspace that the recordings have not observed.
-    """
-    messages: list[str] = []
-    journal.recordings.restore(log, root, limits)
-    journal.recordings.observe(made)
-    for opened, step in journal.end_late_recordings():
-        found = "nothing that can be undone" if step is None else plural(len(step.changes), "path")
-        messages.append(
-            f"recording {quote(opened.label)} was open when a process died; recorded until now: {found}"
-        )
-    return tuple(messages)
+@contextmanager
+def _of_right_form(database: Database, what: str) -> Generator[None]:
+    """Convert the errors of Python for values of a wrong form to the error for a damaged database."""
+    try:
+        yield
+    except _WRONG_FORM:
+        raise database.damaged(f"{what} is damaged, or missing") from None
 
 
-def _messages(state: RecoveryState, *, rewinding: bool) -> Iterator[str]:
-    what = "undoing or redoing" if rewinding else "a change of"
-    everything = (*state.made, *state.unmade, *state.conflicting)
-    paths = _names(tuple(change for change in everything if not _is_directory(change)) or everything)
-    if state.complete:
-        yield f"{what} {paths} was complete when a process died, and is now in the journal"
-    elif not state.made and not state.conflicting:
-        yield f"{what} {paths} was under way when a process died, and was not made"
-    else:
-        yield f"{what} {paths} was under way when a process died"
-        if state.made:
-            recorded = "is not in the journal" if rewinding else "is in the journal"
-            yield f"the change of {_names(state.made)} was made, and {recorded}"
-        if state.unmade:
-            yield f"the change of {_names(state.unmade)} was not made"
-        if state.conflicting:
-            yield f"{_names(state.conflicting)} has neither its old content nor the new one: look at it"
-
-
-def _names(changes: tuple[Change, ...]) -> str:
-    return name_paths(sorted(change.path for change in changes))
-
-
-def _is_directory(change: Change) -> bool:
-    return isinstance(change.before or change.after, DirectoryNode)
+def _settle_begun(journal: Journal, begun: list[int]) -> tuple[str, ...]:
+    """End the steps that were under way when a process died, or drop them if nothing of them was made."""
+    if not begun:
+        return ()
+    log, database = journal.log, journal.contents.database
+    changes = [change for number in begun for change in log.step(number).changes]
+    paths = name_paths(sorted({each.path for each in changes if not each.of_directory} or {changes[0].path}))
+    what = f"a change of {paths} was under way when a process died"
+    if not (made := journal.made(changes)):
+        log.remove_last(len(begun))
+        database.defer([("DELETE FROM steps WHERE begun", ())])
+        return (f"{what}, and was not made",)
+    database.defer([("UPDATE steps SET begun = 0 WHERE begun", ())])
+    files = [each for each in changes if not each.of_directory] or changes
+    if len(made) == len(files):
+        return (f"{what}, and is complete; it is in the journal",)
+    return (f"{what}, and may be incomplete; undo takes it back",)

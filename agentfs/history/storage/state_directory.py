@@ -12,11 +12,9 @@ from agentfs.fs.lock import hold, let_go
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory, is_below
 
 FILE = "history.db"
-_ALLOWED = {STATE_MARK, *(FILE + end for end in ("", "-wal", "-shm", "-journal"))}
-_CREATED_BY_THE_SYSTEM = {"lost+found"}
+_ALLOWED = {STATE_MARK, "lost+found", *(FILE + end for end in ("", "-wal", "-shm", "-journal"))}
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-_USE_ANOTHER = "Pass the path of a directory, or of one that does not exist yet."
 
 
 class StateDirectory:
@@ -75,28 +73,24 @@ class StateDirectory:
             self._check_owned()
         except NotADirectoryError:
             raise _invalid(
-                f"The state directory {quote(self.path)} cannot be created: a parent of it is a file.",
-                self.path,
+                f"{quote(self.path)} cannot be created: a parent of it is a file.", self.path
             ) from None
 
     def _check_owned(self) -> set[str]:
         """Check type and owner of the directory, and return its names; make a new one private."""
         status = self._directory.status()
         if not stat.S_ISDIR(status.st_mode):
-            raise _invalid(f"The state directory {quote(self.path)} is a file.", self.path)
-        names = set(self._directory.names()) - _CREATED_BY_THE_SYSTEM
-        others = sorted(names - _ALLOWED)
-        if FILE not in names and others:
-            raise _invalid(
-                f"{quote(self.path)} is not a state directory of agentfs:"
-                f" it contains {', '.join(map(quote, others[:3]))}.",
-                self.path,
-            )
+            raise _invalid(f"{quote(self.path)} is a file.", self.path)
+        names = set(self._directory.names())
+        if FILE not in names and (others := sorted(names - _ALLOWED)):
+            contained = ", ".join(map(quote, others[:3]))
+            raise _invalid(f"{quote(self.path)} is not one of agentfs: it contains {contained}.", self.path)
+        details = {"parameter": "state", "path": self.path}
         if status.st_uid != os.geteuid():
             raise RefusedError(
                 f"The state directory {quote(self.path)} belongs to another user.",
                 hint="Pass a directory of your own, because it holds the contents of files.",
-                details={"parameter": "state", "path": self.path},
+                details=details,
             )
         if FILE not in names:
             os.chmod(self.path, 0o700)
@@ -104,7 +98,7 @@ class StateDirectory:
             raise RefusedError(
                 f"Other users may write to the state directory {quote(self.path)}.",
                 hint=f"Check that all its files are yours, then run: chmod 700 {quote(self.path)}",
-                details={"parameter": "state", "path": self.path},
+                details=details,
             )
         return names
 
@@ -145,7 +139,7 @@ def _real_path(path: str | os.PathLike[str]) -> str:
     except (ValueError, OSError) as error:  # a NUL, or on some systems a loop of links
         raise InvalidArgumentError(
             f"The path of the state directory is invalid: {error}.",
-            hint=_USE_ANOTHER,
+            hint="Pass another path.",
             details={"parameter": "state"},
         ) from None
 
@@ -158,15 +152,15 @@ def _check_apart(state: str, root: str) -> None:
         where, reason = "around the workspace", "the workspace would be a part of it"
     else:
         return
-    raise InvalidArgumentError(
-        f"The state directory {quote(state)} lies {where} {quote(root)}: {reason}.",
-        hint="Pass another directory, such as one below ~/.local/state.",
-        details={"parameter": "state", "path": state, "root": root},
+    raise _invalid(f"{quote(state)} lies {where} {quote(root)}: {reason}.", state, root=root)
+
+
+def _invalid(message: str, path: str, **details: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"The state directory {message}",
+        hint="Pass another directory, such as one below ~/.local/state, or one that does not exist yet.",
+        details={"parameter": "state", "path": path, **details},
     )
-
-
-def _invalid(message: str, path: str) -> InvalidArgumentError:
-    return InvalidArgumentError(message, hint=_USE_ANOTHER, details={"parameter": "state", "path": path})
 
 
 def _failed(error: OSError, path: str) -> AgentFSError:

@@ -1,0 +1,267 @@
+"""A scan of a tree: each path with its status and its content, which the content store keeps.
+
+Files whose status has not changed since the last scan are not read again. Those that are as young as the last
+scan are, because a second change in the same tick leaves the same times.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+from agentfs.base import call_context
+from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
+from agentfs.fs import (
+    Change,
+    Directory,
+    DirectoryNode,
+    DirEntry,
+    FileNode,
+    LinkNode,
+    Node,
+    ReadBuffer,
+    Root,
+    directories_above,
+    is_temporary_name,
+    syscalls,
+)
+from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
+from agentfs.fs.node import Metadata
+from agentfs.history.storage.contents import Contents
+from agentfs.history.take_back import is_same_node, read_node
+from agentfs.limits import Limits
+from agentfs.text import plural
+from agentfs.tree.ignore_sources import with_slash
+from agentfs.tree.walk import VCS_NAMES, Walk
+
+_IGNORED, _VCS = "ignored", "version control"
+LEFT_OUT = {_IGNORED, _VCS}  # reasons of names that a scan does not look into
+_LARGEST_INTEGER = 2**63 - 1  # that SQLite and JSON readers store
+
+
+class Status(NamedTuple):
+    """The `lstat` fields of a path."""
+
+    mode: int
+    user: int
+    group: int
+    size: int = 0
+    modified: int = 0
+    changed: int = 0
+    inode: int = 0
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Self:
+        """Return the fields of a result of `lstat`."""
+        return cls(
+            found.st_mode,
+            found.st_uid,
+            found.st_gid,
+            found.st_size,
+            found.st_mtime_ns,
+            found.st_ctime_ns,
+            found.st_ino & _LARGEST_INTEGER,
+        )
+
+
+class Seen(NamedTuple):
+    """A path as it was last seen."""
+
+    node: Node | None  # None if its content is not kept
+    status: Status | None = None  # None if it must be read again
+    young: bool = False  # a later change may have left the status as it was
+    reason: str = ""  # why its content is not kept
+
+
+SeenTree = Mapping[str, Seen]
+
+
+class Difference(NamedTuple):
+    """The difference between two states of a tree."""
+
+    changes: tuple[Change, ...]
+    lost: tuple[str, ...]  # changed paths whose content is not kept
+
+
+class Scan:
+    """One scan of the tree; `paths` has what was found, and `left_out` counts what was not entered."""
+
+    def __init__(self, store: Contents, old: SeenTree, root: Root, limits: Limits, *, ignored: bool) -> None:
+        """Look at all paths. With `ignored`, ignored names are not left out."""
+        self._store, self._old, self._root, self._limits = store, old, root.top.unwatched, limits
+        self._buffer = ReadBuffer(limits.file_bytes)
+        self._bytes = 0
+        is_local = not any(syscalls.without_events(tree.handle.fd) for tree in self._root.trees)
+        # A change after this time may be missed unless the times before it are settled.
+        self._began = file_clock() - (0 if is_local else TIME_RESOLUTION)
+        self.paths: dict[str, Seen] = {}
+        self.left_out = Counter[str]()
+        self._take_all(ignored=ignored)
+
+    @property
+    def not_covered(self) -> dict[str, int]:
+        """Numbers of paths without kept content, by reason."""
+        reasons = Counter(seen.reason for seen in self.paths.values() if seen.reason) + self.left_out
+        del reasons[_VCS]
+        return dict(reasons)
+
+    def difference(self, made: Collection[str] = ()) -> Difference:
+        """Return the difference from the last scan, without paths that the workspace itself has just made."""
+        changes: list[Change] = []
+        lost: list[str] = []
+        paths = self._old.keys() | self.paths.keys()
+        for path in sorted(paths):
+            before, after = self._old.get(path), None if path in made else self.paths.get(path)
+            if before is after:
+                continue
+            call_context.check()
+            if path not in made and before is not None and (after is None or after.reason in LEFT_OUT):
+                after = self._present(path, before)
+            if any(seen is not None and seen.node is None for seen in (before, after)):
+                is_left_out = after is not None and after.reason in LEFT_OUT
+                if not is_left_out and (before and before.status) != (after and after.status):
+                    lost.append(path)
+                continue
+            if before is None and self._may_be_older(path):
+                lost.append(path)
+                continue
+            change = Change(path, before and before.node, after and after.node)
+            if not is_same_node(change.before, change.after):
+                changes.append(change)
+        return Difference(tuple(changes), tuple(lost))
+
+    def _may_be_older(self, path: str) -> bool:
+        """Return True if the last scan did not look into a directory above a path that is new now."""
+        seen = map(self._old.get, directories_above(path))
+        return any(each is not None and each.reason in LEFT_OUT for each in seen)
+
+    def _present(self, path: str, before: Seen) -> Seen | None:
+        """Return the present state of a path that was seen before and is gone, or is ignored now."""
+        try:
+            status = Status.of(self._root.trees.status(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            return Seen(None)
+        if before.node is None:
+            return Seen(None, status, reason=_IGNORED)
+        try:
+            node = read_node(self._root, path, self._limits.file_bytes)
+        except AgentFSError:
+            return Seen(None, status)
+        return None if node is None else Seen(self._store.keep_node(node), status)
+
+    def _is_young(self, status: Status) -> bool:
+        return not is_settled(max(status.modified, status.changed), self._began)
+
+    def _take_all(self, *, ignored: bool) -> None:
+        walk = Walk(
+            self._root,
+            ["."],
+            max_entries=self._limits.walk_entries,
+            deadline=call_context.deadline(),
+            hidden=True,
+            ignored=ignored,
+            others=True,
+            directories=True,
+            on_left_out=self._take_left_out,
+        )
+        for visit in walk:
+            call_context.check()
+            base = with_slash(visit.directory.real_path)
+            if visit.child is not None:
+                self._take_directory(base + visit.child.name, visit.child)
+            self._take(visit.directory, base, visit.files)
+        skipped = walk.skipped
+        self.left_out += Counter({"unreadable": skipped.unreadable, "too deep": skipped.too_deep})
+        if skipped.reached is not None:
+            call_context.check()
+            raise TooLargeError(
+                f"The tree has more than {plural(self._limits.walk_entries, 'name')}, or a directory with too"
+                " many, so its changes cannot be recorded.",
+                hint="Open the workspace on a smaller directory, or raise Limits.walk_entries.",
+                details={"limit": self._limits.walk_entries},
+            )
+
+    def _take_left_out(self, directory: Directory, entries: Sequence[DirEntry]) -> None:
+        """Take names that the recording does not cover, to notice if one of them vanishes."""
+        base = with_slash(directory.real_path)
+        for entry in entries:
+            if (status := _status_of(entry)) is not None:
+                # Only that they vanish counts as a change of these files and directories.
+                identity = Status(stat.S_IFMT(status.mode), 0, 0, inode=status.inode)
+                reason = _VCS if entry.name.lower() in VCS_NAMES else _IGNORED
+                self.paths[base + entry.name] = Seen(None, identity, reason=reason)
+
+    def _take_directory(self, path: str, entry: DirEntry) -> None:
+        status = _status_of(entry)
+        if status is not None and not self._take_known(path, status):
+            mode = stat.S_IMODE(status.mode)
+            node = DirectoryNode(mode, Metadata(mode, (status.user, status.group)))
+            self.paths[path] = Seen(node, status, self._is_young(status))
+
+    def _take_known(self, path: str, status: Status) -> bool:
+        known = self._old.get(path)
+        if known is None or known.node is None or known.status != status or known.young:
+            return False
+        self.paths[path] = known
+        self._bytes += known.node.size if isinstance(known.node, FileNode) else 0
+        return True
+
+    def _take(self, directory: Directory, base: str, entries: Iterable[DirEntry]) -> None:
+        """Take the files of a directory; read those that may have changed."""
+        to_read: dict[DirEntry, Status] = {}
+        for entry in entries:
+            path = base + entry.name
+            status = None if is_temporary_name(entry.name) else _status_of(entry)
+            if status is None or self._take_known(path, status):
+                continue
+            if stat.S_ISREG(status.mode):
+                to_read[entry] = status
+                continue
+            self.paths[path] = Seen(None, status, reason="special")
+            if stat.S_ISLNK(status.mode):
+                with suppress(OSError):
+                    node = LinkNode(syscalls.readlink(directory.handle, entry.name))
+                    self.paths[path] = Seen(node, status, self._is_young(status))
+        for entry, outcome in directory.read_files([*to_read], self._read) if to_read else ():
+            call_context.check()
+            path = base + entry.name
+            if isinstance(outcome, tuple):
+                self._keep(path, *outcome)
+            elif not isinstance(outcome, FileNotFoundError):
+                reason = "protected" if isinstance(outcome, ProtectedError) else "unreadable"
+                self.paths[path] = Seen(None, to_read[entry], reason=reason)
+
+    def _read(self, fd: int) -> tuple[os.stat_result, bytes | None]:
+        """Return the status and content of a file, or no content if the file is too large."""
+        status = os.fstat(fd)
+        large = self._buffer.fill(fd) < 0
+        return status, None if large else self._buffer.copy()
+
+    def _keep(self, path: str, found: os.stat_result, data: bytes | None) -> None:
+        status = Status.of(found)
+        if data is None or self._bytes + len(data) > self._limits.snapshot_bytes:
+            reason = "too large" if data is None else "over Limits.snapshot_bytes"
+            self.paths[path] = Seen(None, status, reason=reason)
+            return
+        self._bytes += len(data)
+        node = FileNode.of(status.mode, data, Metadata(status.mode & 0o777, (status.user, status.group)))
+        known = self._old.get(path)
+        if known is not None and isinstance(known.node, FileNode) and known.node == node:
+            node = replace(known.node, metadata=node.metadata)
+        else:
+            node = self._store.keep_node(node)
+        # A file that has grown since `fstat` is young too, so the next scan reads it again.
+        self.paths[path] = Seen(node, status, self._is_young(status) or len(data) != status.size)
+
+
+def _status_of(entry: DirEntry) -> Status | None:
+    """Return the status of a listed name; None if it has just vanished."""
+    try:
+        return Status.of(entry.stat(follow_symlinks=False))
+    except OSError:
+        return None
