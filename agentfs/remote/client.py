@@ -40,6 +40,7 @@ class _Opened(TypedDict):
     version: str
     root: str
     policy: Policy
+    notes: list[str]
 
 
 class _Session:
@@ -53,7 +54,7 @@ class _Session:
         self._connection: Connection | None = None
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.policy = "", Policy()  # of the server
+        self.root, self.policy, self.notes = "", Policy(), list[str]()  # of the server
         self._connected()
 
     def __del__(self) -> None:
@@ -97,7 +98,8 @@ class _Session:
                     connection.close()
                     raise
                 self._connection = connection
-                self.root, self.policy = wire.shown(opened["root"]), opened["policy"]
+                self.root, self.notes = wire.shown([opened["root"], opened["notes"]])
+                self.policy = opened["policy"]
             return self._connection
 
 
@@ -127,6 +129,11 @@ class RemoteWorkspace(Workspace):
     def workdir(self) -> str:
         """The directory, relative to the root, where relative paths start; "." is the root."""
         return self._workdir
+
+    @property
+    def recovery_notes(self) -> tuple[str, ...]:
+        """Notes on changes that were recovered on opening, after a process had died during them."""
+        return tuple(self._session.notes)
 
     @property
     def host(self) -> Self:
@@ -321,7 +328,7 @@ def _remote_property(name: str, local: property) -> property:
     """Return a property whose value is that of the remote side."""
 
     def remote(self: RemoteWorkspace) -> Any:
-        return wire.shown(self._call(name, {}, typing.get_type_hints(local.fget)["return"]))
+        return self._call(name, {}, typing.get_type_hints(local.fget)["return"])
 
     return property(remote, doc=local.__doc__)
 

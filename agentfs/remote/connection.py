@@ -47,7 +47,7 @@ class Connection:
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._input, self._output = self._streams(command)
         self._writer = _start(self._write)
-        _start(self._read)
+        self._reader = _start(self._read)
 
     def call(
         self,
@@ -105,9 +105,9 @@ class Connection:
             inbox.put(None)
 
     def close(self, seconds: float = _END_SECONDS) -> None:
-        """End the connection, and the command if it does not end by itself."""
+        """End the connection, wait for the end of the remote side, and kill a command that does not end."""
         self.lose("the workspace is closed")
-        self._writer.join(_END_SECONDS)  # it may hang in a write
+        self._reader.join(seconds)
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)

@@ -160,7 +160,8 @@ class Server:
             raise errors.RefusedError("The root was moved while the workspace opened it.")
         self._workspace = workspace
         own = replace(options.policy, after_change=())
-        return {"version": agentfs.__version__, "root": path, "policy": own}
+        notes = [*workspace.recovery_notes]
+        return {"version": agentfs.__version__, "root": path, "policy": own, "notes": notes}
 
     def _inside(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -251,6 +251,16 @@ async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
     answered.set()
     assert not (tmp_path / "a.txt").exists()
     assert remote.write("a.txt", "y\n").created
+
+
+# Fields that `narrowed` leaves to the client: they widen nothing that a server confines.
+OF_THE_CLIENT = {"match", "mode", "on_ask", "allow", "ask"}
+NARROWED = {"read_only", "overwrite", "symlinks", "run", "after_change", "protect", "deny"}
+
+
+def test_each_field_of_a_policy_is_narrowed_or_is_the_clients():
+    """Let `agentfs.remote.narrow` decide about a new field before a client can set it."""
+    assert {each.name for each in fields(Policy)} == OF_THE_CLIENT | NARROWED
 
 
 def test_the_time_limit_reaches_the_remote_side(tmp_path):

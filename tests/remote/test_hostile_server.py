@@ -66,7 +66,7 @@ class RemoteSide:
 
 
 HELLO = {"of": 0}
-OPENED = {"version": agentfs.__version__, "root": "/far", "policy": wire.to_wire(Policy())}
+OPENED = {"version": agentfs.__version__, "root": "/far", "policy": wire.to_wire(Policy()), "notes": []}
 
 
 def line(message):
@@ -134,7 +134,8 @@ GREETINGS = {
     "a policy that is none": greeting(value={**OPENED, "policy": {"$": "Policy", "mode": 5}}),
     "limits as a policy": greeting(value={**OPENED, "policy": {"$": "Limits"}}),
     "a root that is none": greeting(value={**OPENED, "root": 5}),
-    "one field more": greeting(value={**OPENED, "notes": 5}),
+    "notes that are none": greeting(value={**OPENED, "notes": 5}),
+    "one field more": greeting(value={**OPENED, "more": 5}),
     "an error that is none": greeting(error=5),
     "an error with a wrong message": greeting(error={"code": "io", "message": {"$": "os.system"}}),
     "cancelled unasked": greeting(cancelled=True),
@@ -399,7 +400,7 @@ def test_what_a_hostile_remote_side_says_of_itself_has_no_hidden_characters():
     def use(ws):
         shown.extend([ws.root, repr(ws), *ws.recovery_notes])
 
-    run(remote_side(answer, root=f"/{HIDDEN}"), use)
+    run(remote_side(answer, root=f"/{HIDDEN}", notes=[HIDDEN]), use)
     assert len(shown) == 3
     assert_visible(*shown)
 
