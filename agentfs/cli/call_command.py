@@ -29,7 +29,7 @@ def run_call(options: CommandOptions) -> int:
         (print_text if result.success else print_error)(result.content)
     if not result.success:
         return FAILED
-    data = cast("Mapping[str, Any]", result.data if isinstance(result.data, dict) else {})
+    data: Mapping[str, Any] = cast("Mapping[str, Any]", result.data if isinstance(result.data, dict) else {})
     found = data.get("total_matches", data.get("total") if "files" in data else None)
     return _NOTHING_FOUND if found == 0 else 0
 
@@ -62,7 +62,9 @@ def _opened(options: CommandOptions) -> Workspace:
 
 def _tools(workspace: Workspace, dialect: str | None) -> Toolset:
     """Return all tools, so that an error may suggest any of them; or those of a dialect."""
-    return workspace.tools(dialect=dialect) if dialect not in {None, "agentfs"} else workspace.tools("all")
+    if dialect is None or dialect == "agentfs":
+        return workspace.tools("all")
+    return workspace.tools(dialect=dialect)
 
 
 def _arguments(words: Sequence[str]) -> str | dict[str, str]:

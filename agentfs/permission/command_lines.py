@@ -22,8 +22,10 @@ _UNKNOWN = "\0"
 _LONGEST_LINE = 2**17
 # bash uses some of these characters internally. A lone surrogate is a byte that is not valid UTF-8.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_KEYWORDS = {"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"}
-_KEYWORDS |= {"time", "coproc", "for", "case", "esac", "select", "function", "[["}
+_KEYWORDS = {
+    *("if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"),
+    *("time", "coproc", "for", "case", "esac", "select", "function", "[["),
+}
 _WRAPPERS = {"env", "sudo", "nice", "timeout", "nohup", "xargs"}
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 _MOST_BEHIND = 20  # commands behind one another, as in `sudo env nice rm`

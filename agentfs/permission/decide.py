@@ -20,7 +20,7 @@ Judged: TypeAlias = Effect | Action | Literal["command"]
 _ALL: frozenset[str] = GROUPS["*"]
 # What a call with each effect may do; a group is about it if it has one of these.
 _ACTIONS: dict[str, frozenset[str]] = {
-    "none": frozenset(),
+    "none": frozenset[str](),
     "write": GROUPS["change"],
     "command": frozenset({"read", "execute"}),
     "execute": _ALL,

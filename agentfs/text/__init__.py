@@ -1,4 +1,5 @@
 """Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
+# pyright: reportUnusedImport=false
 
 from agentfs.base.advice import plural
 from agentfs.base.visible import escape_controls, one_line, quoted, to_json, unvisible, visible

@@ -88,8 +88,10 @@ def may_ask(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> bool:
     policy = workspace.policy
     effects: Sequence[Judged] = _CHANGES if tool.effect == "write" else (tool.effect,)
     named = {tool.renames.get(each, each) for each in ("path", "to", "paths")}
-    given = [values[each.name] for each in tool.parameters if each.target in named and each.name in values]
-    paths = [path for each in given for path in (each if isinstance(each, list) else [each])]
+    given: list[Any] = [
+        values[each.name] for each in tool.parameters if each.target in named and each.name in values
+    ]
+    paths: list[Any] = [path for each in given for path in (each if isinstance(each, list) else [each])]
     spellings = [spelling for path in paths for spelling in _spellings(workspace, str(path))]
     command = values.get("command") if tool.effect == "execute" else None
     subject = Subject(tuple(spellings), command=command)
