@@ -170,7 +170,7 @@ class Backend(SandboxBackendProtocol):
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file, or replace its content."""
         try:
-            self.workspace.write(file_path, content, overwrite=True, newline="given", raw=True)
+            self.workspace.write(file_path, content, overwrite=True, newline="given")
         except AgentFSError as error:
             return WriteResult(error=_worded(error))
         return WriteResult(path=file_path)

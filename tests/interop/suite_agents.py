@@ -11,12 +11,10 @@ from langchain_core.messages import AIMessage, ToolMessage
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
-from pydantic_ai_harness.coder import Coder
 from pydantic_ai_harness.filesystem import FileSystem
 from pydantic_ai_harness.shell import Shell
 
 from agentfs.frameworks import deepagents, pydantic_ai
-from tests.commands.conftest import running
 from tests.frameworks.scenario import CAT, FIRST_EDIT, RUN, SECOND_EDIT, check_answers, task
 from tests.frameworks.scripted import Script, client
 
@@ -145,18 +143,3 @@ async def until(condition):
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - a condition of other processes
             await asyncio.sleep(0.02)
-
-
-async def test_the_coder_does_it_with_jobs_that_outlive_their_command(tmp_path):
-    """Jobs need a recorded workspace, where a command sees what its user may see."""
-    with task(tmp_path, "recorded") as ws:
-        *own, _ = pydantic_calls("shell")
-        job = ("shell", {"command": "echo $$; sleep 4321 & echo started; wait", "mode": "background"})
-        backend = pydantic_ai.WorkspaceBackend(ws)
-        _, first, _, second, refused, started = await told_by_pydantic_ai(backend, [Coder()], [*own, job])
-        check_answers(first, second, refused)
-        assert '"exit_code": 1' in first.replace("\\", "")
-        assert '"exit_code": 0' in second.replace("\\", "")
-        assert '"exit_code": null' in started.replace("\\", "")
-        await until(lambda: running("sleep 4321"))
-    await until(lambda: not running("sleep 4321"))  # it ends with the workspace

@@ -9,7 +9,6 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 
 from agentfs.frameworks.deepagents import Backend
-from tests import kit
 
 SECRET = "hunter2"
 FILES = {
@@ -57,7 +56,7 @@ def test_what_a_search_left_out_is_in_the_log(tree, caplog):
     assert {each["path"] for each in found.matches} == {f"{tree}/app.py", f"{tree}/test_app.py"}
     assert not found.truncated
     assert "left out: 1 hidden" in caplog.text
-    assert kit.grep(Backend(tree), "a", max_count=1).truncated
+    assert Backend(tree).grep("a", max_count=1).truncated
 
 
 def test_the_model_is_told_of_files_that_could_not_be_searched(tree):
