@@ -539,6 +539,8 @@ class _Batch:
 
     def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
         # Other programs do not take our lock and may have written.
+        if target is self._held and target.is_settled():
+            return
         if isinstance(change.before, MovedNode):
             present: Node | None = moved_in(target)
         else:

@@ -11,7 +11,7 @@ from typing import Self
 from agentfs.base import call_context
 from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.context import RootContext
+from agentfs.fs.context import RootContext, file_clock, is_settled
 from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, MovedNode, Node, type_of
 from agentfs.fs.path import display_name, is_temporary_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -168,8 +168,11 @@ def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) 
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # replaced between lstat and open
             raise resolved.error(error) from None
+        clock = file_clock()
         with open_regular(context, fd, resolved.display_path, real_path) as file:
             data, found = file.read_whole(max_bytes), file.stat
+        is_same = (found.st_ino, found.st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
+        resolved.settled = found if is_same and is_settled(found.st_ctime_ns, clock) else None
         mode = found.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
         return FileNode.of(mode, data, Metadata(mode, (found.st_uid, found.st_gid)))
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})

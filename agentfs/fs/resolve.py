@@ -89,6 +89,9 @@ class ResolvedPath:
         self.real_path = ""  # relative to the root, with all links resolved except the last; "" is the root
         self.through_links: list[str] = []  # the path of each followed link, with the rest of the path
         self.missing: list[str] = []  # names of missing directories between `parent` and `name`
+        self.settled: os.stat_result | None = (
+            None  # of a file that was read here; any later change shows in it
+        )
 
     def __enter__(self) -> Self:
         try:
@@ -190,6 +193,19 @@ class ResolvedPath:
         except OSError as error:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
+
+    def is_settled(self) -> bool:
+        """Return True if the file that was read here has not changed since; False if that is not sure."""
+        seen = self.settled
+        if seen is None:
+            return False
+        now = self.stat()
+        return now is not None and (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns) == (
+            seen.st_ino,
+            seen.st_size,
+            seen.st_mtime_ns,
+            seen.st_ctime_ns,
+        )
 
     def check_may_change(self) -> os.stat_result | None:
         """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed.
