@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 from agentfs.base import call_context
@@ -10,6 +12,7 @@ from agentfs.patterns.prefilter import Prefilter
 from agentfs.search.files import Reader
 from agentfs.search.kept_files import KeptFiles
 from agentfs.text import HEAD, codec_name, is_binary
+from agentfs.text.notebook import is_named_notebook
 
 LARGE: Final = "large"  # the outcome for a file that does not fit into the buffer
 
@@ -39,7 +42,13 @@ class FileReader:
         """Yield files that may match: the bytes, `BINARY`, `LARGE`, or the exception."""
         self._seen += len(entries)
         candidates = self._kept.that_may_match(entries, self._seen, self.check)
-        yield from reader.read_files(candidates, self._read)
+        if not any(is_named_notebook(each.name) for each in entries):
+            yield from reader.read_files(candidates, self._read)
+        else:  # the text of a notebook has other characters than its bytes
+            chosen = {*map(id, candidates)}
+            wanted = [each for each in entries if id(each) in chosen or is_named_notebook(each.name)]
+            for any_text, group in groupby(wanted, lambda each: is_named_notebook(each.name)):
+                yield from reader.read_files(list(group), partial(self._read, any_text=any_text))
         self._kept.mark_used(entries)
 
     def check(self) -> None:
@@ -48,7 +57,7 @@ class FileReader:
         if time.monotonic() > self._deadline:
             raise TimeoutError
 
-    def _read(self, source: int | KeptText) -> bytes | str | None:
+    def _read(self, source: int | KeptText, *, any_text: bool = False) -> bytes | str | None:
         self.check()
         buffer = self._buffer
         if not isinstance(source, int) and source.content == BINARY:
@@ -62,4 +71,5 @@ class FileReader:
             self._kept.note_kind(source, is_binary=has_nul and is_binary(bytes(buffer.data[:head])))
         if has_nul and is_binary(bytes(buffer.data[:head])):
             return BINARY
-        return buffer.copy() if self._prefilter.may_match(buffer.data, length) else None
+        may_match = any_text or self._prefilter.may_match(buffer.data, length)
+        return buffer.copy() if may_match else None
