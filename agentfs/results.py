@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.base.advice import Advice, Names, NextCall, Styled, plural, say
 from agentfs.base.frozen_data import frozen
-from agentfs.base.html_output import html_block, review_page
+from agentfs.base.html_output import review_page
 from agentfs.base.visible import one_line, quoted, to_json
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
@@ -277,11 +277,6 @@ class Result:
         """One line for a person, or "" if the first line of the text serves as well."""
         return ""
 
-    def _repr_html_(self) -> str:
-        """Return the result as a notebook displays it."""
-        title = ": ".join(filter(None, (type(self).__name__, self.summary)))
-        return html_block(title, self.text)
-
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call in the names of the available tools."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
@@ -360,11 +355,6 @@ class ReadResult(Result):
     def summary(self) -> str:
         """One line for a person."""
         return f"Read {one_line(self.path)}: lines {self.start_line}-{self.end_line} of {self.total_lines}"
-
-    def _repr_html_(self) -> str:
-        """Return the result with its images, as a notebook displays it."""
-        images = ((image.media_type, image.data) for image in self.images)
-        return html_block(f"{type(self).__name__}: {self.summary}", self.text, images=images)
 
 
 @frozen
@@ -982,12 +972,6 @@ class ToolResult:
     def __str__(self) -> str:
         """Return `content`."""
         return self.content
-
-    def _repr_html_(self) -> str:
-        """Return the result as a notebook displays it."""
-        done = "succeeded" if self.success else "failed"
-        images = ((image.media_type, image.data) for image in self.images)
-        return html_block(f"ToolResult: {done}", self.content_with_notes, images=images)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""

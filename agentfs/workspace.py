@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from agentfs import commands, concurrency, editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
-from agentfs.base.html_output import html_table
-from agentfs.base.visible import quoted
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.fs.hidden_files import HiddenFiles
@@ -247,12 +245,6 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
-
-    def _repr_html_(self) -> str:
-        """Return the root and its settings, as a notebook displays them."""
-        may = "read only" if self.policy.read_only else "read and change"
-        rows = (("root", quoted(self.root)), ("policy", f"{may}, mode {self.policy.mode}"))
-        return html_table(type(self).__name__, ("", ""), rows)
 
     def tools(
         self,
