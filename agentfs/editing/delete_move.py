@@ -120,7 +120,6 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
         )
     for below, _ in nodes:
         tracker.record_copy(real_path + below, target + below)
-    tracker.note_move(real_path, target)
     shown, kind, files, text = _arrived(root, entry, nodes, target, to)
     result = MoveResult(entry.path, shown, kind, files, notes=applied.notes)
     return with_text(result, f"Moved {text}.")

@@ -61,7 +61,9 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         alike = _Alike([root.entry(straight).path]) if is_there else _alike(root, tracker, straight, method)
         # A link that leads nowhere has the name itself.
         found = [each for each in alike.paths if each != path]
-        if not found or (found == list(given) and method not in _OF_DIRECTORIES):
+        has_spaces = [*map(_with_spaces, found)] != [*map(quote, found)]
+        is_said = found == list(given) and not has_spaces
+        if not found or (is_said and method not in _OF_DIRECTORIES):
             return
         error.details["similar"] = found
         meant = f"Did you mean {' or '.join(map(_with_spaces, found))}?"
@@ -75,7 +77,7 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
             if not is_dir and not has_wildcard(name):
                 hints.insert(0, Advice(f"{meant} {more}: call ", call("glob", pattern=f"**/{name}"), "."))
             error.hint = FirstOf(*hints)
-        elif found != list(given):
+        elif not is_said:
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
 
 

@@ -88,8 +88,6 @@ class ReadTracker:
         self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
-        self._said = OrderedDict[tuple[str, ...], str]()
-        self._moved = OrderedDict[str, str]()  # by old path, the oldest move first
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -170,12 +168,12 @@ class ReadTracker:
     def record_rollback(self, real_path: str, revision: str | None, *, is_new: bool) -> None:
         """Forget a revision that was staged and never written, and all of a file that does not exist.
 
-        `revision` is None if the file was removed; then it was not moved either.
+        `revision` is None if the file was removed.
         """
+        if revision is None:
+            return
         with self._updating():
-            if revision is None:
-                self._moved.pop(real_path, None)
-            elif is_new and real_path in self._files:
+            if is_new and real_path in self._files:
                 self._drop_file(real_path)
             elif self._get(real_path, revision) is not None:
                 self._drop(real_path, revision)
@@ -253,40 +251,9 @@ class ReadTracker:
         with self._lock:
             return real_path in self._files
 
-    def note_move(self, real_path: str, to: str) -> None:
-        """Remember where a file or a directory was moved to."""
-        with self._lock:
-            self._moved.pop(to, None)
-            self._moved[real_path] = to
-            while len(self._moved) > MAX_KNOWN_FILES:
-                self._moved.popitem(last=False)
-
-    def moved_to(self, real_path: str) -> str | None:
-        """Return the path to which a file, or a directory above it, was moved last; None without a move."""
-        path = real_path
-        with self._lock:
-            for _ in self._moved:
-                parts = path.split("/")
-                tops = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
-                top = next((top for top in tops if top in self._moved), None)
-                if top is None:
-                    break
-                path = self._moved[top] + path[len(top) :]
-        return None if path == real_path else path
-
-    def was_said(self, subject: tuple[str, ...], text: str) -> bool:
-        """Remember the last text said about a subject; return True if it is the same as before."""
-        with self._lock:
-            repeated = self._said.get(subject) == text
-            self._said[subject] = text
-            while len(self._said) > MAX_KNOWN_FILES:
-                self._said.popitem(last=False)
-            return repeated
-
     def forget(self) -> None:
         """Forget everything, for example because the model's context was cut."""
         with self._updating():
-            self._said.clear()
             for path in [*self._files]:
                 self._drop_file(path)
 

@@ -335,3 +335,18 @@ def test_regression_a_slash_is_the_root_as_in_globs(two, path):
     assert [each.path for each in two.ls(path).entries] == [each.path for each in two.ls().entries]
     assert paths(two.glob("*.py", path)) == paths(two.glob("*.py"))
     assert two.grep("value", path).counts == two.grep("value").counts
+
+
+@pytest.mark.parametrize("pattern", ["dl/*.txt", "**/*.txt", "d?/*.txt"])
+@pytest.mark.parametrize("watch", [False, True])
+def test_regression_a_link_to_a_directory_that_a_glob_would_go_through_is_counted(tmp_path, watch, pattern):
+    """The answer was 0, and nothing said why."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/a.md").touch()
+    (tmp_path / "dl").symlink_to("real")
+    with Workspace(tmp_path, watch=watch) as ws:
+        for _ in range(2):
+            result = ws.glob(pattern)
+            assert (result.total, result.skipped.symlink) == (0, 1)
+            assert "1 link" in result.text
+        assert ws.glob("other/*.txt").skipped.symlink == 0

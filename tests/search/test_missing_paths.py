@@ -165,3 +165,32 @@ def test_a_path_in_other_letters_is_found_at_any_depth(tmp_path):
     with Workspace(tmp_path) as ws, pytest.raises(NotFoundError) as caught:
         ws.read("ONE/TWO/THREE/FOUR/FIVE/SIX.TXT")
     assert caught.value.details["similar"] == ["one/two/three/four/five/six.txt"]
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("src/config.yaml", ["src/sub/config.yaml", "src/confit.yaml"]),
+        ("src/app", ["src/app.py"]),
+        ("/c/Users/me/code/project/src/app.py", ["src/app.py"]),
+        ("C:\\Users\\me\\project\\src\\app.py", ["src/app.py"]),
+        ("/home/me/project/src/app.py", ["src/app.py"]),
+    ],
+)
+def test_regression_the_same_name_elsewhere_comes_before_a_similar_one(tree, path, meant):
+    """Only a similar name was named, and nothing for a path of Windows or without its suffix."""
+    (tree / "src/sub").mkdir()
+    (tree / "src/sub/config.yaml").touch()
+    (tree / "src/confit.yaml").touch()
+    with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
+        ws.read(path)
+    assert caught.value.details["similar"] == meant
+    assert f'Did you mean "{meant[0]}"' in str(caught.value)
+
+
+def test_regression_a_space_that_looks_like_another_is_named(tree):
+    """The suggested name looked equal to the wrong one."""
+    (tree / "src/two\u202fwords.txt").touch()
+    with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
+        ws.read("src/two wordz.txt")
+    assert "with the space U+202F" in str(caught.value)
