@@ -243,13 +243,6 @@ FIXES = (
         ("tests/tools/test_toolset.py", "tests/tools"),
     ),
     Fix(
-        "a tool that ends the program fails instead",
-        "tools/gate.py",
-        '        raise RuntimeError(f"{type(error).__name__}: {error}") from error',
-        "        raise",
-        ("tests/tools/test_gate.py", "tests/tools"),
-    ),
-    Fix(
         "no lone surrogate reaches an API",
         "tools/gate.py",
         'result.content.encode("utf-8", "backslashreplace").decode()',
@@ -312,21 +305,21 @@ FIXES = (
         "remote/wire.py",
         "return value if value.isascii() and value.isprintable() else escape_controls(value)",
         "return value",
-        ("tests/remote/test_hostile_server.py", "tests/remote"),
+        ("tests/remote/test_wire.py", "tests/remote/test_hostile_server.py", "tests/remote"),
     ),
     Fix(
         "a deep message is an error of the protocol",
         "remote/wire.py",
         "    if depth > _MAX_DEPTH:\n",
         "    if depth > 10**9:\n",
-        ("tests/remote/test_hostile_server.py", "tests/remote"),
+        ("tests/remote/test_wire.py", "tests/remote/test_hostile_server.py", "tests/remote"),
     ),
     Fix(
         "a line that takes too much memory is refused",
         "remote/wire.py",
         '    if memory_of(line) > MAX_MEMORY:\n        raise ProtocolError("A line takes',
         '    if not line:\n        raise ProtocolError("A line takes',
-        ("tests/remote/test_hostile_server.py", "tests/remote"),
+        ("tests/remote/test_wire.py", "tests/remote/test_hostile_server.py", "tests/remote"),
     ),
     Fix(
         "a cache is not pushed to the tree of another store",

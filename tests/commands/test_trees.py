@@ -30,7 +30,7 @@ COMMANDS = [
     "chmod 000 README; rm -f README; echo again > README",
     "mv src/a.py t && mv src/b.py src/a.py && mv t src/b.py",
     "git init -q && git add -A && git -c user.name=a -c user.email=b commit -qm x && git mv src/a.py a",
-    "npm init -y",
+    pytest.param("npm init -y", marks=pytest.mark.full),
 ]
 
 

@@ -231,6 +231,7 @@ def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(before, after, 
         assert text == "\n".join(after) + ("\n" if ended else "")
 
 
+@pytest.mark.full
 def test_a_patch_of_many_hunks_is_read_in_linear_time():
     count = 60_000
     lines = [f"@@\n-a{number}\n+b{number}" for number in range(count)]

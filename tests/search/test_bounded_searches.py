@@ -94,6 +94,7 @@ def test_regression_a_pattern_does_not_take_memory_for_each_character_of_a_long_
     assert memory_of(tmp := Path(ws.root), f"ws.grep({pattern!r})") < 256, tmp
 
 
+@pytest.mark.full
 def test_a_long_line_is_searched_if_its_memory_is_bounded(ws: Workspace) -> None:
     (Path(ws.root) / "f.txt").write_bytes(b"a" * (9 * MIB) + b"bc\n")
     for pattern in ("a+bc", "(a+)(b)c", "(?P<name>b)c$", "[ab]*c", "(?:b|x)c", "(?:ab){1,3}c"):
@@ -315,6 +316,7 @@ def test_regression_a_page_of_long_lines_holds_hardly_more_matches_than_are_show
     assert result.data["total_lines"] == 20_000
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("context", [0, 20])
 @pytest.mark.parametrize("line_numbers", [True, False])
 def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(

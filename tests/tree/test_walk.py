@@ -266,7 +266,9 @@ def deep(tmp_path):
     subprocess.run(["rm", "-rf", str(tmp_path)], check=True)
 
 
-@pytest.mark.parametrize(("levels", "name"), [(5000, "d"), (300, "n" * 255)])
+@pytest.mark.parametrize(
+    ("levels", "name"), [pytest.param(5000, "d", marks=pytest.mark.full), (300, "n" * 255)]
+)
 def test_a_very_deep_tree_is_walked_as_far_as_paths_can_name_and_said_so(root, deep, levels, name):
     deep(levels, name)
     walk = walk_of(root)
