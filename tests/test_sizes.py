@@ -15,28 +15,28 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 659,
+    ("cli",): 664,
     ("mcp",): 254,
     ("frameworks",): 635,
-    ("dialects",): 3_098,
-    ("remote",): 906,
+    ("dialects",): 3_096,
+    ("remote",): 910,
     ("store",): 641,
-    ("commands",): 1_525,
-    ("tools", "arguments", "habits"): 2_493,
-    ("permission",): 669,
+    ("commands",): 1_515,
+    ("tools", "arguments", "habits"): 2_487,
+    ("permission",): 651,
     ("providers",): 295,
-    ("editing",): 2_652,
-    ("history",): 4_110,
+    ("editing",): 2_651,
+    ("history",): 3_054,
     ("reading", "shown"): 1_383,
-    ("search", "patterns"): 4_427,
+    ("search", "patterns"): 3_395,
     ("watch",): 1_077,
     ("tree",): 1_348,
     ("text",): 1_151,
-    ("fs",): 4_050,
-    ("base", "concurrency"): 836,
-    ("",): 1_687,  # the modules at the top
+    ("fs",): 4_043,
+    ("base", "concurrency"): 840,
+    ("",): 1_492,  # the modules at the top
 }
-MOST_IN_ALL = 33_896
+MOST_IN_ALL = 31_582
 
 
 def code_lines(source: str) -> int:
