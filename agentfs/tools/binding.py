@@ -5,6 +5,7 @@ of other products' tools and parameters count for methods of a workspace. Nothin
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from agentfs.arguments.kinds import ListOf, Parameter, String, UnionOf, describe_names, short_repr
@@ -49,6 +50,12 @@ def find_tool(tools: Mapping[str, Tool], name: Any) -> tuple[Tool, tuple[Coercio
     )
 
 
+@cache
+def _aliases_of(method: str) -> Mapping[str, str]:
+    own = HABITS.get(method, Habit()).aliases
+    return {name: f"{ALIASES.get(name, '')} {own.get(name, '')}" for name in (*ALIASES, *own)}
+
+
 def bind(tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
     """Read the arguments of a call; raise `invalid_argument` with everything that is wrong with them."""
     habit = HABITS.get(tool.own_name, Habit()) if is_method(tool.function) else None
@@ -62,8 +69,7 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
         explaining = [name for name in given if name in EXPLAINING and name not in known]
         converted += [(name, "left out") for name in explaining]
         given = {name: value for name, value in given.items() if name not in explaining}
-        names = dict.fromkeys((*ALIASES, *habit.aliases))
-        aliases = {name: f"{ALIASES.get(name, '')} {habit.aliases.get(name, '')}" for name in names}
+        aliases = _aliases_of(tool.own_name)
         lists = habit.lists.split()
         parameters = [
             each._replace(kind=_ONE_OR_MORE) if each.target in lists else each for each in tool.parameters
