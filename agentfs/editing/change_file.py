@@ -163,6 +163,8 @@ def make_change(
     after = (changed.revision, made.edited.shown)
     if format_diff:
         after = draft.revision_of(made.sent), made.sent
+    if target.encoding is not None and root.recorder is not None and not target.preview:
+        root.recorder.name_encoding(changed.real_path, target.encoding)
     if not target.preview and draft.is_new:
         tracker.record_write(changed.real_path, *after)
     elif not target.preview and tracker.knows(changed.real_path):

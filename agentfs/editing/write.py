@@ -119,6 +119,8 @@ def write_file(
     format_diff = finished.diff(changed.real_path, sent.text, changed.path) if text != sent.text else ""
     sent_revision = revision_of(sent.data) if format_diff else changed.revision
     if not preview:
+        if encoding is not None and root.recorder is not None:
+            root.recorder.name_encoding(changed.real_path, encoding)
         tracker.record_write(changed.real_path, sent_revision, shown_text(changed.path, sent.text))
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()

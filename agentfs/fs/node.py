@@ -189,6 +189,10 @@ class Recorder(Protocol):
         """Return a reentrant lock that blocks the recorded changes of other threads."""
         ...
 
+    def name_encoding(self, path: str, encoding: str) -> None:
+        """Take note of the encoding that a call has named for the file at a path."""
+        ...
+
     def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
         """Return who made the node at a path: "another program" or "another call of this workspace".
 

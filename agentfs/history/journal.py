@@ -69,6 +69,7 @@ class Journal:
         self.contents = contents or Contents()
         self.log = Log()
         self.accepted: dict[str, Node | None] = {}  # the accepted bases, by path
+        self.encodings: dict[str, str] = {}  # those that calls have named, by path
         self.group = 0  # the number of the first step of a transaction, in its journal
         self.own: set[int] | None = None  # the numbers of the steps of a transaction, in its journal
         self._outer: tuple[set[int], ...] = ()  # those of the transactions around it
@@ -252,6 +253,10 @@ class Journal:
             plain = {path: node_to_json(node) for path, node in accepted.items()}
             self._store([], begun=False, statements=[put_meta("accepted", plain)])
             self.accepted.update(kept)
+
+    def name_encoding(self, path: str, encoding: str) -> None:
+        """Take note of the encoding that a call has named for a file, for its review."""
+        self.encodings[path] = encoding
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""

@@ -1,6 +1,6 @@
 """`review`: what has changed against the accepted base of each path, in hunks, with who wrote them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple, cast
 
@@ -100,7 +100,7 @@ def changed_files(
         file.advance(now, BY_OTHERS)
         moved_from = known.moved_from if known is not None and base is None else ""
         changes.append(Change(path, base, now, moved_from))
-    maker = _Files(context, traced, f"@{since}" if since else "")
+    maker = _Files(root, journal.encodings, traced, f"@{since}" if since else "")
     may_show = cache(root.may_show)
     files: list[FoundFile] = []
     closed: list[str] = []
@@ -145,8 +145,10 @@ def _directories(root: Root, net: Sequence[Change], scope: Sequence[str] | None)
 class _Files:
     """Makes the files of a review, with their hunks."""
 
-    def __init__(self, context: Context, traced: dict[str, TracedFile], suffix: str) -> None:
-        self._root, self._traced, self._suffix = context.root, traced, suffix
+    def __init__(
+        self, root: Root, encodings: Mapping[str, str], traced: dict[str, TracedFile], suffix: str
+    ) -> None:
+        self._root, self._encodings, self._traced, self._suffix = root, encodings, traced, suffix
         self._taken = set[str]()
 
     def file(self, change: Change, old_path: str, *, shows: bool) -> FoundFile:
@@ -161,7 +163,8 @@ class _Files:
                 nodes = () if kind in ("changed", "mode") else (change.before, change.after)
                 place = ReplacedLines(0, 0, 0, 0)
                 hunks.append(self._hunk(change, TracedHunk(place, (file.last,)), (), (), note or kind, nodes))
-            old, new = _shown(base_text), _shown(file.text)
+            encoding = self._encodings.get(change.path)
+            old, new = _shown(base_text, encoding), _shown(file.text, encoding)
             for each in traced:
                 a, b, c, d = each.place
                 hunks.append(self._hunk(change, each, old[a:b], new[c:d]))
@@ -232,14 +235,14 @@ def _kind(
     return "changed" if are_texts else "binary"
 
 
-def _shown(text: str) -> list[str]:
+def _shown(text: str, encoding: str | None) -> list[str]:
     """Return the lines of a text with one character for each byte as people read them."""
     plain = split_lines(text)
     if text.isascii():
         return plain
     data = text.encode("latin-1")
     try:
-        decoded = decode(data)
+        decoded = decode(data, encoding)
     except AgentFSError:
         decoded = None
     if decoded is None or decoded.encoding == UNKNOWN_8BIT:  # in no encoding that is known

@@ -68,7 +68,7 @@ def apply_review(
         while True:
             found = changed_files(journal, context, decisions.since, None)
             _check(found, decisions, root)
-            decided = [_decide(file, decisions) for file in found.files]
+            decided = [_decide(file, decisions, journal.encodings) for file in found.files]
             bases = _bases(journal, found, decided)
             changes = [change for each in decided for change in each.changes if not change.changes_nothing]
             changes += _directories(found, changes, {*reject})
@@ -139,7 +139,7 @@ class _Decided(NamedTuple):
     accepted: tuple[tuple[str, Node | None, Node | None], ...] = ()  # each path with its old and new base
 
 
-def _decide(file: FoundFile, decisions: _Decisions) -> _Decided:
+def _decide(file: FoundFile, decisions: _Decisions, encodings: Mapping[str, str]) -> _Decided:
     """Return what to do with one file."""
     ids = {*file.ids}
     taken, kept, edited = ids & {*decisions.reject}, ids & {*decisions.accept}, ids & decisions.edit.keys()
@@ -155,7 +155,9 @@ def _decide(file: FoundFile, decisions: _Decisions) -> _Decided:
         return _taken_back(file)
     if kept == ids:
         return _Decided(accepted=_accepted(file))
-    return _decide_lines(file, kept, taken, {id_: decisions.edit[id_] for id_ in edited})
+    return _decide_lines(
+        file, kept, taken, {id_: decisions.edit[id_] for id_ in edited}, encodings.get(file.change.path)
+    )
 
 
 def _taken_back(file: FoundFile) -> _Decided:
@@ -184,7 +186,9 @@ def _accepted(file: FoundFile) -> tuple[tuple[str, Node | None, Node | None], ..
     return ((path, before, after),)
 
 
-def _decide_lines(file: FoundFile, kept: set[str], taken: set[str], edits: Mapping[str, str]) -> _Decided:
+def _decide_lines(
+    file: FoundFile, kept: set[str], taken: set[str], edits: Mapping[str, str], encoding: str | None
+) -> _Decided:
     """Return what to do with one file of which only some lines are decided, or edited."""
     path, before, after = file.change.path, file.change.before, file.change.after
     if not isinstance(after, FileNode):
@@ -212,7 +216,7 @@ def _decide_lines(file: FoundFile, kept: set[str], taken: set[str], edits: Mappi
         elif id_ in taken or id_ in edits:
             text = "".join(old[a:b])
             if id_ in edits:
-                text = _typed(edits[id_], after, is_last=d == len(new))
+                text = _typed(edits[id_], after, encoding, is_last=d == len(new))
             replaced.append((c, d, text))
             count = line_count(text)
             places.append(place(c + shift + 1, count, d - c, "edited" if id_ in edits else "taken back"))
@@ -224,12 +228,12 @@ def _decide_lines(file: FoundFile, kept: set[str], taken: set[str], edits: Mappi
     return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), tuple(accepted))
 
 
-def _typed(text: str, node: FileNode, *, is_last: bool) -> str:
+def _typed(text: str, node: FileNode, encoding: str | None, *, is_last: bool) -> str:
     """Return a text with the line ends and the encoding of a file, with one character for each byte."""
     if "\0" in text:
         raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "edit"})
     data = node.load()
-    decoded = decode(data)
+    decoded = decode(data, encoding)
     newline = "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"
     if text and not text.endswith("\n") and (not is_last or data.endswith(b"\n")):
         text += "\n"

@@ -303,6 +303,17 @@ def test_json_has_no_text_of_a_page(top: Path):
         assert "\u202e" not in str(review)
 
 
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r"])
+def test_regression_an_encoding_that_was_named_is_that_of_the_review(top: Path, encoding: str):
+    (top / "b.txt").write_bytes("раз\nдва\n".encode(encoding))
+    with Workspace(top) as ws:
+        ws.edit("b.txt", "два", "три", encoding=encoding)
+        (hunk,) = ws.review().hunks
+        assert (hunk.old_lines, hunk.new_lines) == (("два\n",), ("три\n",))
+        ws.apply_review(edit={hunk.id: "четыре"})
+        assert (top / "b.txt").read_bytes() == "раз\nчетыре\n".encode(encoding)
+
+
 def test_regression_bytes_in_no_known_encoding_are_shown_as_escapes(top: Path):
     (top / "b.txt").write_bytes(b"\xf0\xe0\xe7\nb\n")
     with Workspace(top) as ws:
