@@ -26,8 +26,6 @@ from agentfs.history.storage.database import Database
 from tests.history.judges import standing
 from tests.remote.over_pipe import open_pipe
 
-trio = pytest.importorskip("trio")
-
 
 @pytest.fixture
 def root(tmp_path):
@@ -237,18 +235,12 @@ async def cancelled_asyncio(start, delay):
         await task
 
 
-async def cancelled_trio(start, delay):
-    with trio.move_on_after(delay):
-        await start()
-
-
 DELAYS = [0, 0.001, 0.003, 0.01, 0.05]
 
 
 @pytest.mark.parametrize("delay", DELAYS)
 @pytest.mark.parametrize("is_slow", [True, False])
-@pytest.mark.parametrize("library", ["asyncio", "trio"])
-def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, is_slow, delay, monkeypatch):
+def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, is_slow, delay, monkeypatch):
     blocks, block_of = [], Workspace.recording
 
     def kept_block(*arguments):  # a program may keep it, for example in a traceback
@@ -265,12 +257,9 @@ def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, 
             await forever()
 
         async def forever():
-            await (trio.sleep(30) if library == "trio" else asyncio.sleep(30))
+            await asyncio.sleep(30)
 
-        if library == "trio":
-            trio.run(cancelled_trio, work, delay)
-        else:
-            asyncio.run(cancelled_asyncio(work, delay))
+        asyncio.run(cancelled_asyncio(work, delay))
         slow.clear()
         recordings, idle, deadline = recordings_of(ws._journal), 0, time.monotonic() + 10
         while idle < 10 and time.monotonic() < deadline:  # the thread of the call may be late
