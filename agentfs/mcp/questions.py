@@ -97,9 +97,13 @@ def _text(request: PermissionRequest) -> str:
     """Return the question: the call, its paths, and the diff or the arguments."""
     shown = request.diff
     if not shown:
-        method = getattr(Workspace, request.method, _text)  # another tool has no method
-        defaults = {each.name: each.default for each in inspect.signature(method).parameters.values()}
-        given = [each for each in request.arguments.items() if each not in defaults.items()]
+        method = getattr(Workspace, request.method, None)  # another tool has none, and shows all
+        known = inspect.signature(method).parameters if method else {}
+        given = [
+            (name, value)
+            for name, value in request.arguments.items()
+            if not method or (name in known and value != known[name].default)
+        ]
         shown = visible("\n".join(f"{name}={value!r}" for name, value in given))
     if len(shown) > _SHOWN_CHARS:
         left_out = f"[{plural(len(shown) - _SHOWN_CHARS, 'character')} not shown]"
