@@ -52,7 +52,6 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 # The other arguments of each method.
 USUAL: dict[str, dict[str, Any]] = {
-    "apply_review": {"marks": {"accept": []}},
     "append": {"path": "a.txt", "content": "x"},
     "delete": {"path": "a.txt"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
