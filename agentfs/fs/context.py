@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentfs.fs import oserrors
-from agentfs.fs.node import Change, StagedNodes
+from agentfs.fs.node import Change
 from agentfs.fs.path import display_name, is_in, path_from
 from agentfs.fs.protect import NameMatcher
 from agentfs.fs.trees import Trees
@@ -61,7 +61,6 @@ class RootContext:
     workdir: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
-    staged: StagedNodes | None = None  # the changes of the current transaction
     # Directories already searched for stale temporaries.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 

@@ -140,16 +140,8 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
 
     Raises `too_large` for a file of more than `max_bytes`, and `not_regular` for a FIFO, socket or device.
     """
-    staged, real_path = context.staged, resolved.real_path
-    if staged is not None and real_path in staged.nodes:
-        return staged.nodes[real_path]
-    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes)
-    if found is None and staged is not None and staged.is_directory(real_path):
-        return DirectoryNode()
-    return found
-
-
-def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+    if resolved.missing:
+        return None
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
     for _ in range(_MAX_ATTEMPTS):
         try:

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
@@ -199,68 +197,6 @@ class Recorder(Protocol):
         `display` converts the real paths of that call to displayed ones.
         """
         ...
-
-
-class StagedNodes:
-    """The nodes that a transaction has changed; its commit writes them to the disk."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, Node | None] = {}  # None for removed nodes
-        self.began = time.time()
-        self.closed = False
-        self._below = Counter[str]()  # the number of staged nodes below each directory
-        self._names: dict[str, set[str]] = {}  # for each directory, the names that lead to staged nodes
-
-    def copy(self) -> "StagedNodes":
-        """Return a copy for a nested transaction."""
-        other = StagedNodes()
-        other.nodes, other.began = self.nodes.copy(), self.began
-        other._below = self._below.copy()
-        other._names = {directory: names.copy() for directory, names in self._names.items()}
-        return other
-
-    def add(self, change: Change) -> None:
-        """Stage a change."""
-        added = (change.after is not None) - (self.nodes.get(change.path) is not None)
-        self.nodes[change.path] = change.after
-        directory = change.path
-        while directory:
-            directory, _, name = directory.rpartition("/")
-            self._names.setdefault(directory, set()).add(name)
-            self._below[directory] += added
-
-    def is_directory(self, path: str) -> bool:
-        """Return True if a directory is staged at a path, or a node below it."""
-        return self._below[path] > 0 or isinstance(self.nodes.get(path), DirectoryNode)
-
-    def contains(self, path: str) -> bool:
-        """Return True if a node is staged at a path or below it."""
-        return path in self.nodes or self.is_directory(path)
-
-    def names(self, directory: str) -> list[str]:
-        """Return the names of staged nodes in a directory, and of directories that lead to staged nodes."""
-        return sorted(self._names.get(directory, ()))
-
-    def status(self, path: str) -> os.stat_result | None:
-        """Return the status of the node staged at a path, or None."""
-        match self.nodes.get(path):
-            case FileNode(mode=mode, size=size):
-                return _status(stat.S_IFREG | mode, size, self.began)
-            case LinkNode(target=target):
-                return _status(stat.S_IFLNK | _PERMISSIONS, len(os.fsencode(target)), self.began)
-            case _:
-                return _status(stat.S_IFDIR | _DIRECTORY, 0, self.began) if self.is_directory(path) else None
-
-    def close(self) -> None:
-        """Drop all nodes."""
-        self.closed = True
-        self.nodes.clear()
-        self._below.clear()
-        self._names.clear()
-
-
-def _status(mode: int, size: int, time: float) -> os.stat_result:
-    return os.stat_result((mode, 0, 0, 1, os.geteuid(), os.getegid(), size, time, time, time))
 
 
 def revision_of(data: bytes) -> str:

@@ -2,8 +2,7 @@
 
 The path is walked name by name from a descriptor of the root, and each directory on the way is kept open. The
 system never follows a link; links are read, and their targets are walked in the same way. So no path can lead
-outside, even if another program replaces a directory by a link. In a transaction, staged nodes hide those on
-disk.
+outside, even if another program replaces a directory by a link.
 """
 
 import errno
@@ -20,7 +19,6 @@ from typing import Self
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.node import FileNode, LinkNode
 from agentfs.fs.path import (
     MAX_PARTS,
     ParsedPath,
@@ -131,10 +129,6 @@ class ResolvedPath:
 
     def target(self) -> str | None:
         """Return the target as written if the last name is a link; otherwise None."""
-        staged = self._context.staged
-        if staged is not None and (path := self.real_path) in staged.nodes:
-            node = staged.nodes[path]
-            return node.target if isinstance(node, LinkNode) else None
         try:
             return None if self.missing else syscalls.readlink(self.parent, self.name)
         except OSError:
@@ -182,17 +176,12 @@ class ResolvedPath:
 
     def stat(self) -> os.stat_result | None:
         """Return the status of the last name, or None if it does not exist. A link is not followed."""
-        staged = self._context.staged
-        if staged is not None and (path := self.real_path) in staged.nodes:
-            return staged.status(path)
         try:
-            if not self.missing:
-                return syscalls.lstat(self.parent, self.name)
+            return None if self.missing else syscalls.lstat(self.parent, self.name)
         except FileNotFoundError:
-            pass
+            return None
         except OSError as error:
             raise self.error(error) from None
-        return None if staged is None else staged.status(self.real_path)
 
     def is_settled(self) -> bool:
         """Return True if the file that was read here has not changed since; False if that is not sure."""
@@ -234,12 +223,6 @@ class ResolvedPath:
 
         A rename needs no permission on the file itself, so the system would not refuse it.
         """
-        staged = self._context.staged
-        if staged is not None and staged.contains(self.real_path):
-            node = staged.nodes.get(self.real_path)
-            if isinstance(node, FileNode) and not node.mode & 0o222:
-                raise oserrors.write_protected(self._path, node.mode)
-            return
         if status is not None and not syscalls.may_write(self.parent, self.name, status.st_mode):
             raise oserrors.write_protected(self._path, status.st_mode)
 
@@ -288,16 +271,6 @@ class ResolvedPath:
         self.real_path = self._real_path()
 
     def _enter(self, name: str) -> None:
-        staged = self._context.staged
-        if staged is not None and (path := self._real_path(name)) in staged.nodes:
-            node = staged.nodes[path]
-            if isinstance(node, LinkNode):
-                self._expand_link(name, node.target)
-            elif isinstance(node, FileNode):
-                raise self.error_of(errno.ENOTDIR, name)
-            else:
-                self._enter_missing(name)
-            return
         if self.missing:
             self._enter_missing(name)
             return
@@ -313,13 +286,9 @@ class ResolvedPath:
         self._push(directory, name)
 
     def _enter_missing(self, name: str) -> None:
-        if not (self._create_parents or self._is_staged_directory(name)):
+        if not self._create_parents:
             raise self.error_of(errno.ENOENT, name)
         self.missing.append(name)
-
-    def _is_staged_directory(self, name: str | None = None) -> bool:
-        staged = self._context.staged
-        return staged is not None and staged.is_directory(self._real_path(name))
 
     def _push(self, directory: int, name: str) -> None:
         self._directories.append(directory)
@@ -328,10 +297,7 @@ class ResolvedPath:
 
     def _go_up(self) -> None:
         if self.missing:
-            if not self._is_staged_directory():
-                raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
-            self.missing.pop()
-            return
+            raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
@@ -426,11 +392,8 @@ class ResolvedPath:
 
     def _is_readable(self, name: str) -> bool:
         """Return True if a name in the parent is a regular file whose content may be shown."""
-        real_path, staged = self._real_path(name), self._context.staged
-        if not self._context.may_read(real_path):
+        if not self._context.may_read(self._real_path(name)):
             return False
-        if staged is not None and real_path in staged.nodes:
-            return isinstance(staged.nodes[real_path], FileNode)
         try:
             return stat.S_ISREG(syscalls.lstat(self.parent, name).st_mode)
         except OSError:
@@ -471,13 +434,8 @@ class ResolvedPath:
         close = closest(wanted, folded, 2, 0.75)
         if not close:  # a short name may have swapped letters
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
-        staged = {} if self._context.staged is None else self._context.staged.nodes
         paths = [self._real_path(folded[key]) for key in close]
-        return tuple(
-            self._context.display_path(path)
-            for path in paths
-            if self._context.is_usable(path) and staged.get(path, path) is not None
-        )
+        return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
 
 
 def resolve_real(
