@@ -96,7 +96,9 @@ class EventEmitter:
     @contextmanager
     def reporting(self, name: Any, arguments: Any, called_as: Any = "") -> "Generator[_End]":
         """Report the start and the end of the call that the block makes. The block says how it ended."""
-        given = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {}
+        given: Mapping[str, Any] = (
+            cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {}
+        )
         call_id = _call_id.get() if called_as else ""
         tool = str(name)[:_MOST_NAME]
         started = Event("started", tool, next(_numbers), given, str(called_as)[:_MOST_NAME], call_id)

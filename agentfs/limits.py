@@ -69,7 +69,8 @@ class Limits:
         """
         most: dict[str, Any] = {field.name: _CAPS.get(field.name, LARGEST) for field in fields(cls)}
         most |= dict.fromkeys(_SECONDS, _DECADES)
-        return cls(**{**most, "count_tokens": None})
+        most["count_tokens"] = None
+        return cls(**most)
 
 
 # A whole file is in memory, so `file_bytes` has a ceiling.

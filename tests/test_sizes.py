@@ -19,24 +19,24 @@ MOST = {
     ("mcp",): 254,
     ("frameworks",): 635,
     ("dialects",): 3_096,
-    ("remote",): 910,
+    ("remote",): 911,
     ("store",): 641,
     ("commands",): 1_515,
-    ("tools", "arguments", "habits"): 2_487,
+    ("tools", "arguments", "habits"): 2_486,
     ("permission",): 651,
     ("providers",): 295,
-    ("editing",): 2_651,
+    ("editing",): 2_650,
     ("history",): 3_054,
-    ("reading", "shown"): 1_383,
-    ("search", "patterns"): 3_395,
+    ("reading", "shown"): 1_356,
+    ("search", "patterns"): 3_405,
     ("watch",): 1_077,
     ("tree",): 1_348,
     ("text",): 1_151,
-    ("fs",): 4_043,
-    ("base", "concurrency"): 840,
-    ("",): 1_492,  # the modules at the top
+    ("fs",): 4_062,
+    ("base", "concurrency"): 825,
+    ("",): 1_479,  # the modules at the top
 }
-MOST_IN_ALL = 31_582
+MOST_IN_ALL = 31_555
 
 
 def code_lines(source: str) -> int:

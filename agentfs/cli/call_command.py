@@ -29,7 +29,7 @@ def run_call(options: CommandOptions) -> int:
         (print_text if result.success else print_error)(result.content)
     if not result.success:
         return FAILED
-    data: Mapping[str, Any] = cast("Mapping[str, Any]", result.data if isinstance(result.data, dict) else {})
+    data: Mapping[str, Any] = cast("Mapping[str, Any]", result.data) if isinstance(result.data, dict) else {}
     found = data.get("total_matches", data.get("total") if "files" in data else None)
     return _NOTHING_FOUND if found == 0 else 0
 

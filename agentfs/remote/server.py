@@ -240,8 +240,9 @@ class Server:
             return outer.host
         if kind != "view":
             raise wire.ProtocolError("There is no such view.")
-        given = _decode(encoded)
-        return outer.view(**{**given, "policy": narrowed(given.get("policy", outer.policy), own)})
+        given: dict[str, Any] = _decode(encoded)
+        given["policy"] = narrowed(given.get("policy", outer.policy), own)
+        return outer.view(**given)
 
     @checks_arguments
     def _enter(self, workspace: Workspace, block: str, method: str, arguments: dict[str, Any]) -> None:

@@ -98,10 +98,6 @@ def _over_lines(options: GrepOptions) -> Iterator[NewArguments]:
         yield {"multiline": True}
 
 
-def _unescaped(options: GrepOptions) -> Iterator[NewArguments]:
-    return iter([{"pattern": html.unescape(options.pattern)}])
-
-
 def _typographic_text(options: GrepOptions) -> Iterator[NewArguments]:
     return _spelled(options, lambda each: next((f"[{re.escape(s)}]" for s in _TYPOGRAPHIC if each in s), ""))
 

@@ -153,7 +153,7 @@ class _Tools:
             case: How letters match; smart ignores case unless the text has a capital.
         """
         literal = literal.replace("\r\n", "\n")
-        how = {"multiline": "\n" in literal, "fixed_strings": True, **case_options(case)}
+        how: dict[str, Any] = {"multiline": "\n" in literal, "fixed_strings": True, **case_options(case)}
         return kit.grep(self._workspace, GrepOptions(literal, path, context=0, **how))
 
     def ripgrep_search(

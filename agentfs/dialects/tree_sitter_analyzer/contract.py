@@ -298,7 +298,7 @@ class _ToolNames(Names):
         return self._parameter_names.get(name, name)
 
     def retry(self, retry: Retry) -> Retry | None:
-        if self is FIND_NAMES and retry.arguments.keys() == {"pattern"} and not retry.without:
+        if self is FIND_NAMES and set(retry.arguments) == {"pattern"} and not retry.without:
             return Retry({"pattern": retry.arguments["pattern"], "glob": True})
         if retry.without not in ((), ("fixed_strings",)):
             return None
