@@ -50,24 +50,25 @@ class TracedFile:
     def __init__(self, node: Node | None) -> None:
         self.node, self.text = node, text_of(node)
         self.last = Origin(OTHER, touches_other=True)  # the origin of the last change
+        self._restored: Origin | None = None  # that of an undo that came back to an earlier version
         self._lines: list[Origin | None] = [None] * line_count(self.text)
         self._removals: list[Origin | None] = [None] * (len(self._lines) + 1)  # of lines before each line
 
     def keep_version(self, versions: dict[str, Self]) -> None:
         """Keep the present version, by its digest."""
-        if isinstance(self.node, FileNode):
-            versions[self.node.digest] = copy(self)
+        if isinstance(self.node, FileNode | None):
+            versions[_key(self.node)] = copy(self)
 
     def restore(self, version: Self, origin: Origin) -> None:
         """Go back to an earlier version, whose lines keep their authors."""
-        self.node, self.text, self.last = version.node, version.text, origin
+        self.node, self.text, self.last, self._restored = version.node, version.text, version.last, origin
         self._lines, self._removals = version._lines, version._removals
 
     def advance(self, node: Node | None, origin: Origin, births: Mapping[int, Author] | None = None) -> None:
         """Go on to the next version; `births` has the authors of lines that are not by its author."""
         if node == self.node:
             return
-        self.node, self.last, text = node, origin, text_of(node)
+        self.node, self.last, self._restored, text = node, origin, None, text_of(node)
         if text == self.text:
             return
         lines: list[Origin | None] = []
@@ -92,11 +93,12 @@ class TracedFile:
 
     def hunks(self, base_text: str) -> Iterator[TracedHunk]:
         """Yield the changes from a base to the present text, with the lines of each author apart."""
+        unknown = self._restored or self.last
         for a, b, c, d in git_line_changes(base_text, self.text):
             if c == d:
-                yield TracedHunk(ReplacedLines(a, b, c, d), (self._removals[c] or self.last,))
+                yield TracedHunk(ReplacedLines(a, b, c, d), (self._removals[c] or unknown,))
                 continue
-            origins = [self._lines[at] or self.last for at in range(c, d)]
+            origins = [self._lines[at] or unknown for at in range(c, d)]
             runs = [[*run] for _, run in groupby(origins, key=lambda each: each.author)]
             # Where others have lines among these, taking any of them back would take back lines of others.
             touches = any(each.touches_other for each in origins)
@@ -132,7 +134,7 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
             files[path].last = Origin(author, str(number))
         for change in changed:
             file, origin = files[change.path], Origin(author, str(number))
-            known = versions.get(change.path, {}).get(getattr(change.after, "digest", ""))
+            known = versions.get(change.path, {}).get(_key(change.after))
             if step.reverts and known is not None:
                 file.restore(known, origin)
             else:
@@ -140,6 +142,10 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
             if change.after in restored:
                 file.keep_version(versions.setdefault(change.path, {}))
     return files
+
+
+def _key(node: Node | None) -> str:
+    return node.digest if isinstance(node, FileNode) else repr(node)
 
 
 def _is_of_file(change: Change) -> bool:
