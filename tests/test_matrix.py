@@ -519,7 +519,7 @@ METHODS: dict[str, Method] = {
     "changes": Method("changes", PATHS, before=edited, kind="history"),
     "review": Method("review", PATHS, before=edited, kind="history", only=PROGRAM),
     "apply_review": Method(
-        "apply_review", NONE, lambda _: {"marks": {}}, before=edited, kind="change", undo=0, only=PROGRAM
+        "apply_review", NONE, lambda _: {}, before=edited, kind="change", undo=0, only=PROGRAM
     ),
     "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
     "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),

@@ -38,6 +38,7 @@ from agentfs.text.notebook import Notebook, NotEditableError, is_named_notebook,
 
 _CHECK_EVERY = 1000
 # To change anything of a notebook except the sources of its cells.
+_ANYWAY = Advice("To change it anyway, ", Retry({"raw": True}), ".")
 AS_JSON = Advice("To edit the JSON of the notebook instead, ", Retry({"raw": True}), ".")
 # These codecs encode every text exactly; others may replace a character by a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
@@ -210,7 +211,7 @@ class Draft:
         self.check_size(len(data))
         if not self._raw:
             check_content(self.path, self.current.data or b"")
-            check_notebook(self.path, decoded.text, text)
+            check_notebook(self.path, decoded.text, text, _ANYWAY)
         shown = self._shown(self.view) if text == self.view.source else self._shown(self.view.after(text))
         hunks = line_changes(self._shown(self.original), shown)
         changed = changed_ranges(hunks, count_lines(shown))
@@ -237,17 +238,13 @@ class Draft:
             )
 
 
-def check_notebook(path: str, before: str, after: str) -> None:
+def check_notebook(path: str, before: str, after: str, *hints: Advice) -> None:
     """Raise an error if a change would break a notebook. A notebook that is already broken may be changed."""
     if not is_named_notebook(path) or notebook_problem(before) or not (problem := notebook_problem(after)):
         return
     raise InvalidContentError(
         f"The change would break the notebook {quote(path)}: {problem}.",
-        hint=Joined(
-            " ",
-            Advice("To change the text of a cell, call ", ToolName("edit"), "."),
-            Advice("To change it anyway, ", Retry({"raw": True}), "."),
-        ),
+        hint=Joined(" ", Advice("To change the text of a cell, call ", ToolName("edit"), "."), *hints),
         details={"path": path},
     )
 
