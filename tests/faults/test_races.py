@@ -97,7 +97,6 @@ def calls(ws: Workspace):
         "edit": lambda: ws.edit("a/b/t", "inside", "inside", preview=True).text,
         "make": lambda: ws.write("a/b/outside-name", "made").text,
         "append": lambda: ws.append("a/b/made", "appended\n").text,
-        "delete copy": lambda: ws.delete("copy", recursive=True).text,
         "delete all": lambda: ws.delete("a/b", recursive=True).text,
         "stat": lambda: str(ws.stat("a/b/t")),
         "delete": lambda: ws.delete("a/b/outside-name").text,
@@ -202,7 +201,7 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
     force(monkeypatch, mechanism)
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
-    mix += ["make", "append", "copy", "stat", "delete copy", "delete all", "undo"]
+    mix += ["make", "append", "stat", "delete all", "undo"]
     outcomes = hammer(arena, operations, mix, names=False)
     print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
