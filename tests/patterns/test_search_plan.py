@@ -118,26 +118,28 @@ def rg_pair(draw):
 @needs("rg")
 @pytest.mark.parametrize("pairs", [15, pytest.param(3_000, marks=pytest.mark.full)])
 def test_a_search_finds_what_ripgrep_finds(tmp_path, pairs):
-    compared = 0
-    for seed in range(pairs):
+    compared, seed = 0, 0
+    while compared < pairs:
+        seed += 1
         pattern, text, ignore_case = rg_pair(random.Random(seed))
+        # After an empty match, `regex` looks for a longer one at its place, and rg goes on behind it.
+        expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
+        if any("" in map(str, expression.findall(line)) for line in text.split("\n")):
+            continue
         (tmp_path / "f").write_text(text)
         command = [program("rg"), "--no-config", "-n", "-o", *["-i"] * ignore_case, "-e", pattern, "f"]
         ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert not ran.stderr, (pattern, ran.stderr)
         rows = [row.partition(":") for row in ran.stdout.splitlines()]
-        # With -o, rg also reports empty matches inside of characters with several bytes.
-        expected = Counter((int(number), match) for number, _, match in rows if match)
+        expected = Counter((int(number), match) for number, _, match in rows)
         search = LineSearch(compile_pattern(pattern, ignore_case=ignore_case), time.monotonic() + 20)
         answer = Counter(
             (text.count("\n", 0, hit.start) + 1, text[hit.start + start : hit.start + end])
             for hit in search.hits(text)
             for start, end in hit.spans
-            if start < end
         )
         assert answer == expected, (pattern, text, ignore_case)
         compared += 1
-    assert compared == pairs
 
 
 @pytest.mark.parametrize(
