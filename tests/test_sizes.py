@@ -16,27 +16,27 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
     ("cli",): 664,
-    ("mcp",): 254,
+    ("mcp",): 258,
     ("frameworks",): 635,
     ("dialects",): 3_096,
     ("remote",): 911,
     ("store",): 641,
     ("commands",): 1_515,
-    ("tools", "arguments", "habits"): 2_486,
+    ("tools", "arguments", "habits"): 2_490,
     ("permission",): 651,
     ("providers",): 295,
-    ("editing",): 2_650,
-    ("history",): 3_054,
+    ("editing",): 2_654,
+    ("history",): 3_016,
     ("reading", "shown"): 1_356,
     ("search", "patterns"): 3_405,
     ("watch",): 1_077,
     ("tree",): 1_348,
     ("text",): 1_151,
-    ("fs",): 4_062,
+    ("fs",): 3_770,
     ("base", "concurrency"): 825,
     ("",): 1_479,  # the modules at the top
 }
-MOST_IN_ALL = 31_555
+MOST_IN_ALL = 31_237
 
 
 def code_lines(source: str) -> int:
