@@ -148,6 +148,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "full"]
         if tier and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SECONDS[tier]))
+        elif "django_source" in getattr(item, "fixturenames", ()):  # the first of them fetches a package
+            item.add_marker(pytest.mark.timeout(SECONDS["full"]))
 
 
 def tier_of(item: pytest.Item) -> str | None:

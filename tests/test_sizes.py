@@ -25,8 +25,8 @@ MOST = {
     ("tools", "arguments", "habits"): 2_490,
     ("permission",): 651,
     ("providers",): 295,
-    ("editing",): 2_654,
-    ("history",): 3_016,
+    ("editing",): 2_651,
+    ("history",): 3_020,
     ("reading", "shown"): 1_356,
     ("search", "patterns"): 3_405,
     ("watch",): 1_077,
@@ -36,7 +36,7 @@ MOST = {
     ("base", "concurrency"): 825,
     ("",): 1_479,  # the modules at the top
 }
-MOST_IN_ALL = 31_237
+MOST_IN_ALL = 31_238
 
 
 def code_lines(source: str) -> int:
