@@ -1,7 +1,7 @@
 """`agentfs call` and `agentfs schemas`."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -29,7 +29,8 @@ def run_call(options: CommandOptions) -> int:
         (print_text if result.success else print_error)(result.content)
     if not result.success:
         return FAILED
-    data: Mapping[str, Any] = cast("Mapping[str, Any]", result.data) if isinstance(result.data, dict) else {}
+    given: Any = result.data
+    data = cast("dict[str, Any]", given) if isinstance(given, dict) else dict[str, Any]()
     found = data.get("total_matches", data.get("total") if "files" in data else None)
     return _NOTHING_FOUND if found == 0 else 0
 

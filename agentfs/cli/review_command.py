@@ -2,7 +2,7 @@
 
 import json
 from contextlib import closing
-from typing import Any
+from typing import Any, cast
 
 from agentfs import history
 from agentfs.cli.command_options import CommandOptions
@@ -38,6 +38,7 @@ def show_review(options: CommandOptions) -> int:
 
 def _decisions(path: str) -> dict[str, Any]:
     """Read a file of decisions: ids to accept and to reject, and new texts by id."""
+    marks: Any
     try:
         marks = json.loads(read_settings(path))
     except (ValueError, RecursionError) as error:
@@ -45,9 +46,9 @@ def _decisions(path: str) -> dict[str, Any]:
             raise
         marks = None
     kinds = {"accept": list, "reject": list, "edit": dict}
-    known = isinstance(marks, dict) and marks.keys() <= kinds.keys()
-    if not known or not all(isinstance(value, kinds[key]) for key, value in marks.items()):
+    named = cast("dict[str, Any]", marks) if isinstance(marks, dict) else {"": None}
+    if not named.keys() <= kinds.keys() or not all(isinstance(named[key], kinds[key]) for key in named):
         raise InvalidArgumentError(
             f"{quote(path)} has no decisions of a review.", hint="Save them from the page of --html."
         )
-    return dict(marks)
+    return named

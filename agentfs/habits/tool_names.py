@@ -108,8 +108,9 @@ def shell_arguments(given: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[tupl
     """
     meant, converted = dict(given), list[tuple[str, str]]()
     for name in ("command", "cmd"):
-        words: Any = meant.get(name)
-        if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+        given_words: Any = meant.get(name)
+        words: list[Any] = [*given_words] if isinstance(given_words, list) else []
+        if words and all(isinstance(word, str) for word in words):
             is_shell = (
                 words[0].rpartition("/")[2] in _SHELLS and len(words) == 3 and words[1] in ("-c", "-lc")
             )

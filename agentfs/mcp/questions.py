@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import inspect
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from mcp import MCPError, types
@@ -98,7 +98,7 @@ def _text(request: PermissionRequest) -> str:
     shown = request.diff
     if not shown:
         method = getattr(Workspace, request.method, None)  # another tool has none, and shows all
-        known = inspect.signature(method).parameters if method else {}
+        known: Mapping[str, inspect.Parameter] = inspect.signature(method).parameters if method else {}
         given = [
             (name, value)
             for name, value in request.arguments.items()

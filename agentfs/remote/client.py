@@ -318,7 +318,8 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         bound = signature().bind(self, *args, **kwargs)
         _, *given = bound.arguments.items()
         bound.apply_defaults()
-        return self._carry_out_there(name, effect, bound.arguments, dict(given), returns())
+        carry_out = self._carry_out_there  # pyright: ignore[reportPrivateUsage] # a method of the class
+        return carry_out(name, effect, bound.arguments, dict(given), returns())
 
     checked = check_arguments(remote)
     return checked if declared is None else reports_calls(checked)
@@ -328,7 +329,8 @@ def _remote_property(name: str, local: property) -> property:
     """Return a property whose value is that of the remote side."""
 
     def remote(self: RemoteWorkspace) -> Any:
-        return self._call(name, {}, typing.get_type_hints(local.fget)["return"])
+        call = self._call  # pyright: ignore[reportPrivateUsage] # a property of the class
+        return call(name, {}, typing.get_type_hints(local.fget)["return"])
 
     return property(remote, doc=local.__doc__)
 

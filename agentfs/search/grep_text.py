@@ -98,7 +98,11 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
     )
     most = _most_shown(found, options, context.limits)
     show = partial(_shown, context.limits, options, found, result, can_open)
-    steps = [Shrink(max(most, 1), show), Shrink(1, lambda _: _only_totals(found, show(1)))]
+
+    def only_totals(_: int) -> GrepResult:
+        return _only_totals(found, show(1))
+
+    steps = [Shrink(max(most, 1), show), Shrink(1, only_totals)]
     shown = fitted(context.limits, *steps[: 1 + (most > 0)])
     if options.line_ids and any(context.outputs.get(path, context.root) for path in paths_of(options.path)):
         return with_note(shown, NO_LINE_IDS)

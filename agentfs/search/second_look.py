@@ -106,6 +106,18 @@ def _with_invisible(options: GrepOptions) -> Iterator[NewArguments]:
     return _spelled(options, lambda _: "", f"[{_INVISIBLE}]*")
 
 
+def _as_regex(_: GrepOptions) -> Iterator[NewArguments]:
+    yield {"fixed_strings": False}
+
+
+def _in_any_case(_: GrepOptions) -> Iterator[NewArguments]:
+    yield {"ignore_case": True}
+
+
+def _without_entities(options: GrepOptions) -> Iterator[NewArguments]:
+    yield {"pattern": html.unescape(options.pattern)}
+
+
 class _Row(NamedTuple):
     fact: str  # the start of the fact
     changes: Callable[[GrepOptions], Iterator[NewArguments]]
@@ -113,14 +125,12 @@ class _Row(NamedTuple):
 
 
 _READINGS = (
-    _Row("As a regular expression it matches", lambda _: iter([{"fixed_strings": False}])),
+    _Row("As a regular expression it matches", _as_regex),
     _Row("With | ( ) in place of \\| \\( \\) it matches", _basic_syntax),
     _Row("As plain text it matches", _plain_text),
     _Row("Over several lines it matches", _over_lines),
-    _Row("In another case it matches", lambda _: iter([{"ignore_case": True}])),
-    _Row(
-        "Without its HTML entities it matches", lambda each: iter([{"pattern": html.unescape(each.pattern)}])
-    ),
+    _Row("In another case it matches", _in_any_case),
+    _Row("Without its HTML entities it matches", _without_entities),
     _Row("In another Unicode form it matches", _other_form),
     _Row("With typographic quotes, dashes or spaces it matches", _typographic_text, _NOT_ASCII),
     _Row("With invisible characters in it it matches", _with_invisible, tuple(_INVISIBLE)),

@@ -88,7 +88,8 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
             details={"problems": [problem._asdict() for problem in reader.problems[:_MAX_REPORTED]]},
         )
     for each in tool.parameters if habit is not None else ():
-        value, meant = values.get(each.name), habit.values.get(each.target, {}) if habit is not None else {}
+        value = values.get(each.name)
+        meant: Mapping[int, Any] = habit.values.get(each.target, {}) if habit is not None else {}
         if isinstance(value, int) and value in meant:
             values[each.name] = meant[value]
             reader.add_coercion(each.name, f"{value} as {meant[value]}")

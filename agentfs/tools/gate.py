@@ -91,7 +91,9 @@ def may_ask(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> bool:
     given: list[Any] = [
         values[each.name] for each in tool.parameters if each.target in named and each.name in values
     ]
-    paths: list[Any] = [path for each in given for path in (each if isinstance(each, list) else [each])]
+    paths: list[Any] = []
+    for each in given:
+        paths += each if isinstance(each, list) else [each]
     spellings = [spelling for path in paths for spelling in _spellings(workspace, str(path))]
     command = values.get("command") if tool.effect == "execute" else None
     subject = Subject(tuple(spellings), command=command)
@@ -199,6 +201,7 @@ def within_output_limit(
     reading: tuple[str, ...] = ()
     following = None
     if workspace is not None:
-        following = names.call(call("read", path=workspace._keep(content)))  # noqa: SLF001 - of its workspace
+        keep = workspace._keep  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] # of its workspace
+        following = names.call(call("read", path=keep(content)))
         reading = (Advice("full text: ", following),) if following else ()
     return replace(result, content=str(head_and_tail(content, limits, *reading)), next=following)

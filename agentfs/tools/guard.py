@@ -121,7 +121,7 @@ def by_field(kind: Any, carry_out: _CarryOut) -> Callable[..., Any]:
 def given_fields(options: Any) -> dict[str, Any]:
     """Return the options that differ from their defaults."""
     defaults = {each.name: each.default for each in fields(options)}
-    return {name: value for name, value in vars(options).items() if value != defaults[name]}
+    return {name: getattr(options, name) for name in defaults if getattr(options, name) != defaults[name]}
 
 
 def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> None:

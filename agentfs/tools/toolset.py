@@ -153,8 +153,8 @@ class Toolset:
         if self._workspace is None or self._rules_checked or (added and not own):
             return
         policy: Policy = self._workspace.policy
-        kind: type[Any] = type(self._workspace)
-        methods = [name for name, each in declarations(kind).items() if each.effect != "none"]
+        workspace: Any = self._workspace
+        methods = [name for name, each in declarations(workspace.__class__).items() if each.effect != "none"]
         known = (*self._rule_names, *methods, *(name for tool in own for name in rule_names(tool)))
         self._rule_names = tuple(dict.fromkeys(known))
         for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
