@@ -139,7 +139,7 @@ class EventEmitter:
 
 
 class _End:
-    """How a reported call ended: with a `ToolResult`, what a method returned, or an exception."""
+    """The end of a reported call: a `ToolResult`, what a method returned, or an exception."""
 
     outcome: Any = None
     exception: BaseException | None = None

@@ -1,4 +1,4 @@
-"""What only dialects call, as functions of a workspace, and the code of an event."""
+"""Methods that only dialects call, as functions of a workspace, and the code of an event."""
 
 from functools import partial
 from os import fspath

@@ -15,20 +15,20 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 664,
+    ("cli",): 666,
     ("mcp",): 258,
     ("frameworks",): 635,
     ("dialects",): 3_096,
-    ("remote",): 911,
+    ("remote",): 913,
     ("store",): 641,
     ("commands",): 1_515,
-    ("tools", "arguments", "habits"): 2_490,
+    ("tools", "arguments", "habits"): 2_495,
     ("permission",): 651,
     ("providers",): 295,
     ("editing",): 2_651,
     ("history",): 3_020,
     ("reading", "shown"): 1_356,
-    ("search", "patterns"): 3_405,
+    ("search", "patterns"): 3_411,
     ("watch",): 1_077,
     ("tree",): 1_348,
     ("text",): 1_151,
@@ -36,7 +36,7 @@ MOST = {
     ("base", "concurrency"): 825,
     ("",): 1_479,  # the modules at the top
 }
-MOST_IN_ALL = 31_238
+MOST_IN_ALL = 31_290
 
 
 def code_lines(source: str) -> int:

@@ -53,7 +53,7 @@ _MOST_COMMON = 50  # a line that occurs more often says little about a place
 _LINE_CHARS = 200
 _LEAST_CHARACTERS = 8  # without white space, of a text that is recognised as applied or in another file
 _LEAST_SIMILARITY = 0.6  # by difflib, of two lines
-_MOST_CHARACTERS = 4000  # of two blocks that are compared
+_MOST_CHARACTERS = 300  # of two blocks that are compared; the time grows with the square
 _MOST_COMPARED = 20_000  # lines that are compared with one line of the old text
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -537,7 +537,7 @@ def _part_of_line(view: str, span: Span, old: str) -> Span:
     """Find the part of one line that corresponds to an old text, from its first to its last word."""
     line = view[slice(*span)]
     start, end = span[0] + len(line) - len(line.lstrip()), span[0] + len(line.rstrip())
-    if "\n" in line or len(line) > _MOST_CHARACTERS:
+    if "\n" in line or max(len(line), len(old)) > 2 * _MOST_CHARACTERS:
         return start, end
     tokens = list(_TOKEN.finditer(line))
     words = _TOKEN.findall(old)

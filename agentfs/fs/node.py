@@ -62,7 +62,7 @@ class DirectoryNode:
 
 @frozen
 class MovedNode:
-    """What a move takes along without reading it: a file that is too large, a FIFO, a socket or a device."""
+    """A node that a move takes along unread: a file that is too large, a FIFO, a socket or a device."""
 
     kind: EntryType
 

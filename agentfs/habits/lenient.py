@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from agentfs.arguments.kinds import ArgumentReader, Kind, Parameter, PathOf, String, UnionOf, short_repr
-from agentfs.base.advice import Advice, FirstOf, Joined, ToolName
+from agentfs.base.advice import Advice, FirstOf, Joined, ToolName, plural
 from agentfs.errors import InvalidArgumentError
 from agentfs.habits.parameter_names import snake_case
 from agentfs.text.nearest import nearest
@@ -82,7 +82,7 @@ def _parse_json(text: str, *, repair: bool = False) -> Any:
         near = json.dumps(text[max(error.pos - 20, 0) : error.pos + 20])
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
             raise _CutOffError(
-                f"cut off after {len(text):,} characters, at {json.dumps(text[-20:])}"
+                f"cut off after {plural(len(text), 'character')}, at {json.dumps(text[-20:])}"
             ) from None
         reason = error.msg[0].lower() + error.msg[1:]
         raise _NotJSONError(

@@ -79,7 +79,7 @@ class Journal:
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
         self.recordings: Recordings | None = None  # until the first recording
-        self._main: Journal | None = None  # the journal of which this is the part of a transaction
+        self._main: Journal | None = None  # set in a journal for one transaction
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -210,7 +210,7 @@ class Journal:
 
     @property
     def main(self) -> "Journal":
-        """The journal of which this one is the part of a transaction, or itself."""
+        """The journal to which a transaction belongs, or itself."""
         return self._main or self
 
     def settle_recordings(self) -> None:

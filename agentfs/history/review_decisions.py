@@ -189,7 +189,7 @@ def _accepted(file: FoundFile) -> tuple[tuple[str, Node | None, Node | None], ..
 def _decide_lines(
     file: FoundFile, kept: set[str], taken: set[str], edits: Mapping[str, str], encoding: str | None
 ) -> _Decided:
-    """Return what to do with one file of which only some lines are decided, or edited."""
+    """Return what to do with one file if only some of its lines are decided, or edited."""
     path, before, after = file.change.path, file.change.before, file.change.after
     if not isinstance(after, FileNode):
         raise _not_lines(file.shown)

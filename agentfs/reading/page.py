@@ -4,7 +4,7 @@ What lies before the `next` call of a page was read.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -233,9 +233,11 @@ def _fit_bytes(lines: LineSlice, limits: Limits, options: ReadOptions) -> _Page:
     """Return as many lines as fit in `read_bytes` of formatted text, but at least one."""
     overhead, most = options.line_overhead, limits.line_chars
     bodies = _without_returns(lines)
+    cut: list[int] = []
+    if lines.not_loaded or max(map(len, bodies)) > most:
+        cut = [index for index, body in enumerate(bodies) if len(body) > most or lines.not_loaded]
     # A character takes at least a byte: counting characters first saves formatting lines in vain.
-    bodies = bodies[: _count_that_fit((min(len(body), most) + 1 for body in bodies), limits.read_bytes)]
-    cut = [index for index, body in enumerate(bodies) if len(body) > most or lines.not_loaded]
+    bodies = bodies[: _count_that_fit([body[:most] for body in bodies] if cut else bodies, len, limits, 0)]
     whole = bodies
     if cut:
         bodies = [cut_line(body, most, beyond=lines.not_loaded) for body in bodies]
@@ -248,19 +250,23 @@ def _fit_bytes(lines: LineSlice, limits: Limits, options: ReadOptions) -> _Page:
             for line, line_id in zip(formatted, lines.ids, strict=False)
         ]
     measured = formatted if overhead is None else [body[:most] for body in whole]
-    beside = 1 + (overhead or 0) + (len(lines.ids[0]) if lines.ids and overhead is not None else 0)
-    count = _count_that_fit((_size(line) + beside for line in measured), limits.read_bytes)
+    beside = (overhead or 0) + (len(lines.ids[0]) if lines.ids and overhead is not None else 0)
+    count = _count_that_fit(measured, _size, limits, beside)
     return _Page(lines.head(count), formatted[:count], [index for index in cut if index < count])
 
 
-def _count_that_fit(sizes: Iterable[int], budget: int) -> int:
-    """Return how many items fit the budget, at least one; no line feed follows the last one."""
-    return max(bisect_right([*accumulate(sizes)], budget + 1), 1)
+def _count_that_fit(lines: Sequence[str], size: Callable[[str], int], limits: Limits, beside: int) -> int:
+    """Return how many lines fit in `read_bytes`, at least one, with line feeds and `beside` for each."""
+    budget = limits.read_bytes
+    if size("\n".join(lines)) + len(lines) * beside <= budget:  # usually all fit
+        return len(lines)
+    sizes = accumulate(size(line) + 1 + beside for line in lines)
+    return max(bisect_right([*sizes], budget + 1), 1)  # no line feed follows the last line
 
 
 def _without_returns(lines: LineSlice) -> Sequence[str]:
     r"""Return the lines without the `\r` of their line ends."""
-    if lines.end == "\r" or not any("\r" in body for body in lines.bodies):
+    if lines.end == "\r" or "\r" not in "".join(lines.bodies):
         return lines.bodies
     # If the last line has no line end, a final `\r` is part of the line.
     ended = [body.removesuffix("\r") for body in lines.bodies]

@@ -18,7 +18,7 @@ from agentfs.fs import OpenFile, quote
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
-from agentfs.reading.notebook import read_notebook
+from agentfs.reading.notebook_page import read_notebook
 from agentfs.reading.page import FileInfo, ReadOptions, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadResult
 from agentfs.shown.outputs import NO_LINE_IDS

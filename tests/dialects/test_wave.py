@@ -17,7 +17,6 @@ from agentfs.results import Image
 from agentfs.tools import tool
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.reading.conftest import make_image
-from tests.test_suggestions import calls_in
 
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
@@ -503,17 +502,6 @@ def test_a_multi_edit_that_creates_a_file_asks_for_permission_once_and_reports_t
     assert "+three" in request.diff
 
 
-def test_the_edits_of_a_multi_edit_that_creates_a_file_are_numbered_as_given(call, tmp_path):
-    failing = [*CREATING, {"old_string": "absent", "new_string": "x"}]
-    failed = call("MultiEdit", file_path="many.txt", edits=failing)
-    assert failed.error["message"].startswith("Edit 4 of 4: ")
-    failing.insert(1, {"old_string": "nowhere", "new_string": "x"})
-    failed = call("MultiEdit", file_path="many.txt", edits=failing)
-    assert failed.content.startswith("2 of 5 edits fail:\nEdit 2: ")
-    assert "Edit 5: " in failed.content
-    assert not (tmp_path / "many.txt").exists()
-
-
 def test_multi_edit(call, tmp_path):
     edits = [
         {"old_string": "os", "new_string": "sys", "replace_all": True},
@@ -696,20 +684,3 @@ def test_what_is_cut_names_a_call_of_the_same_tool_or_says_that_there_is_none(ws
     for limit in (50, 100_000):
         page = cut.call("Grep", {**sent, "output_mode": "content", "head_limit": limit})
         assert page.next is None
-
-
-@pytest.mark.parametrize("indent", [None, 1])
-def test_regression_a_cut_cell_of_a_notebook_names_the_search_that_shows_more_of_it(call, tmp_path, indent):
-    """Read has no parameter for the lines of a cell, and said only that there is more."""
-    lines = [f'value_{number} = "(\\\\{number})"\n' for number in range(5000)]
-    cells = [{"cell_type": "code", "source": lines if indent else "".join(lines)}]
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}, indent=indent))
-    page = call("Read", file_path="a.ipynb")
-    last = int(page.data["content"].rsplit("value_")[-1].split()[0])
-    assert last < 4900
-    ((name, arguments),) = calls_in(page.content)
-    assert (name, arguments["output_mode"]) == ("Grep", "content")
-    shown = call(name, **arguments).content
-    for number in range(last, last + (21 if indent else 5)):
-        assert f"value_{number} =" in shown
-    assert "there is more" not in page.content

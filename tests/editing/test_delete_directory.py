@@ -180,7 +180,7 @@ def test_permission_is_asked_once_with_the_number_of_files(top):
     with Workspace(top, policy=policy) as ws:
         ws.delete("d", recursive=True)
     (request,) = asked
-    assert (request.method, request.effect, request.files) == ("delete", "manage", 8)
+    assert (request.method, request.effect, request.files) == ("delete", "write", 8)
     assert request.paths[0] == "d"
     assert set(request.paths) == {change.path for change in request.changes} == {"d", *below}
     assert request.diff.count("+++ /dev/null") == 8

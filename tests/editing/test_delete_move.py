@@ -108,6 +108,7 @@ def test_a_file_too_large_for_undo_is_not_deleted(tmp_path):
     assert (tmp_path / "f").stat().st_size == 101
 
 
+@pytest.mark.full  # it measures time
 @pytest.mark.parametrize("name", ["delete", "write", "write twin", "edit"])
 def test_a_slow_directory_does_not_delay_a_call(many, monkeypatch, name):
     """Listing all names would take 15 seconds."""
