@@ -183,12 +183,20 @@ class Journal:
 
     def made(self, changes: Sequence[Change]) -> list[Change]:
         """Return the changes that the tree shows as made; of directories only if there are no files."""
-        read_node, found = self._read_node, list[Change]()
-        for change in [each for each in changes if not each.of_directory] or changes:
-            with suppress(AgentFSError):
-                if read_node is not None and read_node(change.path) == change.after:
-                    found.append(change)
-        return found
+        files = [each for each in changes if not each.of_directory] or changes
+        return [each for each in files if self.is_made(each)]
+
+    def is_made(self, change: Change) -> bool:
+        """Return True if the tree shows a change as made."""
+        with suppress(AgentFSError):
+            return self._read_node is not None and self._read_node(change.path) == change.after
+        return False
+
+    def replace_begun(self, steps: Sequence[Step]) -> None:
+        """At the opening, store what was made of the steps that were begun in their place."""
+        self.contents.database.defer([_DROP_BEGUN])
+        self._store(steps, begun=False)
+        self._add(steps)
 
     def _add(self, steps: Iterable[Step]) -> None:
         for step in steps:

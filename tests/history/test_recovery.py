@@ -76,13 +76,15 @@ def test_a_step_that_was_made_in_part_is_named_and_undo_takes_it_back(dies, name
     (top / name).write_text("two\n")
     with Workspace(top, state=state) as ws:
         (note,) = ws.recovery_notes
-        assert note.endswith("was under way when a process died, and may be incomplete; undo takes it back")
+        assert note.endswith(f'; the change of "{name}" was made, and undo takes it back')
         ws.undo()
     assert snapshot(top) == before
     with Workspace(top, state=state) as ws:
         assert ws.recovery_notes == ()
         ws.redo()
-    assert (top / "a").read_text() == (top / "b").read_text() == "two\n"
+    assert {each: (top / each).read_text() == "two\n" for each in "ab"} == {
+        each: each == name for each in "ab"
+    }
 
 
 @pytest.mark.parametrize("made", [[], ["a"], ["b"], ["a", "b"]], ids=str)
@@ -98,9 +100,10 @@ def test_an_undo_that_was_under_way_can_be_made_to_its_end_or_taken_back(tmp_pat
     with Workspace(top, state=state) as ws:
         assert len(ws.recovery_notes) == 1
         if made:
-            ws.redo(2)
-        assert snapshot(top) == after
-        ws.undo(2)
+            ws.redo()
+            assert snapshot(top) == after
+            ws.undo()
+        ws.undo(len(standing(ws)))
         assert sorted(snapshot(top)) == ["a", "b"]
         assert (top / "a").read_text() == (top / "b").read_text() == "one\n"
 
@@ -110,7 +113,7 @@ def test_a_workspace_that_may_only_read_settles_it_too_and_touches_nothing(dies)
     (top / "a").write_text("two\n")
     before = snapshot(top)
     with Workspace(top, state=state, policy=Policy(read_only=True)) as ws:
-        assert "may be incomplete" in ws.recovery_notes[0]
+        assert 'the change of "a" was made' in ws.recovery_notes[0]
     assert snapshot(top) == before
     with Workspace(top, state=state) as ws:
         assert ws.recovery_notes == ()

@@ -178,19 +178,24 @@ def _of_right_form(database: Database, what: str) -> Generator[None]:
 
 
 def _settle_begun(journal: Journal, begun: list[int]) -> tuple[str, ...]:
-    """End the steps that were under way when a process died, or drop them if nothing of them was made."""
+    """End the steps that were under way when a process died, with the changes that the tree shows as made."""
     if not begun:
         return ()
-    log, database = journal.log, journal.contents.database
-    changes = [change for number in begun for change in log.step(number).changes]
-    paths = name_paths(sorted({each.path for each in changes if not each.of_directory} or {changes[0].path}))
-    what = f"a change of {paths} was under way when a process died"
-    if not (made := journal.made(changes)):
-        log.remove_last(len(begun))
-        database.defer([("DELETE FROM steps WHERE begun", ())])
+    log = journal.log
+    steps = [log.step(number) for number in begun]
+    log.remove_last(len(begun))
+    last = {change.path: change for step in steps for change in step.changes}
+    made = {change.path for change in last.values() if journal.is_made(change)}
+    kept = [
+        step._replace(changes=tuple(each for each in step.changes if each.path in made)) for step in steps
+    ]
+    is_any = any(not last[path].changes_nothing for path in made)
+    journal.replace_begun([step for step in kept if step.changes] if is_any else [])
+    files = [path for path, change in last.items() if not change.of_directory] or [*last]
+    what = f"a change of {name_paths(sorted(files))} was under way when a process died"
+    done = sorted(made.intersection(files))
+    if not is_any or not done:
         return (f"{what}, and was not made",)
-    database.defer([("UPDATE steps SET begun = 0 WHERE begun", ())])
-    files = [each for each in changes if not each.of_directory] or changes
-    if len(made) == len(files):
+    if len(done) == len(files):
         return (f"{what}, and is complete; it is in the journal",)
-    return (f"{what}, and may be incomplete; undo takes it back",)
+    return (f"{what}; the change of {name_paths(done)} was made, and undo takes it back",)
