@@ -347,16 +347,17 @@ class _Miss:
         indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (self.old, self.new))
         if indented and not view[line:start].strip(BLANK):
             start = line
-        before = re.match(r"\s*", self.old)
-        after = re.search(r"\s*\Z", self.old)
-        for _ in range(before[0].count("\n") if before else 0):
-            found = re.search(r"(?:^|\n)[ \t]*\Z", view[:start].removesuffix("\n"))
-            if not view[:start].endswith("\n") or found is None:
+        # Stripping is linear; a search for white space at the end is not.
+        before = self.old[: len(self.old) - len(self.old.lstrip())]
+        after = self.old[len(self.old.rstrip()) :]
+        for _ in range(before.count("\n")):
+            above = view.rfind("\n", 0, max(0, start - 1)) + 1
+            if not view.endswith("\n", 0, start) or view[above : start - 1].strip(BLANK):
                 break
-            start = found.start() + (found[0][:1] == "\n")
+            start = above
         if not view[end:line_end].strip(BLANK):
             end = line_end
-            most = after[0].count("\n") if after else 0
+            most = after.count("\n")
             found = re.compile(rf"(?:[ \t]*\n){{0,{most}}}").match(view, end)
             end = found.end() if found else end
         return start, end

@@ -300,6 +300,7 @@ LOOPS = {
 SLOW = {
     *("comments", "escapes", "ids of lines that are gone", "overlapping occurrences", "parts of a diff"),
     *("parts of a diff that was not seen", "parts of a file with ids", "parts of a merge"),
+    *("a type that is none", "names like a missing one"),
     *("ranges that are apart", "spans at one offset", "unknown ids"),
 }
 
