@@ -12,7 +12,7 @@ Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # The effect of a tool: it needs no permission, changes nothing, changes files, or may do anything.
 Effect = Literal["none", "read", "write", "execute"]
 READING: tuple[Effect, ...] = ("none", "read")
-# What happens to a path.
+# The action on a path.
 Action = Literal["read", "create", "edit", "delete"]
 _CHANGES = frozenset({"create", "edit", "delete"})
 # The names of rules about what happens to a path, whichever tool does it.

@@ -264,7 +264,7 @@ class _Batch:
         self._tops = {*renames, *renames.values()}
         self._temporaries: dict[str, str] = {}  # by the path of the change
         self._private: dict[str, str] = {}  # a directory for temporaries, by the directory in which it lies
-        # What reverses each change that was made; it returns False if others have changed the path since.
+        # A function that reverses each change that was made; it returns False if the path has changed since.
         self._reversals: list[tuple[str, Callable[[], bool]]] = []
         self._remaining: list[str] = []
         self._notes: dict[str, list[str]] = {}  # each with the paths it is about

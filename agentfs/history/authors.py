@@ -100,7 +100,7 @@ class TracedFile:
                 continue
             origins = [self._lines[at] or unknown for at in range(c, d)]
             runs = [[*run] for _, run in groupby(origins, key=lambda each: each.author)]
-            # Where others have lines among these, taking any of them back would take back lines of others.
+            # If others have lines among these, reversing any of them would also reverse lines of others.
             touches = any(each.touches_other for each in origins)
             start, old = c, a
             for run in runs:

@@ -125,7 +125,7 @@ class Log:
         self._change_count += len(step.changes)
 
     def remove_last(self, count: int) -> None:
-        """Remove the last steps, of which nothing was made."""
+        """Remove the last steps: no change of theirs was made."""
         steps = self._steps[: len(self._steps) - count]
         self._steps, self._left, self._change_count = [], [], 0
         for step in steps:

@@ -18,7 +18,7 @@ from agentfs.tree.globs import compile_globs, expand
 Judged: TypeAlias = Effect | Action | Literal["command"]
 
 _ALL: frozenset[str] = GROUPS["*"]
-# What a call with each effect may do; a group is about it if it has one of these.
+# The actions that a call with each effect may take; a group is about the call if it has one of them.
 _ACTIONS: dict[str, frozenset[str]] = {
     "none": frozenset[str](),
     "write": GROUPS["change"],

@@ -15,7 +15,7 @@ from agentfs.history.storage.database import Database, from_stored, put_meta
 from agentfs.history.storage.state_directory import FILE, StateDirectory
 from agentfs.limits import Limits
 
-# What the JSON values of another form raise when they are read.
+# The exceptions of reading a JSON value that has another form.
 _WRONG_FORM = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
