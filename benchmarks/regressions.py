@@ -4,7 +4,7 @@
 
 Each row undoes a fix, or a rule that was added because of a report: it replaces a text of the package in a
 copy of the last commit. The tests of the packages concerned then run until the first failure. A row whose
-text is not there any more is an error: replace it by a row about the code of today.
+text is no longer there is an error: replace it by a row about the code of today.
 """
 
 import os

@@ -8,9 +8,7 @@ KNOWN_FAILURES = {
     "tests/dialects/test_rye.py::test_ids_of_an_earlier_process": "ids of lines no longer differ by process",
     "tests/dialects/test_tree_sitter_analyzer.py::test_descriptions_have_markers": "a description lost its tokens",
     "tests/dialects/test_tree_sitter_analyzer.py::test_the_schema_has_exactly": "a parameter lost its description",
-    "tests/docs/test_pictures.py": "the recorded session still shows a staged command",
     "tests/docs/test_site.py::test_each_public_name": "four public names have no example",
-    "tests/docs/test_site.py::test_twenty_questions": "three pages are more than two clicks away",
     "tests/editing/test_preview_verdicts.py::test_a_preview_and_the_change_have_one_verdict[a rule that denies": "a change(…) rule refuses a change but not its preview: undecided",
     "tests/editing/test_replace.py::test_a_change_between_question_and_answer_prevents_the_replacement[change1": "stale comes before the refusal",
     "tests/editing/test_replace.py::test_a_denied_replacement": "a rule that names replace and a path refuses nothing",
@@ -29,8 +27,5 @@ KNOWN_FAILURES = {
     "tests/test_matrix.py::test_laws_hold_for_drawn_cells[splice]": "a suggestion names the harness",
     "tests/test_memory.py::test_the_memory_of_a_call_is_bounded": "297 MiB for a miss in a long line, 281 for large notebooks",
     "tests/test_names.py::test_no_two_public_names": "Origin and Recordings are two classes each",
-    "tests/test_prose.py::test_no_page_has": "sentences of the changelog and of own-tools.md",
-    "tests/test_prose.py::test_no_sentence": "sentences of the changelog",
-    "tests/test_prose.py::test_no_text_in_a_module_has_a_word_to_decode[docstring]": "sentences of new modules",
     "tests/test_transcripts.py::test_each_mistake": "parameters of other products are no longer translated",
 }

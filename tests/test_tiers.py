@@ -20,17 +20,17 @@ COSTS = """
 import subprocess, sys, time
 import pytest
 
-BURN = "import time\\nwhile time.process_time() < 1.2: pass"
+BURN = "import time\\nwhile time.process_time() < 2.4: pass"
 
 def burn():
-    exec(BURN.replace("1.2", str(time.process_time() + 1.2)))
+    exec(BURN.replace("2.4", str(time.process_time() + 2.4)))
 
 @pytest.fixture(scope="module")
 def shared():
     burn()
 
 def test_waits_and_is_the_first_with_a_shared_fixture(shared):
-    time.sleep(1.2)
+    time.sleep(2.4)
 
 def test_burns():
     burn()

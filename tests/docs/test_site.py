@@ -159,7 +159,7 @@ def test_twenty_questions_are_each_answered_two_clicks_from_readme_and_the_start
             address = "/" + file.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
             if address not in near or heading not in pages[address].headings:
                 wrong.append(f"{question} {link}")
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 def test_nothing_is_loaded_from_elsewhere(pages):
@@ -213,7 +213,7 @@ def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):
         ]
         if own_name not in NO_EXAMPLE and not any(re.search(rf"\b{own_name}\b", each) for each in code):
             wrong.append(f"{name} has no example")
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 def test_the_description_of_a_result_is_one_item(site):
@@ -357,7 +357,7 @@ SEARCH = "[...document.body.children].map(each => each.shadowRoot).find(root => 
 FIRST_HITS = {
     "windows": "/questions/#does-it-run-on-windows-or-macos",
     "macos": "/questions/#does-it-run-on-windows-or-macos",
-    "async": "/reference/workspace/#async",
+    "async": "/how-to/own-tools/#async-functions",
     "http": "/how-to/mcp/#over-http",
     "undo": "/reference/methods/journal/",
     "rollback": "/reference/methods/journal/#agentfs.Workspace.rollback",
@@ -365,7 +365,7 @@ FIRST_HITS = {
     "mcp": "/how-to/mcp/",
     "claude code": "/how-to/mcp/#claude-code",
     "cursor": "/how-to/mcp/#cursor",
-    "openai": "/how-to/openai-agents/",
+    "openai": "/how-to/frameworks/#openai",
     "install": "/tutorial/#1-install",
     "permission": "/reference/permissions/",
     "several agents": "/how-to/several-agents/",

@@ -39,7 +39,7 @@ PROGRAMS = {
     if block.language == "py" and block.content not in programs().values()
 }
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.full]
 
 
 @pytest.mark.full
