@@ -120,18 +120,14 @@ def test_a_stored_tree_as_a_mount(places):
 
 @needs("bwrap")
 def test_a_staged_command_sees_the_mounts(places):
-    mounts = {
-        "lib": Mount(places / "lib", read_only=True),
-        "notes": Mount(places / "notes", deny=["change(kept.md)"]),
-        "one.txt": Mount(places / "one.txt"),
-    }
-    with Workspace(places / "root", mounts=mounts, policy=Policy(run="staged")) as workspace:
-        ran = workspace.run("cat lib/b.py notes/n.md one.txt; touch lib/x; rm a.py; echo new > notes/x.md")
-        assert ran.stdout == b"needle\nneedle\none\n"
+    mounts = {"lib": Mount(places / "lib", read_only=True), "notes": Mount(places / "notes")}
+    policy = Policy(run="staged", deny=["change(notes/kept.md)"])
+    with Workspace(places / "root", mounts=mounts, policy=policy) as workspace:
+        ran = workspace.run("cat lib/b.py notes/n.md; touch lib/x; rm a.py; echo new > notes/x.md")
+        assert ran.stdout == b"needle\nneedle\n"
         assert b"Read-only" in ran.stderr
         assert os.listdir(places / "lib") == ["b.py"]
         assert sorted(os.listdir(places / "notes")) == ["n.md", "x.md"]
-        assert (places / "one.txt").read_text() == "one\n"
         workspace.undo()
         assert os.listdir(places / "notes") == ["n.md"]
         assert (places / "root" / "a.py").exists()
