@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from agentfs import commands, concurrency, editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
+from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.events import OnEvent
 from agentfs.fs import Root
-from agentfs.fs.hidden_files import HiddenFiles
 from agentfs.history.log import Recording
 from agentfs.history.storage.state import open_history
 from agentfs.limits import Limits

@@ -13,10 +13,10 @@ from agentfs.commands.environment import environment
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
+from agentfs.commands.stage import stage_places
 from agentfs.commands.staged_process import staged_process
 from agentfs.editing.finish import Filtered, Findings, Texts
 from agentfs.errors import AgentFSError, FileIOError, UnsupportedSystemError
-from agentfs.fs.stage import stage_places
 from agentfs.policy import AfterChange, Policy
 from agentfs.text import cut_line, one_line
 from agentfs.tree.globs import compile_globs

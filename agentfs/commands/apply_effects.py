@@ -8,12 +8,12 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.base import call_context
+from agentfs.commands.effects import Effects, is_changed_since, size_of
 from agentfs.commands.git_objects import kept_as_empty
 from agentfs.commands.git_settings import permitted
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
-from agentfs.fs.effects import Effects, is_changed_since, size_of
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
 from agentfs.history.recordings.recording import OpenRecording, recorded_result

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from agentfs.commands.system import entries, present
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import name_matcher
-from agentfs.fs.system import entries, present
 
 # The variables that a command gets from the program's own environment; `LC_*` too.
 _ALLOWED = """

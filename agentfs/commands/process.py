@@ -16,7 +16,7 @@ from typing import IO, Any
 from agentfs.base.lazy import signal
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.request import CommandRequest
-from agentfs.fs.system import processes_with
+from agentfs.commands.system import processes_with
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL

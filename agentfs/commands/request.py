@@ -9,9 +9,9 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.lazy import shutil
 from agentfs.commands.environment import can_be_passed, environment
+from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
-from agentfs.fs.hidden_files import HiddenFiles
 from agentfs.history import Journal
 from agentfs.history.recordings.recording import MAX_LABEL
 from agentfs.history.report import MayShow

@@ -9,12 +9,12 @@ from agentfs.base.advice import Advice, call
 from agentfs.commands.apply_effects import Base, apply_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
+from agentfs.commands.effects import effects_of
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.staged_process import Staged, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
-from agentfs.fs.effects import effects_of
 from agentfs.fs.oserrors import read_only
 from agentfs.history.operations import begin_recording, end_recording
 from agentfs.history.recordings.recording import OpenRecording

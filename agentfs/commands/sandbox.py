@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from agentfs.base.lazy import shutil
 from agentfs.commands.installations import PRIVATE
+from agentfs.commands.stage import Stage
+from agentfs.commands.system import present, setting
 from agentfs.errors import AgentFSError, UnsupportedSystemError
-from agentfs.fs.stage import Stage
-from agentfs.fs.system import present, setting
 
 _OLDEST = (0, 11)  # the first version with overlays
 _PROBE_SECONDS = 10

@@ -15,12 +15,8 @@ from agentfs.commands.installations import PRIVATE, installations
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
-from agentfs.fs import Root, syscalls
-from agentfs.fs.context import file_clock
-from agentfs.fs.lock import lock_directories
-from agentfs.fs.path import is_in
-from agentfs.fs.stage import Overlay, Stage, stage_places
-from agentfs.fs.system import (
+from agentfs.commands.stage import Overlay, Stage, stage_places
+from agentfs.commands.system import (
     contents,
     has_children,
     limit_process,
@@ -28,6 +24,10 @@ from agentfs.fs.system import (
     pipe_that_stays_open,
     present,
 )
+from agentfs.fs import Root, syscalls
+from agentfs.fs.context import file_clock
+from agentfs.fs.lock import lock_directories
+from agentfs.fs.path import is_in
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agentfs.base import call_context
+from agentfs.commands.stage import Overlay
 from agentfs.errors import ConflictError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.root import Root
-from agentfs.fs.stage import Overlay
 from agentfs.text import plural
 
 _OPAQUE = "user.overlay.opaque"  # on a directory that hides the one below it
