@@ -15,7 +15,6 @@ KNOWN_FAILURES = {
     "tests/editing/test_replace.py::test_only_files_shown": "stale comes before the refusal",
     "tests/history/test_recording.py::test_the_changes_of_a_command": "a moved file is shown as deleted and created",
     "tests/search/test_grep_options.py::test_a_permission_rule": "the rule search(…) names nothing, and is no error",
-    "tests/search/test_grep_options.py::test_senseless": "sort='name' is accepted through the toolkit",
     "tests/faults/test_races.py::test_deletes_moves_and_transactions_during_swaps": "too few calls succeed on a busy machine",
     "tests/search/test_watch_cases.py::test_own_changes": "a transaction changes the disk, so more is read again",
     "tests/store/test_bad_input.py::test_each_fault_of_the_network_alone": "unsteady: a repeated request leaves a file behind",

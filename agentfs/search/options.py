@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from os import PathLike, fspath
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 from agentfs.base.advice import NextCall
 from agentfs.base.visible import literal
@@ -59,6 +59,7 @@ _LEAST = {
 }
 
 
+@dataclass(frozen=True)
 class _Options:
     """The checks and properties that the options of all searches share."""
 
@@ -66,6 +67,10 @@ class _Options:
     effect: ClassVar[Effect] = "read"
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            choices, value = get_args(field.type), getattr(self, field.name)
+            if get_origin(field.type) is Literal and value not in choices:
+                raise must_be(field.name, "a known value", literal(value), f"Pass {' or '.join(choices)}.")
         for name, (least, hint) in _LEAST.items():
             value = getattr(self, name, None)
             if value is not None and value < least:

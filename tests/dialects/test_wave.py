@@ -502,6 +502,16 @@ def test_a_multi_edit_that_creates_a_file_asks_for_permission_once_and_reports_t
     assert "+three" in request.diff
 
 
+def test_the_edits_of_a_multi_edit_that_creates_a_file_are_numbered_as_given(call, tmp_path):
+    failing = [*CREATING, {"old_string": "absent", "new_string": "x"}]
+    failed = call("MultiEdit", file_path="many.txt", edits=failing)
+    assert failed.error["message"].startswith("Edit 4 of 4: ")
+    failing.insert(1, {"old_string": "nowhere", "new_string": "x"})
+    failed = call("MultiEdit", file_path="many.txt", edits=failing)
+    assert failed.error["message"].startswith("Edit 2 of 5: ")
+    assert not (tmp_path / "many.txt").exists()
+
+
 def test_multi_edit(call, tmp_path):
     edits = [
         {"old_string": "os", "new_string": "sys", "replace_all": True},
