@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, get_args, get_origin
 from agentfs.base.advice import NextCall
 from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError, must_be
-from agentfs.fs import Root
 from agentfs.limits import LARGEST
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
@@ -46,16 +45,14 @@ _UNITS: dict[str, float] = {
 }
 _SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names.split()}
 _OF_ENTRIES = "1 means the entries of the directory itself."
-_UNBOUNDED = "Leave it out to remove the bound."
 # The least value of each number, and a hint.
 _LEAST = {
-    "limit": (1, "Leave it out for the usual number."),
+    **dict.fromkeys(("limit", "max_count", "samples"), (1, "Leave it out for the usual number.")),
     "offset": (0, "It counts the entries to skip; 0 is the start."),
     "depth": (0, "1 lists the directory itself, 2 the directories in it too, 0 all levels."),
     "min_depth": (1, _OF_ENTRIES),
     "max_depth": (1, _OF_ENTRIES),
     **dict.fromkeys(("context", "before", "after"), (0, "Leave it out for no such lines.")),
-    **dict.fromkeys(("max_count", "samples"), (1, _UNBOUNDED)),
 }
 
 
@@ -293,11 +290,6 @@ def has_wildcard(path: str) -> bool:
     return any(mark in path for mark in "*?[{")
 
 
-def is_glob(root: Root, path: str) -> bool:
-    """Return True if a path has wildcards and is not the path of a file."""
-    return has_wildcard(path) and not root.exists(path)
-
-
 def ignores_case(pattern: str, *, smart: bool) -> bool:
     """Return True if smart case is on and the pattern has no capital."""
     return smart and not has_capital(pattern)
@@ -384,7 +376,7 @@ def parse_filesize(size: int | str) -> int:
     number = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
     if number < 1:
         requirement = "a number of bytes from 1, or such as 500K or 1M"
-        raise must_be("max_filesize", requirement, literal(size), _UNBOUNDED)
+        raise must_be("max_filesize", requirement, literal(size), "Leave it out for the usual bound.")
     return number
 
 
