@@ -89,7 +89,8 @@ class MethodCall:
         self.workspace = workspace
         self.policy = workspace.policy
         self.name = method.__name__
-        self.effect: Effect = "read" if self.arguments.get("preview") is True else effect
+        self.is_preview = self.arguments.get("preview") is True
+        self.effect: Effect = "read" if self.is_preview else effect
         self.is_command = effect == "execute"
         self.names = () if self.is_command else (self.name,)  # rules about `run` are about its text
         self.paths: tuple[str, ...] = ()  # in the arguments, in every spelling
@@ -126,6 +127,9 @@ class MethodCall:
         """Return True if the user must be asked whatever the call changes; raise if it is refused."""
         self.paths = self._paths()
         subject = Subject(self.paths, ignores_case=self.workspace._root.ignores_case)
+        if self.is_preview:
+            for path in self.paths:
+                self.check_change(path)
         if self.effect == "read" or not self._is_planned:
             decision = decide(self.policy, self.names, self.effect, subject)
             if decision.outcome == "refuse":
@@ -190,10 +194,11 @@ class MethodCall:
         return decision
 
     def check_change(self, path: str) -> None:
-        """Raise an error if no change of a path is allowed; a preview changes none."""
+        """Raise an error if no change of a path is allowed. A preview is refused by rules only."""
         subject = self.subject(path) if path else Subject()
         decisions = [decide(self.policy, self.names, action, subject) for action in _ACTIONS]
-        if self.effect != "read" and all(each.outcome == "refuse" for each in decisions):
+        counts = decisions[0].rule is not None or not self.is_preview
+        if counts and all(each.outcome == "refuse" for each in decisions):
             raise self.refusal(decisions[0], [path] if path else ())
 
     def subject(self, path: str) -> Subject:
@@ -322,6 +327,8 @@ class CallAccess:
         """Judge the changes of a call before the first is made; leave the call if the user must be asked."""
         decisions = [self._call.judge(change) for change in changes]
         if self._expected and _by_path(changes) != self._expected:
+            if others := [change.path for change in changes if change.path not in self._expected]:
+                raise not_permitted("The user was not asked about these files", self._call.name, others)
             raise StaleError(
                 "The files have changed since the call was allowed; nothing was changed.",
                 hint="Read the file again, then decide again.",
