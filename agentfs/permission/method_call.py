@@ -84,8 +84,7 @@ class MethodCall:
         perform: Callable[[Any, dict[str, Any]], Any],
     ) -> None:
         bound.apply_defaults()
-        _, *arguments = bound.arguments.items()
-        self.arguments: dict[str, Any] = dict(arguments)
+        self.arguments: dict[str, Any] = dict([*bound.arguments.items()][1:])  # without the workspace
         self.workspace = workspace
         self.policy = workspace.policy
         self.name = method.__name__
@@ -104,9 +103,7 @@ class MethodCall:
         """Decide about the call, ask the user if necessary, and run it."""
         if self.is_command:
             return self._call(self._judge_command())
-        asks = self._to_end(self._must_be_asked_about)
-        plan = _Plan()
-        if asks:
+        if self._to_end(self._must_be_asked_about):
             plan = self._to_end(self._plan)
         else:
             try:
@@ -197,8 +194,7 @@ class MethodCall:
         """Raise an error if no change of a path is allowed. A preview is refused by rules only."""
         subject = self.subject(path) if path else Subject()
         decisions = [decide(self.policy, self.names, action, subject) for action in _ACTIONS]
-        counts = decisions[0].rule is not None or not self.is_preview
-        if counts and all(each.outcome == "refuse" for each in decisions):
+        if all(each.outcome == "refuse" and (each.rule or not self.is_preview) for each in decisions):
             raise self.refusal(decisions[0], [path] if path else ())
 
     def subject(self, path: str) -> Subject:
@@ -219,11 +215,9 @@ class MethodCall:
             self._call(CallAccess(self, granted=True, leaves="always"))
         except _Unanswered as planned:
             return _Plan(planned.changes)
-        except _UNASKED:
-            raise
         except AgentFSError as raised:
             reading = decide(self.policy, (), "read", Subject(self.paths))
-            if reading.outcome == "allow":
+            if isinstance(raised, _UNASKED) or reading.outcome == "allow":
                 raise
             return _Plan(error=raised)  # it may quote contents that need permission
         return _Plan()
@@ -289,9 +283,8 @@ class CallAccess:
         policy = call.policy
         # A rule without a glob was checked before the call. If the user was asked, that is about the paths.
         self._denied = [each for each in policy.deny_rules if each.glob and self._judges_reading(each)]
-        asks_about_all = bool(self._granted)
         self._asked = [
-            each for each in policy.ask_rules if (each.glob or asks_about_all) and self._judges_reading(each)
+            each for each in policy.ask_rules if (each.glob or self._granted) and self._judges_reading(each)
         ]
 
     def _judges_reading(self, rule: Rule) -> bool:
