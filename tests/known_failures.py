@@ -9,7 +9,6 @@ KNOWN_FAILURES = {
     "tests/dialects/test_tree_sitter_analyzer.py::test_descriptions_have_markers": "a description lost its tokens",
     "tests/dialects/test_tree_sitter_analyzer.py::test_the_schema_has_exactly": "a parameter lost its description",
     "tests/docs/test_site.py::test_each_public_name": "four public names have no example",
-    "tests/docs/test_site.py::test_twenty_questions": "three pages are more than two clicks away",
     "tests/editing/test_replace.py::test_a_denied_replacement": "a rule that names replace and a path refuses nothing",
     "tests/history/test_recording.py::test_the_changes_of_a_command": "a moved file is shown as deleted and created",
     "tests/search/test_grep_options.py::test_a_permission_rule": "the rule search(…) names nothing, and is no error",
