@@ -198,6 +198,7 @@ class ProcessorTime:
         if nextitem and nextitem.path == item.path:  # else shared fixtures end too
             ended = processor_time()
         used = ended - self.shared - self.began
+        item.user_properties.append(("processor_seconds", round(used, 3)))  # in the file of `--junitxml`
         if used > PROCESSOR_SECONDS * BUSY and not tier_of(item):
             pytest.fail(
                 f"{used:.1f} s of processor time, but a test of the first tier may use {PROCESSOR_SECONDS} s "
