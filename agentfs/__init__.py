@@ -3,6 +3,12 @@
 Result classes are in `agentfs.results`, the leaves of the error tree in `agentfs.errors`.
 """
 
+import sys
+
+if sys.argv[:1] == ["-m"] and {"agentfs", "-magentfs"} & {*sys.orig_argv} and not sys.flags.safe_path:
+    # `python -m agentfs` puts the working directory first, which may be a root whose modules a model writes.
+    del sys.path[0]
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

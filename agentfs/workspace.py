@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from agentfs import commands, concurrency, editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
+from agentfs.base.lazy import import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.events import OnEvent
 from agentfs.fs import Root
@@ -165,6 +166,7 @@ class Workspace:
         }
         check_rules(type(self), self.policy)
         self._root = Root(root, self.policy, made)
+        import_before_writes(self._root.path)
         try:
             if watch:
                 watch_bytes = self.limits.watch_bytes

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # From the bottom up. Packages on one line may not import one another. Each module of `base` is a layer of its
 # own, because errors stand between them.
 LAYERS = [
-    {"base", "base.visible", "base.forks", "base.lazy", "base.frozen_data"},
+    {"base", "base.visible", "base.forks", "base.lazy", "base.programs", "base.frozen_data"},
     {"base.advice", "base.html_output"},
     {"errors"},
     {"base.call_context", "permissions"},

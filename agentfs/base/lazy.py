@@ -1,10 +1,16 @@
 """Modules and dialects that are imported on first use, so that a process loads only what it calls."""
 # ruff: noqa: PLC0414 - the alias of an import marks it as public
 
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+_modules: list[str] = []
+_ELSEWHERE = ("regex", "pypdf", "PIL.Image")  # imported by the modules that need them
 
 
 class _LazyModule:
@@ -15,6 +21,7 @@ class _LazyModule:
 
     def __init__(self, module: str) -> None:
         self._module = module
+        _modules.append(module)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(import_module(self._module), name)
@@ -50,6 +57,18 @@ else:
     futures, glob = map(_LazyModule, ("concurrent.futures", "wcmatch.glob"))
     resources = _LazyModule("importlib.resources")
     spec = _LazyModule("pathspec.patterns.gitignore.spec")
+
+
+def import_before_writes(root: str) -> None:
+    """Import all modules of first use now if Python looks for them in a tree, where a model may write them.
+
+    The directory of a program is the first in `sys.path`, and often the root.
+    """
+    places = {os.path.realpath(place) for place in sys.path}
+    if any(f"{place}/".startswith(f"{root.rstrip('/')}/") and "-packages" not in place for place in places):
+        for module in (*_modules, *_ELSEWHERE):
+            with suppress(ImportError):  # it is reported on first use
+                import_module(module)
 
 
 def lazy_submodules(package: str) -> Callable[[str], ModuleType]:

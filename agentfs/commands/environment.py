@@ -11,13 +11,16 @@ from agentfs.fs import name_matcher
 _ALLOWED = """
 HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH PKG_CONFIG_PATH CC CXX CFLAGS CXXFLAGS LDFLAGS
 MAKEFLAGS VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT PYTHONPATH PYTHONDONTWRITEBYTECODE NVM_DIR NODE_PATH PNPM_HOME
-JAVA_HOME GOROOT GOPATH CARGO_HOME RUSTUP_HOME GEM_HOME GEM_PATH SSL_CERT_FILE SSL_CERT_DIR
+JAVA_HOME GOROOT GOPATH CARGO_HOME RUSTUP_HOME GEM_HOME GEM_PATH SSL_CERT_FILE SSL_CERT_DIR TMPDIR
+XDG_CACHE_HOME npm_config_cache
 """
-# No colours, pagers, editors or questions, for which a command would wait. `/tmp` is its own if it is staged.
+# No colours, pagers, editors or questions, for which a command would wait.
 _SETTINGS = """
 TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat EDITOR=true GIT_EDITOR=true GIT_TERMINAL_PROMPT=0
-DEBIAN_FRONTEND=noninteractive TMPDIR=/tmp XDG_CACHE_HOME=/tmp/.cache npm_config_cache=/tmp/.cache/npm
+DEBIAN_FRONTEND=noninteractive
 """
+# Elsewhere another user could make these directories first, and fill them with programs that are then run.
+_STAGED_SETTINGS = "TMPDIR=/tmp XDG_CACHE_HOME=/tmp/.cache npm_config_cache=/tmp/.cache/npm"
 # Paths in the user's home with credentials or traces, besides those that `Protect.READ` names.
 _PRIVATE = """
 .docker .kube .boto .oci .config/glab-cli .config/rclone .config/op .config/pip .pip .yarnrc.yml
@@ -29,10 +32,14 @@ _PRIVATE = """
 """
 
 
-def environment(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the environment of a command: the allowed part of this process's, and what the caller gives."""
+def environment(given: Mapping[str, str] | None, *, is_staged: bool = False) -> dict[str, str]:
+    """Return the environment of a command: the allowed part of this process's, and what the caller gives.
+
+    A staged command has a `/tmp` of its own.
+    """
     allowed = set(_ALLOWED.split())
-    settings = {name: value for name, _, value in (each.partition("=") for each in _SETTINGS.split())}
+    chosen = _SETTINGS + _STAGED_SETTINGS if is_staged else _SETTINGS
+    settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
     found = {name: value for name, value in os.environ.items() if name in allowed or name.startswith("LC_")}
     for name, value in (given or {}).items():
         if not name or "=" in name or "\0" in name + value or not can_be_passed(name + value):

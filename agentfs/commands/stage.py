@@ -128,5 +128,5 @@ def remove_tree(path: str) -> None:
     """Remove a directory that a command may have filled with directories without permissions."""
     shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):  # or with some that are deeper than Python's recursion
-        for command in (["chmod", "-R", "u+rwx", "--", path], ["rm", "-rf", "--", path]):
+        for command in (["/bin/chmod", "-R", "u+rwx", "--", path], ["/bin/rm", "-rf", "--", path]):
             subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no shell

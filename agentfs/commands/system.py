@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from agentfs.base.lazy import subprocess
+from agentfs.base.programs import system_program
 
 if sys.platform != "win32":  # agentfs can be imported there
     import resource
@@ -79,10 +80,11 @@ def limit_process(process: int, file_bytes: int, processes: int) -> None:
     for what, most in limits.items():
         with suppress(OSError, ValueError):
             resource.prlimit(process, what, (most, most))
-    if os.geteuid() == 0 and limits_processes():
+    nsenter = system_program("nsenter")
+    if os.geteuid() == 0 and limits_processes() and nsenter is not None:
         script = f"echo {processes} > /proc/sys/kernel/pid_max"
         with suppress(OSError):
-            command = ["nsenter", "--target", str(process), "--pid", "/bin/sh", "-c", script]
+            command = [nsenter, "--target", str(process), "--pid", "/bin/sh", "-c", script]
             subprocess.run(command, check=False, capture_output=True)
 
 

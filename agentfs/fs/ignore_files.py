@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from agentfs.base.lazy import shutil, subprocess
+from agentfs.base.lazy import subprocess
+from agentfs.base.programs import system_program
 from agentfs.fs.path import is_in
 from agentfs.fs.settings_file import link_chain
 from agentfs.fs.trees import OpenTree
@@ -131,7 +132,7 @@ def _global_excludes(trees: tuple[str, ...]) -> str | None:
     base = os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
     named = environment.get("GIT_CONFIG_GLOBAL")
     configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
-    git, origin, path = shutil.which("git"), "", os.path.join(base, "ignore")
+    git, origin, path = system_program("git"), "", os.path.join(base, "ignore")
     if git is not None and _outside(git, trees) is not None:
         settings = tuple((name, value) for name, value in environment.items() if name.startswith("GIT_"))
         origin, path = _configured(git, (home, base, *settings), tuple(map(_times, configs))) or ("", path)
