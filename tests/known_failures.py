@@ -14,7 +14,6 @@ KNOWN_FAILURES = {
     "tests/search/test_grep_options.py::test_a_permission_rule": "the rule search(…) names nothing, and is no error",
     "tests/faults/test_races.py::test_deletes_moves_and_transactions_during_swaps": "too few calls succeed on a busy machine",
     "tests/search/test_watch_cases.py::test_own_changes": "a transaction changes the disk, so more is read again",
-    "tests/store/test_bad_input.py::test_each_fault_of_the_network_alone": "unsteady: a repeated request leaves a file behind",
     "tests/test_deadline.py::test_a_change_of_many_files": "the error of a transaction has no places",
     "tests/test_deadline.py::test_one_call_of_a_tool": "the error of a call has no places",
     "tests/test_matrix.py::test_laws_hold_for_drawn_cells[apply-patch/move]": "undo of a moved notebook in a transaction",

@@ -132,6 +132,7 @@ class Sync:
                         brought = outcome.known and outcome.kinds  # from others
                         return outcome._replace(kinds=("merged",)) if brought else outcome
                     known, merged = outcome.known, True
+                    self._cache.note(known, outcome.data)  # the base, if others are faster once more
                     time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
         except _LeftOut as reason:
             return Synced(path, left_out=str(reason))

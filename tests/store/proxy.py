@@ -31,6 +31,7 @@ class FaultyProxy:
         self.requests: list[tuple[str, str]] = []
         self.dropped_headers = {"connection"}
         self._random, self._lock = random.Random(seed), threading.Lock()
+        self._repeats: list[threading.Timer] = []
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -64,6 +65,11 @@ class FaultyProxy:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def wait_for_repeats(self) -> None:
+        """Wait until the server has got the requests that it gets again."""
+        for repeat in self._repeats:
+            repeat.join()
 
     def _fault(self) -> str:
         with self._lock:
@@ -109,7 +115,9 @@ class FaultyProxy:
         call = (request.command, request.path, headers, body)
         status, answer, data = self.forward(*call)
         if fault == "repeat":
-            threading.Timer(self._random.uniform(0, _LATE), self.forward, call).start()
+            repeat = threading.Timer(self._random.uniform(0, _LATE), self.forward, call)
+            self._repeats.append(repeat)
+            repeat.start()
         if fault == "lost":
             self._cut(request)
             return

@@ -405,6 +405,7 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
 
         until_done(one.push)
         until_done(other.pull)
+        proxy.wait_for_repeats()  # a file that is created again after its deletion comes back
         os.remove(Path(one, "f7"))
         put(one, "f8", "changed\n")
         until_done(one.push)
@@ -415,6 +416,26 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         assert proxy.seen[fault] > 2
     finally:
         proxy.close()
+
+
+def test_a_creation_that_arrives_again_after_the_deletion_brings_the_file_back(tmp_path, monkeypatch):
+    """A deletion leaves nothing in the store, so the condition of the creation is met again."""
+    store, requests, real = MemoryStore(), [], obstore.put
+    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
+
+    def remembered(store, path, data, **more):
+        requests.append((path, data, more))
+        return real(store, path, data, **more)
+
+    monkeypatch.setattr(obstore, "put", remembered)
+    put(one, "f", "text\n")
+    one.push()
+    created = next(each for each in requests if each[0] == "f")
+    os.remove(Path(one, "f"))
+    assert one.push().deleted == ("f",)
+    real(store, *created[:2], **created[2])
+    assert one.pull().pulled == other.pull().pulled == ("f",)
+    assert files(one) == files(other) == {"f": b"text\n"}
 
 
 def test_credentials_that_expire_during_a_push_and_a_pull(server, tmp_path):

@@ -14,6 +14,7 @@ from obstore.store import MemoryStore
 
 from agentfs import AgentFSError, Policy, Protect, Workspace
 from agentfs.store import StoredTree, sync
+from agentfs.store.objects import Objects
 from tests.conftest import law, needs
 from tests.history.judges import snapshot
 from tests.store.conftest import files, put
@@ -157,6 +158,34 @@ def test_both_have_changed_other_lines(trees):
     assert result.pushed == result.merged == ("f",)
     assert one.pull().pulled == ("f",)
     assert files(one) == files(other) == {"f": b"one\n2\n3\n4\nfive\n"}
+
+
+def test_regression_others_are_faster_several_times(trees, monkeypatch):
+    """Each attempt is merged with the text of the attempt before it, which the store no longer has."""
+    one, other = trees("one"), trees("other")
+    lines = [f"{number}\n" for number in range(9)]
+    put(one, "f", "".join(lines))
+    one.push()
+    other.pull()
+    real, attempts = Objects.put, []
+
+    def late(self, path, *given):
+        if path == "f" and len(attempts) < 4:
+            attempts.append(path)
+            with monkeypatch.context() as patch:
+                patch.setattr(Objects, "put", real)
+                lines[2 * len(attempts)] = "one\n"
+                put(one, "f", "".join(lines))
+                assert one.push().conflicts == ()
+        return real(self, path, *given)
+
+    monkeypatch.setattr(Objects, "put", late)
+    put(other, "f", "".join(["other\n", *lines[1:]]))
+    result = other.push()
+    assert result.conflicts == ()
+    assert result.pushed == result.merged == ("f",)
+    assert len(attempts) == 4
+    assert files(other)["f"] == "".join(["other\n", *lines[1:]]).encode()
 
 
 def test_a_pull_merges_too(trees):
