@@ -291,8 +291,9 @@ def in_container(engine: str, root: Path, *read_only: str) -> list[str]:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # raising it needs a right that root may lack
     mounts = [word for each in read_only for word in ("-v", f"{each}:{each}:ro")]
     return [
-        *(engine, "run", "--rm", "-i", "--network=none", f"--ulimit=nofile={files}:{files}"),
-        *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/tree", *mounts),
+        *(engine, "run", "--rm", "-i", "--network=none", "--cgroupns=private"),
+        *(f"--ulimit=nofile={files}:{files}", "--ulimit=nproc=4096:4096"),
+        *("-v", "/usr:/usr:ro", "-v", f"{root}:/tree", *mounts),
         "agentfs-test-empty",
     ]
 
