@@ -5,13 +5,13 @@ import re
 import time
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.lazy import sqlite3
-from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError
+from agentfs.errors import AgentFSError, DeadlineExceededError
 from agentfs.fs import (
     MAX_NAME_BYTES,
     MAX_PARTS,
@@ -20,7 +20,6 @@ from agentfs.fs import (
     Root,
     display_name,
     is_temporary_name,
-    quote,
     revision_of,
 )
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
@@ -31,10 +30,12 @@ META = ".agentfs"  # the directory of the state; keys below it are not files of 
 MERGED_BYTES = 10 * 1024 * 1024  # larger contents are never merged, so their base is not kept
 _UNSETTLED = 2_000_000_000  # ns; a file changed so recently may change again with the same times
 _TABLES = """
-CREATE TABLE IF NOT EXISTS known (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, status TEXT)
-    WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;  -- if the system fails, the last notes are lost: their paths are compared again
+PRAGMA temp_store = FILE;
+CREATE TABLE IF NOT EXISTS known
+    (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB, status TEXT);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, left_out TEXT) WITHOUT ROWID;
 CREATE TEMP TABLE here (path TEXT PRIMARY KEY, size INTEGER, digest TEXT, status TEXT) WITHOUT ROWID;
 """
@@ -65,47 +66,16 @@ class Known(NamedTuple):
 
 
 class Cache:
-    """The state of a cache, locked until it is closed. Lookups are thread-safe.
+    """The state of a cache. Lookups and notes are thread-safe.
 
     The listing of the store and that of the files are temporary tables on the disk, compared by SQL, so that
     the memory does not grow with the tree.
     """
 
-    def __init__(self, path: str, identity: str, seconds: float) -> None:
+    def __init__(self, state_path: str, database: sqlite3.Connection, seconds: float) -> None:
+        self.state_path, self._database = state_path, database
         self._seconds, self._end = seconds, time.monotonic() + seconds
-        self.state_path = os.path.join(path, META)
-        self._directory = StateDirectory(self.state_path)
-        try:
-            self._database = sqlite3.connect(
-                os.path.join(self.state_path, FILE), isolation_level=None, check_same_thread=False
-            )
-            self._lock = Lock()
-            # If the system fails, the last notes are lost: their paths are then compared again.
-            for setting in ("journal_mode = WAL", "synchronous = NORMAL", "temp_store = FILE"):
-                self._database.execute(f"PRAGMA {setting}")
-            self._database.executescript(_TABLES)
-            if not os.path.exists(os.path.join(self.state_path, ".gitignore")):
-                OwnDirectory(self.state_path).write(".gitignore", "*\n")  # for recordings and searches
-            if (owner := self.fact("identity") or identity) != identity:
-                raise InvalidArgumentError(  # noqa: TRY301 - closed as after any error
-                    f"The cache {quote(path)} belongs to another store, {owner}.",
-                    hint="Give each store a cache of its own.",
-                    details={"parameter": "cache", "path": path},
-                )
-            self.set_fact("identity", identity)
-        except BaseException:
-            self._directory.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._database.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM known)")
-            self._database.close()
-        finally:
-            self._directory.close()
+        self._lock = Lock()
 
     def fact(self, name: str) -> str:
         """Return a fact about the tree, or ""."""
@@ -118,20 +88,19 @@ class Cache:
 
     def note(self, known: Known, data: bytes | None) -> None:
         """Keep what the store has at a path, and the content if it is a text that may be merged later."""
+        text = zlib.compress(data, 1) if data is not None and is_mergeable(data) else None
         with self._lock:
             if known.tag:
-                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, '')", known[:4])
+                row = *known[:4], text
+                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", row)
             else:
                 self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
-            if data is not None and is_mergeable(data):
-                text = known.digest, zlib.compress(data, 1)
-                self._database.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", text)
 
-    def text(self, digest: str) -> bytes | None:
-        """Return a content that the store had, if it is kept."""
+    def text(self, path: str) -> bytes | None:
+        """Return the content that was noted last for a path, if it is kept."""
         with self._lock:
-            found = self._database.execute("SELECT data FROM texts WHERE digest = ?", (digest,)).fetchone()
-        return zlib.decompress(found[0]) if found else None
+            found = self._database.execute("SELECT text FROM known WHERE path = ?", (path,)).fetchone()
+        return zlib.decompress(found[0]) if found and found[0] is not None else None
 
     @property
     def is_late(self) -> bool:
@@ -141,9 +110,8 @@ class Cache:
     def list_store(self, objects: Iterable[Listed]) -> bool:
         """Keep a listing of the store; return False if it is empty, and the store had objects before."""
         self._fill("listed", objects)
-        queries = "SELECT 1 FROM known LIMIT 1", "SELECT 1 FROM listed LIMIT 1"
-        known, listed = (self._database.execute(query).fetchone() for query in queries)
-        return bool(listed or not known)
+        lost = "SELECT EXISTS (SELECT * FROM known) > EXISTS (SELECT * FROM listed)"
+        return not self._database.execute(lost).fetchone()[0]
 
     def paths(self, query: str) -> Iterator[Known]:
         """Yield what one of the queries above finds now; what is noted meanwhile does not matter."""
@@ -166,9 +134,9 @@ class Cache:
         return left_out
 
     def _files(self, root: Root, left_out: dict[str, str]) -> Iterator[tuple[str, int, str, str]]:
-        stack = [""]
-        while stack:
-            top = stack.pop()
+        tops = [""]
+        while tops:
+            top = tops.pop()
             with _leaving_out(top, left_out), root.open_directory(display_name(top) or ".") as directory:
                 for entry in directory.scan():
                     path = os.path.join(top, entry.name)
@@ -178,7 +146,7 @@ class Cache:
                         if reason := objection(path, root) or _kind_objection(entry):
                             left_out[display_name(path)] = reason
                         elif entry.is_dir(follow_symlinks=False):
-                            stack.append(path)
+                            tops.append(path)
                         else:
                             yield self._file(root, path, entry.stat(follow_symlinks=False))
 
@@ -195,35 +163,36 @@ class Cache:
 
     def _fill(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Replace the rows of a temporary table."""
-        self._database.execute("BEGIN")
-        try:
-            self._database.execute(f"DELETE FROM {table}")
-            for row in rows:
-                call_context.check()
-                if self.is_late:
-                    raise DeadlineExceededError(
-                        f"Listing the store and the cache took more than {self._seconds:g} seconds.",
-                        hint="Nothing was changed. Raise `timeout`, or use a URL with fewer objects.",
-                        details={"seconds": self._seconds},
-                    )
-                self._database.execute(
-                    f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row
+        self._database.execute(f"DELETE FROM {table}")
+        for row in rows:
+            call_context.check()
+            if self.is_late:
+                raise DeadlineExceededError(
+                    f"Listing the store and the cache took more than {self._seconds:g} seconds.",
+                    hint="Nothing was changed. Raise `timeout`, or use a URL with fewer objects.",
+                    details={"seconds": self._seconds},
                 )
-        finally:
-            self._database.execute("COMMIT")
+            values = ", ".join("?" * len(row))
+            self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES ({values})", row)
+
+
+@contextmanager
+def open_cache(path: str, seconds: float) -> Generator[Cache]:
+    """Open the state of a cache for the block, locked against other processes."""
+    state_path = os.path.join(path, META)
+    file = os.path.join(state_path, FILE)
+    with (
+        closing(StateDirectory(state_path)),
+        closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as database,
+    ):
+        database.executescript(_TABLES)
+        OwnDirectory(state_path).write(".gitignore", "*\n")  # for recordings and searches
+        yield Cache(state_path, database, seconds)
 
 
 def is_mergeable(data: bytes) -> bool:
     """Return True for a content that may be merged by lines."""
     return len(data) <= MERGED_BYTES and b"\0" not in data
-
-
-def _kind_objection(entry: DirEntry) -> str:
-    if entry.is_dir(follow_symlinks=False):
-        return ""
-    if not entry.is_file(follow_symlinks=False):
-        return "link" if entry.is_symlink() else "special file"
-    return "too large" if entry.stat(follow_symlinks=False).st_size > LARGEST_OBJECT else ""
 
 
 @contextmanager
@@ -235,6 +204,14 @@ def _leaving_out(path: str, left_out: dict[str, str]) -> Generator[None]:
         if not path:
             raise
         left_out[path] = "unreadable"
+
+
+def _kind_objection(entry: DirEntry) -> str:
+    if entry.is_dir(follow_symlinks=False):
+        return ""
+    if not entry.is_file(follow_symlinks=False):
+        return "link" if entry.is_symlink() else "special file"
+    return "too large" if entry.stat(follow_symlinks=False).st_size > LARGEST_OBJECT else ""
 
 
 def objection(path: str, root: Root) -> str:

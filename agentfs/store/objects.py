@@ -16,6 +16,7 @@ from agentfs.fs.lock import file_locks
 LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fetches it
 # Replaces an object that is about to be deleted, since a delete has no condition and this has one.
 _DELETED = b"\0This object of agentfs is being deleted.\n"
+_STALE = json.dumps({"e_tag": f'"{0:032}"', "version": "1"})  # a version that no object has
 _REFUSED = re.compile("Expired|Token|AccessKey|Signature|Skewed|AccessDenied|Forbidden|Unauthorized")
 _ANSWER = re.compile(r"status code: (\d+(?: [A-Z]\w+)*)|<Code>(\w+)</Code>")
 _CONTINUES = "Call it again: it continues where it was."
@@ -34,13 +35,6 @@ class Listed(NamedTuple):
     left_out: str = ""  # the reason why it is not pulled
 
 
-class Object(NamedTuple):
-    """An object of the store."""
-
-    tag: str
-    data: bytes | None  # None if the object is being deleted
-
-
 class Objects:
     """The objects of one store. Thread-safe."""
 
@@ -51,14 +45,13 @@ class Objects:
             raise errors.UnsupportedSystemError(
                 "Object stores need the package obstore.", hint="Run: pip install obstore"
             ) from None
-        try:
-            self._store = (
-                stores.from_url(url_or_store, **options) if isinstance(url_or_store, str) else url_or_store
-            )
-        except Exception as error:  # noqa: BLE001 - its errors have no common class
-            raise errors.InvalidArgumentError(
-                f"obstore refuses the URL or an option: {_line(error)}."
-            ) from None
+        self._store = url_or_store
+        if isinstance(url_or_store, str):
+            try:
+                self._store = stores.from_url(url_or_store, **options)
+            except Exception as error:  # noqa: BLE001 - its errors have no common class
+                message = f"obstore refuses the URL or an option: {_line(error)}."
+                raise errors.InvalidArgumentError(message) from None
         self.identity = repr(self._store)
         self._directory = str(self._store.prefix) if type(self._store).__name__ == "LocalStore" else ""
 
@@ -74,21 +67,24 @@ class Objects:
             return _tag(self._api.head(self._store, path))
         return ""
 
-    def get(self, path: str) -> Object | None:
-        """Return an object, or None."""
+    def get(self, path: str) -> tuple[str, bytes | None]:
+        """Return the version and the content of an object.
+
+        The version is "" if there is no object; the content is None then, and if it is being deleted.
+        """
         with suppress(errors.NotFoundError), _typed_errors(path):
             found = self._api.get(self._store, path)
             if found.meta["size"] > LARGEST_OBJECT:
                 raise errors.TooLargeError(f"The object {quote(path)} has more than {LARGEST_OBJECT} bytes.")
             data = bytes(found.bytes())
-            return Object(_tag(found.meta), None if data == _DELETED else data)
-        return None
+            return _tag(found.meta), None if data == _DELETED else data
+        return "", None
 
     def put(self, path: str, data: bytes, expected: str) -> str:
-        """Create an object, or replace the one with the version `expected`; or raise ConditionFailed.
+        """Create an object, or replace the one with the version `expected`; return the new version.
 
-        Returns:
-            The new version.
+        Raises:
+            ConditionFailed: It exists, or has another version.
         """
         mode = json.loads(expected) if expected else "create"
         with self._locked(path), _typed_errors(path):
@@ -101,40 +97,26 @@ class Objects:
     def delete(self, path: str, expected: str) -> None:
         """Delete the object with the version `expected`; raise ConditionFailed if it has another one."""
         self.put(path, _DELETED, expected)
-        self.drop(path)
-
-    def drop(self, path: str) -> None:
-        """Delete an object without a condition."""
         with suppress(errors.NotFoundError), _typed_errors(path):
             self._api.delete(self._store, path)
 
     def check_conditions(self, path: str) -> str:
-        """Create an object, unless it exists, and test that conditions on it count.
-
-        Returns:
-            Its version.
+        """Create an object unless it exists, test that conditions on it count, and return its version.
 
         Raises:
             AgentFSError: `unsupported` if the store ignores conditions.
         """
-        created = False
         with suppress(ConditionFailed):
             self.put(path, os.urandom(16).hex().encode(), "")
-            created = True
-        found = self.get(path)
-        if found is None or found.data is None:
-            raise errors.FileIOError(f"The object {quote(path)} was deleted.", hint=_CONTINUES)
-        stale = json.dumps({"e_tag": f'"{0:032}"', "version": "1"})
-        for expected in ("", stale):
+        tag, data = self.get(path)
+        for expected in ("", _STALE):
             with suppress(ConditionFailed):
-                self.put(path, found.data, expected)
-                if created:
-                    self.drop(path)
+                self.put(path, data or b"", expected)
                 raise errors.UnsupportedSystemError(
                     "The store ignores conditions, so that workers overwrite each other. Nothing was pushed.",
                     hint="Use a store with conditional writes, such as S3, or a newer version of this one.",
                 )
-        return found.tag
+        return tag
 
     def _locked(self, path: str) -> AbstractContextManager[object]:
         """Lock an object of a local directory, whose changes have no conditions."""
@@ -169,13 +151,14 @@ def _typed_errors(path: str = "") -> Generator[None]:
         elif isinstance(error, NotImplementedError):
             leaf, hint = errors.UnsupportedSystemError, "Use a store with conditional writes."
         elif kind == "InvalidPathError" or "invalid path" in text:
-            leaf = errors.InvalidPathError
-            hint = "obstore cannot list this name: rename or delete the object."
+            leaf, hint = (
+                errors.InvalidPathError,
+                "obstore cannot list this name: rename or delete the object.",
+            )
         elif kind in {"PermissionDeniedError", "UnauthenticatedError"} or _REFUSED.search(answer):
             leaf, hint = errors.RefusedError, f"Check the credentials and this machine's clock. {hint}"
-        raise leaf(
-            f"The store failed: {answer}.", hint=hint, details={"path": path, "error": answer}
-        ) from None
+        details = {"path": path, "error": answer}
+        raise leaf(f"The store failed: {answer}.", hint=hint, details=details) from None
 
 
 def _line(error: object) -> str:

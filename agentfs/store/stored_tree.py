@@ -1,7 +1,7 @@
 """`StoredTree`: a tree whose files are objects of a store, with a cache on this machine."""
 
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -14,7 +14,7 @@ from agentfs.fs import Root, oserrors, quote
 from agentfs.history.report import name_paths
 from agentfs.policy import Policy
 from agentfs.results import PullResult, PushResult, Result, StoreStatus
-from agentfs.store.cache import META, Cache
+from agentfs.store.cache import META, open_cache
 from agentfs.store.objects import Objects
 from agentfs.store.sync import CONFLICTS, MOST_NAMES, Sync
 from agentfs.text import with_text
@@ -123,10 +123,7 @@ class StoredTree:
         with self._lock:
             policy = replace(self.policy, read_only=False)
             try:
-                with (
-                    Cache(self.cache, self._objects.identity, self.timeout) as cache,
-                    Root(self.cache, policy) as root,
-                ):
+                with open_cache(self.cache, self.timeout) as cache, Root(self.cache, policy) as root:
                     yield Sync(self._objects, cache, root)
             except AgentFSError:
                 raise
@@ -139,14 +136,10 @@ class StoredTree:
 
 def _result(sync: Sync, kind: type[_R], more: str, *fields: str) -> _R:
     """Return a result with the paths of a `Sync`; its text says `more` if it is truncated."""
-
-    def shown(paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted(paths))
-
-    paths = {field: shown(sync.paths[field]) for field in fields}
-    reasons = sorted({*sync.left_out.values()})
+    paths = {field: tuple(sorted(sync.paths[field])) for field in fields}
     left_out = {
-        reason: shown(path for path, why in sync.left_out.items() if why == reason) for reason in reasons
+        reason: tuple(sorted(path for path, why in sync.left_out.items() if why == reason))
+        for reason in sorted({*sync.left_out.values()})
     }
     rows = {**paths, **{f"left out ({reason})": found for reason, found in left_out.items()}}
     lines = [

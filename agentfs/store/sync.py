@@ -11,8 +11,17 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.lazy import futures
-from agentfs.errors import AgentFSError, ConflictError
-from agentfs.fs import Change, DirectoryNode, FileNode, Root, directories_above, display_name, revision_of
+from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
+from agentfs.fs import (
+    Change,
+    DirectoryNode,
+    FileNode,
+    Root,
+    directories_above,
+    display_name,
+    quote,
+    revision_of,
+)
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.own_directories import OwnDirectory
 from agentfs.store.cache import CHANGED, EDITED, GONE, META, REMOVED, Cache, Known, is_mergeable, objection
@@ -27,31 +36,36 @@ _ATTEMPTS = 20  # to merge a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 MOST_NAMES = 100_000  # in each field of a comparison
 _NEW_FILE = 0o666  # the umask restricts the mode
-_CHANGING = "changing while it is merged"
 
 
-class _Conflict(Exception):  # noqa: N818 - a signal within this module
+class _Stays(Exception):  # noqa: N818 - a signal within this module
+    """A path stays as it is on both sides; the text is the reason."""
+
+
+class _Conflict(Exception):  # noqa: N818 - as above
     """Both sides have changed the same lines."""
 
 
-class _LeftOut(Exception):  # noqa: N818 - as above
-    """A path that stays as it is on both sides; the text is the reason."""
-
-
-class Synced(NamedTuple):
+class _Synced(NamedTuple):
     """The result for one path."""
 
     path: str
     kinds: tuple[str, ...] = ()  # fields of the result that name it
     left_out: str = ""  # the reason
-    known: Known | None = None  # to note
-    data: bytes | None = None  # the content that the store has
 
 
 class Sync:
     """A call on an open cache."""
 
     def __init__(self, objects: Objects, cache: Cache, root: Root) -> None:
+        owner = cache.fact("identity")
+        if owner not in ("", objects.identity):
+            raise InvalidArgumentError(
+                f"The cache {quote(root.path)} belongs to another store, {owner}.",
+                hint="Give each store a cache of its own.",
+                details={"parameter": "cache", "path": root.path},
+            )
+        cache.set_fact("identity", objects.identity)
         self._objects, self._cache, self._root = objects, cache, root
         self._conflicts = OwnDirectory(os.path.join(cache.state_path, CONFLICTS))
         self.paths = defaultdict[str, list[str]](list)  # by field of the result
@@ -71,7 +85,7 @@ class Sync:
         """Merge what has changed in the store with the files here."""
         self._list_store()
         for query in (GONE, CHANGED):  # in this order: a file may become a directory
-            self._each(self._take, query)
+            self._each(query, lambda known: self._take(known)[0])
 
     def push(self) -> None:
         """Send what has changed here."""
@@ -81,7 +95,7 @@ class Sync:
             self._cache.set_fact("mark", self._objects.check_conditions(MARK))
         self.left_out |= self._cache.scan(self._root)
         for query in (REMOVED, EDITED):
-            self._each(self._send, query)
+            self._each(query, self._send)
 
     def _list_store(self) -> None:
         """List the store; raise `conflict` if it does not have the tree of this cache."""
@@ -103,100 +117,96 @@ class Sync:
         _check_mark(self._cache.fact("mark") or (mark if any_left else "lost"), mark)
         self._cache.set_fact("mark", mark)
 
-    def _each(self, work: Callable[[Known], Synced], query: str) -> None:
-        """Do the work for each path of a query, in threads, until the time is up; note the outcomes."""
+    def _each(self, query: str, work: Callable[[Known], tuple[str, ...]]) -> None:
+        """Do the work for each path of a query, in threads, until the time is up."""
+
+        def outcome(known: Known) -> _Synced:
+            try:
+                return _Synced(known.path, work(known))
+            except _Conflict:
+                return _Synced(known.path, ("conflicts",))
+            except _Stays as reason:
+                return _Synced(known.path, left_out=str(reason))
+
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
             for part in _parts(self._cache.paths(query)):
                 call_context.check()
                 if self._cache.is_late:
                     self.truncated = True
                     return
-                for outcome in pool.map(work, part):
-                    for kind in outcome.kinds:
-                        self.paths[kind].append(outcome.path)
-                    if outcome.left_out:
-                        self.left_out[outcome.path] = outcome.left_out
-                    if outcome.known is not None:
-                        self._cache.note(outcome.known, outcome.data)
+                for path, kinds, left_out in pool.map(outcome, part):
+                    for kind in kinds:
+                        self.paths[kind].append(path)
+                    if left_out:
+                        self.left_out[path] = left_out
 
-    def _send(self, known: Known) -> Synced:
-        """Send a file, or its deletion. What others have changed meanwhile is merged with it before."""
-        path, merged = known.path, False
-        try:
-            for attempt in range(_ATTEMPTS):
-                try:
-                    return self._sent(known, merged=merged)
-                except ConditionFailed:
-                    outcome = self._take(known)
-                    if outcome.known is None or _digest(self._file(path)) == outcome.known.digest:
-                        brought = outcome.known and outcome.kinds  # from others
-                        return outcome._replace(kinds=("merged",)) if brought else outcome
-                    known, merged = outcome.known, True
-                    self._cache.note(known, outcome.data)  # the base, if others are faster once more
-                    time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
-        except _LeftOut as reason:
-            return Synced(path, left_out=str(reason))
-        return Synced(path, left_out=_CHANGING)
+    def _send(self, known: Known) -> tuple[str, ...]:
+        """Send a file, or its deletion; what others have changed meanwhile is merged with it before."""
+        path, merged = known.path, tuple[str, ...]()
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._sent(known) + merged
+            except ConditionFailed:
+                taken, known = self._take(known)
+                merged = ("merged",) if taken or merged else ()
+                if _digest(self._file(path)) == known.digest:
+                    return merged
+                time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
+        raise _Stays("changing while it is merged")
 
-    def _sent(self, known: Known, *, merged: bool) -> Synced:
+    def _sent(self, known: Known) -> tuple[str, ...]:
         path, node = known.path, self._file(known.path)
         if node is None:
             if known.tag:
                 self._objects.delete(path, known.tag)
-            return Synced(path, ("deleted",), known=Known(path))
+            self._cache.note(Known(path), None)
+            return ("deleted",)
         data = node.load()
         tag = self._objects.put(path, data, known.tag)
-        kinds = ("pushed", "merged") if merged else ("pushed",)
-        return Synced(path, kinds, "", Known(path, tag, len(data), node.digest), data)
+        self._cache.note(Known(path, tag, len(data), node.digest), data)
+        return ("pushed",)
 
-    def _take(self, known: Known) -> Synced:
-        """Fetch what the store has at a path, and merge it with the file here."""
-        path, found = known.path, self._objects.get(known.path)
-        if found is None and not known.tag:
-            return Synced(path, left_out="no object of this name")
-        theirs = found.data if found else None
-        size, digest = (0, "") if theirs is None else (len(theirs), revision_of(theirs))
-        new = Known(path, found.tag if found else "", size, digest)
-        try:
-            for _ in range(_ATTEMPTS):
-                ours = self._file(path)
-                if ours is not None and not known.tag and not self._is_listed(path):
-                    return Synced(path, left_out="another name with the same letters is here")
-                merged = self._merged(known, ours, theirs)
-                with suppress(ConcurrentChange):
-                    self._write(path, ours, merged)
-                    self._keep_conflict(path, None)
-                    return Synced(path, _kinds(ours, digest, merged), "", new, theirs)
-        except _Conflict:
-            self._keep_conflict(path, theirs)
-            return Synced(path, ("conflicts",))
-        except _LeftOut as reason:
-            return Synced(path, left_out=str(reason))
-        return Synced(path, left_out=_CHANGING)
+    def _take(self, known: Known) -> tuple[tuple[str, ...], Known]:
+        """Fetch what the store has at a path, and merge it with the file here.
 
-    def _file(self, path: str) -> FileNode | None:
-        """Return the file here; None if there is none."""
-        with _here():
-            node = self._root.node(path, max_bytes=LARGEST_OBJECT)
-        if node is not None and not isinstance(node, FileNode | DirectoryNode):
-            raise _LeftOut("link")
-        return node if isinstance(node, FileNode) else None
-
-    def _is_listed(self, path: str) -> bool:
-        """Return False if a file is found by a name that is not its own, as on disks that ignore case."""
-        top, name = os.path.split(path)
-        with _here(), self._root.open_directory(display_name(top) or ".") as directory:
-            return any(entry.name == name for entry in directory.scan())
-
-    def _merged(self, known: Known, ours: FileNode | None, theirs: bytes | None) -> FileNode | None:
-        """Return the file with the changes of both sides since they were equal, or raise _Conflict."""
+        Returns:
+            The fields of the result that name the path, and what the store has.
+        """
+        path = known.path
+        tag, theirs = self._objects.get(path)
+        if not tag and not known.tag:
+            raise _Stays("no object of this name")
         digest = "" if theirs is None else revision_of(theirs)
+        for _ in range(_ATTEMPTS):
+            ours = self._file(path)
+            if ours is not None and not known.tag and not self._is_listed(path):
+                raise _Stays("another name with the same letters is here")
+            try:
+                merged = self._merged(known, ours, theirs, digest)
+            except _Conflict:
+                self._keep_conflict(path, theirs)
+                raise
+            with suppress(ConcurrentChange):
+                self._write(path, ours, merged)
+                self._keep_conflict(path, None)
+                known = Known(path, tag, len(theirs or b""), digest)
+                self._cache.note(known, theirs)
+                if _digest(merged) == _digest(ours):
+                    return (), known
+                kind = "deleted" if merged is None else "pulled" if merged.digest == digest else "merged"
+                return (kind,), known
+        raise _Stays("changing while it is merged")
+
+    def _merged(
+        self, known: Known, ours: FileNode | None, theirs: bytes | None, digest: str
+    ) -> FileNode | None:
+        """Return the file with the changes of both sides since they were equal, or raise _Conflict."""
         if digest in (known.digest, _digest(ours)):
             return ours
         if _digest(ours) == known.digest:
             mode, metadata = (ours.mode, ours.metadata) if ours else (_NEW_FILE, None)
             return None if theirs is None else FileNode.of(mode, theirs, metadata)
-        base = self._cache.text(known.digest)
+        base = self._cache.text(known.path)
         if base is None or ours is None or theirs is None:
             raise _Conflict
         texts = base, ours.load(), theirs
@@ -207,19 +217,30 @@ class Sync:
             raise _Conflict
         return FileNode.of(ours.mode, merged.encode("latin-1"), ours.metadata)
 
+    def _file(self, path: str) -> FileNode | None:
+        """Return the file here; None if there is none."""
+        with _staying():
+            node = self._root.node(path, max_bytes=LARGEST_OBJECT)
+        if node is not None and not isinstance(node, FileNode | DirectoryNode):
+            raise _Stays("link")
+        return node if isinstance(node, FileNode) else None
+
+    def _is_listed(self, path: str) -> bool:
+        """Return False if a file is found by a name that is not its own, as on disks that ignore case."""
+        top, name = os.path.split(path)
+        with _staying(), self._root.open_directory(display_name(top) or ".") as directory:
+            return any(entry.name == name for entry in directory.scan())
+
     def _write(self, path: str, ours: FileNode | None, merged: FileNode | None) -> None:
         """Replace a file; raise ConcurrentChange if it is not `ours` any more."""
         if merged == ours:
             return
-        with _here():
-            if merged is not None and os.path.isdir(os.path.join(self._root.path, path)):
-                raise _LeftOut("a directory of this name is here")
+        if merged is not None and os.path.isdir(os.path.join(self._root.path, path)):
+            raise _Stays("a directory of this name is here")
+        with _staying():
             self._apply(Change(path, ours, merged))
-        if merged is None:
-            self._remove_emptied(path)
-
-    def _remove_emptied(self, path: str) -> None:
-        """Remove the directories above a deleted file that have no other entry."""
+        if merged is not None:
+            return
         with suppress(AgentFSError, ConcurrentChange):  # another thread may be faster
             for top in directories_above(path):
                 with self._root.open_directory(display_name(top)) as directory:
@@ -254,25 +275,18 @@ def _parts(paths: Iterable[Known]) -> Iterator[list[Known]]:
 
 
 @contextmanager
-def _here() -> Generator[None]:
-    """Leave a path out if the cache refuses it in the block; a failure of the disk ends the call."""
+def _staying() -> Generator[None]:
+    """Leave a path as it is if the cache refuses it in the block; a failure of the disk ends the call."""
     try:
         yield
     except AgentFSError as error:
         if error.code in {"io", "timeout", "closed"}:
             raise
-        raise _LeftOut(error.code.replace("_", " ")) from None
+        raise _Stays(error.code.replace("_", " ")) from None
 
 
 def _digest(node: FileNode | None) -> str:
     return node.digest if node else ""
-
-
-def _kinds(ours: FileNode | None, theirs: str, merged: FileNode | None) -> tuple[str, ...]:
-    """Return the field of the result that names a path."""
-    if _digest(merged) == _digest(ours):
-        return ()
-    return ("deleted" if merged is None else "pulled" if merged.digest == theirs else "merged",)
 
 
 def _check_mark(expected: str, found: str) -> None:
