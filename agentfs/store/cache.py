@@ -35,7 +35,6 @@ PRAGMA synchronous = NORMAL;  -- if the system fails, the last notes are lost: t
 PRAGMA temp_store = FILE;
 CREATE TABLE IF NOT EXISTS known
     (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB, status TEXT);
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, left_out TEXT) WITHOUT ROWID;
 CREATE TEMP TABLE here (path TEXT PRIMARY KEY, size INTEGER, digest TEXT, status TEXT) WITHOUT ROWID;
 """
@@ -77,18 +76,14 @@ class Cache:
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._lock = Lock()
 
-    def fact(self, name: str) -> str:
-        """Return a fact about the tree, or ""."""
-        found = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+    def tag(self, table: str, path: str) -> str:
+        """Return the version of an object that is known, or in the last listing; "" for none."""
+        found = self._database.execute(f"SELECT tag FROM {table} WHERE path = ?", (path,)).fetchone()
         return found[0] if found else ""
-
-    def set_fact(self, name: str, value: str) -> None:
-        """Keep a fact about the tree."""
-        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def note(self, known: Known, data: bytes | None) -> None:
         """Keep what the store has at a path, and the content if it is a text that may be merged later."""
-        text = zlib.compress(data, 1) if data is not None and is_mergeable(data) else None
+        text = zlib.compress(data, 1) if data is not None and len(data) <= MERGED_BYTES else None
         with self._lock:
             if known.tag:
                 row = *known[:4], text
@@ -188,11 +183,6 @@ def open_cache(path: str, seconds: float) -> Generator[Cache]:
         database.executescript(_TABLES)
         OwnDirectory(state_path).write(".gitignore", "*\n")  # for recordings and searches
         yield Cache(state_path, database, seconds)
-
-
-def is_mergeable(data: bytes) -> bool:
-    """Return True for a content that may be merged by lines."""
-    return len(data) <= MERGED_BYTES and b"\0" not in data
 
 
 @contextmanager

@@ -75,9 +75,9 @@ class StoredTree:
 
         Raises:
             AgentFSError: `io` if the store, the network or the disk fails; `refused` for the credentials;
-                `busy` if another process uses the cache; `invalid_argument` if the cache belongs to another
-                store; `conflict` if the store has another tree now; `invalid_path` for a key that obstore
-                does not list; `timeout` if the comparison takes too long. What was done stays.
+                `busy` if another process uses the cache; `conflict` if the store does not have the tree of
+                the cache; `invalid_path` for a key that obstore does not list; `timeout` if the comparison
+                takes too long. What was done stays.
         """
         with self._open() as sync:
             sync.pull()

@@ -4,38 +4,32 @@ import os
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
+from threading import Lock
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.lazy import futures
-from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
-from agentfs.fs import (
-    Change,
-    DirectoryNode,
-    FileNode,
-    Root,
-    directories_above,
-    display_name,
-    quote,
-    revision_of,
-)
+from agentfs.errors import AgentFSError, ConflictError
+from agentfs.fs import Change, DirectoryNode, FileNode, Root, directories_above, display_name
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.own_directories import OwnDirectory
-from agentfs.store.cache import CHANGED, EDITED, GONE, META, REMOVED, Cache, Known, is_mergeable, objection
+from agentfs.history.take_back import merge_nodes
+from agentfs.store.cache import CHANGED, EDITED, GONE, MERGED_BYTES, META, REMOVED, Cache, Known, objection
 from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Listed, Objects
-from agentfs.text.merge import merge_texts
 
 MARK = f"{META}/tree"  # an object that tells this tree from another one at the same address
 CONFLICTS = "conflicts"  # texts of the store, in the directory of the state
 _AT_ONCE = 32  # requests
-_PART_PATHS, _PART_BYTES = 1000, LARGEST_OBJECT  # in memory at the same time
+_PART = 1000  # paths in memory at the same time
+_SMALL = 1024 * 1024  # bytes; only one larger content is in memory at a time
 _ATTEMPTS = 20  # to merge a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 MOST_NAMES = 100_000  # in each field of a comparison
 _NEW_FILE = 0o666  # the umask restricts the mode
+_CHANGING = "changing while it is merged"
 
 
 class _Stays(Exception):  # noqa: N818 - a signal within this module
@@ -58,16 +52,9 @@ class Sync:
     """A call on an open cache."""
 
     def __init__(self, objects: Objects, cache: Cache, root: Root) -> None:
-        owner = cache.fact("identity")
-        if owner not in ("", objects.identity):
-            raise InvalidArgumentError(
-                f"The cache {quote(root.path)} belongs to another store, {owner}.",
-                hint="Give each store a cache of its own.",
-                details={"parameter": "cache", "path": root.path},
-            )
-        cache.set_fact("identity", objects.identity)
         self._objects, self._cache, self._root = objects, cache, root
         self._conflicts = OwnDirectory(os.path.join(cache.state_path, CONFLICTS))
+        self._large = Lock()  # held while a large content is in memory
         self.paths = defaultdict[str, list[str]](list)  # by field of the result
         self.left_out: dict[str, str] = {}  # the reason for each path
         self.truncated = False
@@ -89,56 +76,56 @@ class Sync:
 
     def push(self) -> None:
         """Send what has changed here."""
-        if mark := self._cache.fact("mark"):
+        if mark := self._cache.tag("known", MARK):
             _check_mark(mark, self._objects.head(MARK))
         else:
-            self._cache.set_fact("mark", self._objects.check_conditions(MARK))
+            self._cache.note(Known(MARK, self._objects.check_conditions(MARK)), None)
         self.left_out |= self._cache.scan(self._root)
         for query in (REMOVED, EDITED):
             self._each(query, self._send)
 
     def _list_store(self) -> None:
         """List the store; raise `conflict` if it does not have the tree of this cache."""
-        mark = ""
 
-        def files() -> Iterator[Listed]:
-            nonlocal mark
+        def rows() -> Iterator[Listed]:
             for listed in self._objects.list():
-                if listed.path == MARK:
-                    mark = listed.tag
-                if not listed.path.startswith(f"{META}/"):
-                    reason = objection(listed.path, self._root)
-                    reason = reason or ("too large" if listed.size > LARGEST_OBJECT else "")
-                    if reason:
-                        self.left_out[listed.path] = reason
-                    yield listed._replace(left_out=reason)
+                reason = objection(listed.path, self._root)
+                reason = reason or ("too large" if listed.size > LARGEST_OBJECT else "")
+                if reason and not listed.path.startswith(f"{META}/"):
+                    self.left_out[listed.path] = reason
+                yield listed._replace(left_out=reason)
 
-        any_left = self._cache.list_store(files())
-        _check_mark(self._cache.fact("mark") or (mark if any_left else "lost"), mark)
-        self._cache.set_fact("mark", mark)
+        any_left = self._cache.list_store(rows())
+        mark = self._cache.tag("listed", MARK)
+        _check_mark(self._cache.tag("known", MARK) or (mark if any_left else "lost"), mark)
+        self._cache.note(Known(MARK, mark), None)
 
     def _each(self, query: str, work: Callable[[Known], tuple[str, ...]]) -> None:
         """Do the work for each path of a query, in threads, until the time is up."""
 
-        def outcome(known: Known) -> _Synced:
-            try:
-                return _Synced(known.path, work(known))
-            except _Conflict:
-                return _Synced(known.path, ("conflicts",))
-            except _Stays as reason:
-                return _Synced(known.path, left_out=str(reason))
-
-        with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
-            for part in _parts(self._cache.paths(query)):
-                call_context.check()
+        def outcome(known: Known) -> _Synced | None:
+            with self._large if known.to_move > _SMALL else nullcontext():
                 if self._cache.is_late:
-                    self.truncated = True
-                    return
-                for path, kinds, left_out in pool.map(outcome, part):
-                    for kind in kinds:
-                        self.paths[kind].append(path)
-                    if left_out:
-                        self.left_out[path] = left_out
+                    return None
+                try:
+                    return _Synced(known.path, work(known))
+                except _Conflict:
+                    return _Synced(known.path, ("conflicts",))
+                except _Stays as reason:
+                    return _Synced(known.path, left_out=str(reason))
+
+        paths = self._cache.paths(query)
+        with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
+            while not self.truncated and (part := [*islice(paths, _PART)]):
+                call_context.check()
+                for synced in pool.map(outcome, part):
+                    if synced is None:
+                        self.truncated = True
+                        continue
+                    for kind in synced.kinds:
+                        self.paths[kind].append(synced.path)
+                    if synced.left_out:
+                        self.left_out[synced.path] = synced.left_out
 
     def _send(self, known: Known) -> tuple[str, ...]:
         """Send a file, or its deletion; what others have changed meanwhile is merged with it before."""
@@ -152,7 +139,7 @@ class Sync:
                 if _digest(self._file(path)) == known.digest:
                     return merged
                 time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
-        raise _Stays("changing while it is merged")
+        raise _Stays(_CHANGING)
 
     def _sent(self, known: Known) -> tuple[str, ...]:
         path, node = known.path, self._file(known.path)
@@ -173,49 +160,46 @@ class Sync:
             The fields of the result that name the path, and what the store has.
         """
         path = known.path
-        tag, theirs = self._objects.get(path)
+        tag, data = self._objects.get(path)
         if not tag and not known.tag:
             raise _Stays("no object of this name")
-        digest = "" if theirs is None else revision_of(theirs)
         for _ in range(_ATTEMPTS):
             ours = self._file(path)
             if ours is not None and not known.tag and not self._is_listed(path):
                 raise _Stays("another name with the same letters is here")
+            mode, metadata = (ours.mode, ours.metadata) if ours else (_NEW_FILE, None)
+            theirs = None if data is None else FileNode.of(mode, data, metadata)
+            found = Known(path, tag, len(data or b""), _digest(theirs))
             try:
-                merged = self._merged(known, ours, theirs, digest)
+                merged = self._merged(known, ours, theirs)
             except _Conflict:
-                self._keep_conflict(path, theirs)
+                self._keep_conflict(path, data)
                 raise
             with suppress(ConcurrentChange):
                 self._write(path, ours, merged)
                 self._keep_conflict(path, None)
-                known = Known(path, tag, len(theirs or b""), digest)
-                self._cache.note(known, theirs)
-                if _digest(merged) == _digest(ours):
-                    return (), known
-                kind = "deleted" if merged is None else "pulled" if merged.digest == digest else "merged"
-                return (kind,), known
-        raise _Stays("changing while it is merged")
+                self._cache.note(found, data)
+                if merged == ours:
+                    return (), found
+                kind = "deleted" if merged is None else "pulled" if merged == theirs else "merged"
+                return (kind,), found
+        raise _Stays(_CHANGING)
 
-    def _merged(
-        self, known: Known, ours: FileNode | None, theirs: bytes | None, digest: str
-    ) -> FileNode | None:
+    def _merged(self, known: Known, ours: FileNode | None, theirs: FileNode | None) -> FileNode | None:
         """Return the file with the changes of both sides since they were equal, or raise _Conflict."""
-        if digest in (known.digest, _digest(ours)):
-            return ours
-        if _digest(ours) == known.digest:
-            mode, metadata = (ours.mode, ours.metadata) if ours else (_NEW_FILE, None)
-            return None if theirs is None else FileNode.of(mode, theirs, metadata)
-        base = self._cache.text(known.path)
-        if base is None or ours is None or theirs is None:
+
+        def load() -> bytes:
+            text = self._cache.text(known.path)
+            if text is None or any(node is None or node.size > MERGED_BYTES for node in (ours, theirs)):
+                raise _Conflict
+            return text
+
+        mode = ours.mode if ours else _NEW_FILE
+        base = FileNode(mode, known.digest, known.size, load) if known.digest else None
+        merged, clash = merge_nodes(known.path, base, ours, theirs)
+        if clash is not None:
             raise _Conflict
-        texts = base, ours.load(), theirs
-        if not all(map(is_mergeable, texts)):
-            raise _Conflict
-        merged = merge_texts(*(text.decode("latin-1") for text in texts)).text
-        if merged is None:
-            raise _Conflict
-        return FileNode.of(ours.mode, merged.encode("latin-1"), ours.metadata)
+        return merged if isinstance(merged, FileNode) else None
 
     def _file(self, path: str) -> FileNode | None:
         """Return the file here; None if there is none."""
@@ -258,20 +242,6 @@ class Sync:
                 self._conflicts.drop(path)
             else:
                 self._conflicts.put(path, theirs)
-
-
-def _parts(paths: Iterable[Known]) -> Iterator[list[Known]]:
-    """Yield the paths in lists whose contents fit in memory."""
-    part: list[Known] = []
-    size = 0
-    for known in paths:
-        if part and (len(part) == _PART_PATHS or size + known.to_move > _PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(known)
-        size += known.to_move
-    if part:
-        yield part
 
 
 @contextmanager

@@ -548,10 +548,10 @@ def test_an_emptied_store_does_not_empty_the_cache(s3, plain):
 
 
 def test_a_cache_of_another_store_is_refused(s3, server, tmp_path):
-    s3("one").pull()
-    error = code(StoredTree(f"s3://{server.bucket()}", tmp_path / "one", options=server.options).pull)
-    assert error.code == "invalid_argument"
-    assert error.details["parameter"] == "cache"
+    s3("one").push()
+    other = StoredTree(f"s3://{server.bucket()}", tmp_path / "one", options=server.options)
+    for call in (other.pull, other.push, other.status):
+        assert code(call).code == "conflict"
 
 
 def test_a_cache_without_its_state_begins_again(s3):
@@ -836,7 +836,8 @@ print(Path(one, "own").read_bytes() == Path(other, "own").read_bytes())
 
 
 def test_texts_too_large_to_merge_are_conflicts(trees, monkeypatch):
-    monkeypatch.setattr(cache, "MERGED_BYTES", 1000)
+    for module in (cache, sync):
+        monkeypatch.setattr(module, "MERGED_BYTES", 1000)
     one, other = trees("one"), trees("other")
     put(one, "large", b"line\n" * 1000)
     one.push()
