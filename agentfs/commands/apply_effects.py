@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, is_changed_since, size_of
 from agentfs.commands.git_objects import kept_as_empty
-from agentfs.commands.git_settings import permitted
+from agentfs.commands.git_settings import is_lost_object, permitted
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
@@ -45,11 +45,14 @@ def apply_effects(
     """
     root, journal, limits = around.root, around.journal, around.limits
     changes = _merged(around, effects, base)
+    objects = {each.path for each in changes if is_lost_object(each)}
+    effects.dropped["kept git object"] += len(objects)
+    changes = [each for each in changes if each.path not in objects]
     hidden = [path for path in hidden if size_of(root, path)]
     if emptied := kept_as_empty(changes, hidden):
         what = "added protected files to git, which it sees as empty"
         raise _protected(root, emptied, what, "Add and commit other files by name.")
-    exempt = permitted(changes, root.is_protected) | _made_with_directories(changes, root, hidden)
+    exempt = permitted(changes, root.is_protected, root) | _made_with_directories(changes, root, hidden)
     refused = [*effects.refused, *(each.path for each in changes if root.is_protected(each.path))]
     if refused := [path for path in refused if path not in exempt]:
         hint = "Run it without these changes; only the user may make them."

@@ -6,8 +6,10 @@ repository that a command makes anew may have what `git init` and `git clone` wr
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 
-from agentfs.fs import Change, DirectoryNode, FileNode
+from agentfs.fs import Change, DirectoryNode, FileNode, Root
 from agentfs.fs.protect import fold
 
 # Harmless keys, by section. A section of `[remote "origin"]` has its first word here.
@@ -23,8 +25,13 @@ _SHOWN = _KEYS | {"user": {"name", "email"}, "init": {"defaultbranch"}}
 _SECTION = re.compile(rb'\[([a-z]+)(?: "[^"\\\n]*")?\]', re.IGNORECASE)
 _SETTING = re.compile(rb"\s*([a-z][a-z0-9-]*)\s*=\s*([^\\\n]*)", re.IGNORECASE)
 _USER = re.compile(rb"(?<=://)[^/@\s]*@")
-_RUNS_CODE = {"hooks", "config", "config.worktree", "commondir"}
-_WITHOUT_SETTINGS = {"refs", "logs", "objects", "info", "lfs"}
+_MARKS = ("HEAD", "objects", "refs")  # what git itself looks for in one of its directories
+# What holds only commits, and says where they are.
+_DATA = {"refs", "logs", "lfs", "rr-cache", "sequencer"}
+_STATE = re.compile(
+    r"(?:.*_)?head|index|packed-refs|shallow|(?:merge|bisect)_.*|auto_merge|(?:commit|tag)_editmsg|squash_msg"
+)
+_FACTS_ON_OBJECTS = {"packs", "commit-graph", "commit-graphs"}  # and not `alternates`
 
 
 def shown_settings(config: bytes) -> bytes:
@@ -58,35 +65,75 @@ def has_settings(path: str) -> bool:
     return fold(name) == "config" and ".git" in map(fold, above.split("/"))
 
 
-def permitted(changes: Sequence[Change], covers: Callable[[str], bool]) -> set[str]:
-    """Return the paths in repositories that a command may change, although `covers` protects them.
+def permitted(changes: Sequence[Change], covers: Callable[[str], bool], root: Root) -> set[str]:
+    """Return the paths in directories of git that a command may change, although `covers` protects them.
 
-    The configuration and the hooks of a repository are among them only if the command has made it.
+    Such a directory is recognised by what it holds, whatever its name, so that a submodule called `hooks`
+    has hooks that are not touched. Its configuration and its hooks are among them only if the command has
+    made it, and nothing is if it is no directory of git afterwards.
     """
+    after = {each.path: each.after for each in changes}
     protected = [each for each in changes if covers(each.path)]
-    made = {each.path for each in protected if each.before is None and isinstance(each.after, DirectoryNode)}
-    return {each.path for each in protected if _may_change(each, made)}
+
+    @cache
+    def was_there(path: str) -> bool:
+        with suppress(OSError):
+            root.trees.status(path)
+            return True
+        return False
+
+    @cache
+    def holds(directory: str) -> tuple[bool, bool]:
+        """Return whether a directory was one of git before the command, and whether it is one now."""
+        marks = [f"{directory}/{mark}" for mark in _MARKS]
+        return all(map(was_there, marks)), all(after[m] if m in after else was_there(m) for m in marks)
+
+    def may_change(change: Change) -> bool:
+        parts = change.path.split("/")
+        above = ["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)]  # the nearest first
+        directory = next((each for each in above if any(holds(each))), None)
+        if directory is None:  # the directory itself: it may be made, and its mode may change
+            return fold(parts[-1]) == ".git" and isinstance(change.after, DirectoryNode)
+        before, now = holds(directory)
+        inside = [*map(fold, parts[directory.count("/") + 1 :])]
+        return now and (_is_harmless(change, inside) or (not before and _is_of_a_new_one(change, inside)))
+
+    return {each.path for each in protected if may_change(each)}
 
 
-def _may_change(change: Change, made: set[str]) -> bool:
+def is_lost_object(change: Change) -> bool:
+    """Return True for the removal of an object of git, which may be the only copy of a commit.
+
+    Maintenance puts it into a pack first; beside this, it takes up space and does no harm.
+    """
     parts = change.path.split("/")
-    folded = [*map(fold, parts)]
-    if ".git" not in folded:
-        return False
-    at = folded.index(".git")
-    directory, inside = "/".join(parts[: at + 1]), folded[at + 1 :]
-    if not inside:  # the directory itself: it may be made, and its mode may change
+    return change.after is None and "objects" in parts[1:-1] and ".git" in map(fold, parts)
+
+
+def _is_harmless(change: Change, inside: Sequence[str]) -> bool:
+    """Return True if git runs and obeys nothing because of a change in one of its directories."""
+    first, *rest = inside
+    if not isinstance(change.after, FileNode | DirectoryNode | None):
+        return False  # git would write through a link
+    if first == "worktrees" and rest:
+        if rest[1:] == ["commondir"] and isinstance(change.after, FileNode):
+            return change.after.load() == b"../..\n"
+        return len(rest) < 2 or rest[1] in {"gitdir", "locked"} or _is_harmless(change, rest[1:])
+    if first == "modules":
         return isinstance(change.after, DirectoryNode)
-    first = 2 if inside[0] in ("modules", "worktrees") else 0
-    if _RUNS_CODE.isdisjoint(inside) or (inside[first:] and inside[first] in _WITHOUT_SETTINGS):
-        return True
-    if inside[0] == "worktrees" and inside[2:] == ["commondir"] and isinstance(change.after, FileNode):
-        return change.after.load() == b"../..\n"
-    if directory not in made:
-        return False
+    if first == "objects":
+        return rest[:1] != ["info"] or len(rest) < 2 or rest[1] in _FACTS_ON_OBJECTS
+    return bool(first in _DATA or (not rest and _STATE.fullmatch(first)) or inside == ["info", "refs"])
+
+
+def _is_of_a_new_one(change: Change, inside: Sequence[str]) -> bool:
+    """Return True for what `git init` and `git clone` write into a new directory of git."""
     if isinstance(change.after, DirectoryNode):
         return True
     if not isinstance(change.after, FileNode):
         return False
-    is_sample = parts[-1].endswith(".sample")
-    return is_sample or (folded[-1] == "config" and _is_plain(change.after.load()))
+    return (
+        inside in (["description"], ["info", "exclude"])
+        or (inside[0] == "hooks" and inside[-1].endswith(".sample"))
+        or (inside == ["config"] and _is_plain(change.after.load()))
+    )

@@ -1,0 +1,127 @@
+"""What a staged command may change in a directory of git, which is recognised by what it holds."""
+
+import os
+import runpy
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentfs.errors import ProtectedError
+from tests.conftest import needs
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+code_of = _here["code_of"]
+
+pytestmark = needs("git")
+
+IDENTITY = ["-c", "user.name=a", "-c", "user.email=b@c", "-c", "protocol.file.allow=always"]
+
+
+def git(tree: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *IDENTITY, *arguments],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tree):
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "src")
+    git(tree, "commit", "-qm", "one")
+    return tree
+
+
+@pytest.mark.parametrize("name", ["info", "logs", "objects", "refs", "lfs"])
+def test_regression_a_submodule_has_protected_hooks_whatever_its_name(staged, repository, tmp_path, name):
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    git(library, "commit", "-q", "--allow-empty", "-m", "one")
+    git(repository, "submodule", "--quiet", "add", str(library), f"libs/{name}")
+    hook = f".git/modules/libs/{name}/hooks/post-checkout"
+    proof = tmp_path / "ran"
+    plant = f"printf '#!/bin/sh\\ntouch {proof}\\n' > {hook}; chmod +x {hook}"
+    assert code_of(lambda: staged.run(plant)) == "protected"
+    git(repository / "libs" / name, "checkout", "-q", "-b", "other")
+    assert not proof.exists()
+    subprocess.run(plant, shell=True, cwd=repository, check=True)
+    git(repository / "libs" / name, "checkout", "-q", "-b", "another")
+    assert proof.exists(), "the naive way runs it"
+
+
+@pytest.mark.parametrize("name", ["COMMIT_EDITMSG", "logs/HEAD", "refs/heads/main", "index", "ORIG_HEAD"])
+def test_regression_links_in_a_git_directory_are_refused(staged, repository, tmp_path, name):
+    """Git writes through a link: the next commit would put its message into the user's file."""
+    mine = tmp_path / "bashrc"
+    mine.write_text("# mine\n")
+    assert code_of(lambda: staged.run(f"ln -sf {mine} .git/{name}")) == "protected"
+    (repository / "src" / "new").write_text("new")
+    git(repository, "add", "src")
+    git(repository, "commit", "-qm", "touch owned")
+    assert mine.read_text() == "# mine\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf .git/objects .git/refs .git/logs",
+        "rm -rf .git/refs",
+        "rm -rf .git/objects",
+        "rm -f .git/HEAD",
+        "find .git/objects -type f -delete",
+        "rm -rf .git",
+        "mv .git/objects .git/other",
+    ],
+)
+def test_regression_no_command_loses_a_commit(staged, repository, command):
+    commit = git(repository, "rev-parse", "HEAD")
+    with suppress(ProtectedError):  # what only removes objects is applied without that
+        staged.run(command)
+    assert git(repository, "rev-parse", "HEAD") == commit
+    git(repository, "fsck", "--strict")
+    assert git(repository, "show", "--format=%s", "--no-patch") == "one\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["objects/info/alternates", "info/attributes", "rebase-merge/git-rebase-todo", "config.worktree"]
+)
+def test_what_git_obeys_is_not_written(staged, repository, path):
+    full = f".git/{path}"
+    assert code_of(lambda: staged.run(f"mkdir -p {os.path.dirname(full)}; echo x > {full}")) == "protected"
+    assert not (repository / full).exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git checkout -q -b topic && echo 2 > src/two && git add src && git commit -qm two",
+        "echo 2 > src/main.py; git stash -q; git tag v1; git branch other && git branch -q -d other",
+        "git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q --no-ff -m m a",
+        "git gc -q && git gc -q --prune=now",
+        "git pack-refs --all && git repack -qad",
+        "echo 2 > src/new; git add src; git commit -qm b; git revert --no-edit HEAD && git reset -q HEAD~1",
+        "git worktree add -q wt && git worktree remove wt",
+    ],
+)
+def test_daily_work_with_git_has_the_same_outcome_as_outside(staged, repository, tmp_path, command):
+    names = {
+        f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL", "DATE")
+    }
+    names |= {name: "2026-01-01T00:00:00Z" for name in names if name.endswith("DATE")}
+    other = tmp_path / "other"
+    subprocess.run(["cp", "-a", repository, other], check=True)
+    result = staged.run(command, env=names)
+    assert result.exit_status == 0, result.text
+    subprocess.run(
+        ["bash", "-c", command], cwd=other, env=os.environ | names, check=True, capture_output=True
+    )
+    for arguments in (["for-each-ref"], ["status", "--short"], ["log", "--all", "--format=%H"], ["fsck"]):
+        assert git(repository, *arguments) == git(other, *arguments)
