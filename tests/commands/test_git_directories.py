@@ -104,7 +104,7 @@ def test_what_git_obeys_is_not_written(staged, repository, path):
     [
         "git checkout -q -b topic && echo 2 > src/two && git add src && git commit -qm two",
         "echo 2 > src/main.py; git stash -q; git tag v1; git branch other && git branch -q -d other",
-        "git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q --no-ff -m m a",
+        "git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q -m m a",
         "git gc -q && git gc -q --prune=now",
         "git pack-refs --all && git repack -qad",
         "echo 2 > src/new; git add src; git commit -qm b; git revert --no-edit HEAD && git reset -q HEAD~1",
