@@ -125,8 +125,9 @@ def _remove_stale(place: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory that a command may have filled with directories without permissions."""
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.lexists(path):  # or with some that are deeper than Python's recursion
+    """Remove a directory that a command may have filled with deep ones, or ones without permissions."""
+    with suppress(RecursionError):  # Python 3.12 and older recurse
+        shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
         for command in (["/bin/chmod", "-R", "u+rwx", "--", path], ["/bin/rm", "-rf", "--", path]):
             subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no shell
