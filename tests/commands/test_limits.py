@@ -143,9 +143,7 @@ def test_the_names_of_the_page_are_empty_in_the_home_and_no_others_are(opened, t
 def test_regression_a_deep_tree_does_not_stop_later_commands(staged):
     """`shutil.rmtree` recursed, and the stage that stayed stopped each later command of the user."""
     script = "import os, time\nfor _ in range(1200): os.mkdir('d'); os.chdir('d')\nprint(1); time.sleep(9)"
-        "import os, time\nfor _ in range(1200): os.mkdir('d'); os.chdir('d')\nprint('made'); time.sleep(9)"
-    )
     stopped = staged.run(f'{PYTHON} -SIuc "{script}"', timeout=3)
-    assert (stopped.timed_out, stopped.stdout) == (True, b"made\n")
+    assert (stopped.timed_out, stopped.stdout) == (True, b"1\n")
     assert staged.run("echo fine").stdout == b"fine\n"
     assert _here["no_stage_stays"]()
