@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 3_096,
     ("remote",): 913,
     ("store",): 582,
-    ("commands",): 1_972,
+    ("commands",): 1_878,
     ("tools", "arguments", "habits"): 2_495,
     ("permission",): 651,
     ("providers",): 295,

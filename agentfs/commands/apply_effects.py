@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, is_changed_since, size_of
-from agentfs.commands.git_objects import kept_as_empty
+from agentfs.commands.git_index import added_as_empty
 from agentfs.commands.git_settings import is_lost_object, permitted
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
@@ -49,7 +49,7 @@ def apply_effects(
     effects.dropped["kept git object"] += len(objects)
     changes = [each for each in changes if each.path not in objects]
     hidden = [path for path in hidden if size_of(root, path)]
-    if emptied := kept_as_empty(changes, hidden):
+    if emptied := added_as_empty(changes, hidden):
         what = "added protected files to git, which it sees as empty"
         raise _protected(root, emptied, what, "Add and commit other files by name.")
     exempt = permitted(changes, root.is_protected, root) | _made_with_directories(changes, root, hidden)
