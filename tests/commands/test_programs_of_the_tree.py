@@ -48,17 +48,15 @@ def test_regression_programs_of_a_path_in_the_tree_are_not_run_as_helpers(root, 
 @pytest.mark.parametrize("way", ["-m", "a program in the root"])
 def test_regression_modules_of_the_tree_are_not_imported(root, tmp_path, way):
     proof = tmp_path / "proof"
-    plant = [
-        ("write", {"path": f"{name}.py", "content": f"open({str(proof)!r}, 'a').write('{name} ')\n"})
-        for name in MODULES
-    ]
+    text = f"open({str(proof)!r}, 'a').write(__name__)\n"
+    writes = [("write", {"path": f"{name}.py", "content": text}) for name in MODULES]
     calls = [
-        *plant,
         ("edit", {"path": "a.txt", "old_string": "helo", "new_string": "x"}),
-        ("glob", {"pattern": "**/*.{py,txt}"}),
-        ("grep", {"pattern": "h(i|e)+"}),
+        ("grep", {"pattern": "h(i|e)+", "glob": "*.{py,txt}"}),
     ]
     if way == "-m":
+        for _, each in writes:
+            (root / each["path"]).write_text(each["content"])
         for name, arguments in calls:
             command = [sys.executable, "-m", "agentfs", "call", name, json.dumps(arguments)]
             subprocess.run(command, cwd=root, capture_output=True, check=False, timeout=50)
@@ -67,7 +65,7 @@ def test_regression_modules_of_the_tree_are_not_imported(root, tmp_path, way):
         program.write_text(
             "from agentfs import Workspace\n"
             f"with Workspace({str(root)!r}) as ws:\n    tools = ws.tools()\n"
-            f"    for name, arguments in {calls!r}:\n        tools.call(name, arguments)\n"
+            f"    for name, arguments in {writes + calls!r}:\n        tools.call(name, arguments)\n"
         )
         subprocess.run([sys.executable, program], cwd="/", capture_output=True, check=True, timeout=50)
     assert (root / "difflib.py").exists()

@@ -1,6 +1,5 @@
 """Systems that cannot stage a command: `run` is refused with the reason, and never runs in another way."""
 
-import os
 import runpy
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def bubblewrap(tmp_path, monkeypatch):
             f'#!/bin/sh\n[ "$1" = --version ] && exec echo "{version}"\necho "{error}" >&2; exit 1\n'
         )
         program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setattr(sandbox, "system_program", lambda name: str(program.with_name(name)))
         sandbox._probe.cache_clear()
 
     yield replace

@@ -22,6 +22,8 @@ from scripts.build_site import build, navigation, served
 from scripts.pages import blocks_of, commands_of, with_files
 from tests.conftest import needs, part_or_all, program
 
+pytestmark = pytest.mark.full  # the site is built
+
 ROOT = Path(__file__).parents[2]
 WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
 
@@ -128,7 +130,6 @@ def test_the_newest_release_of_the_changelog_is_the_version_of_the_package_and_h
     assert date.fromisoformat(newest[1])
 
 
-@pytest.mark.full
 def test_each_link_and_anchor_resolves(site, pages):
     broken = []
     for address, page in pages.items():
@@ -261,7 +262,6 @@ def test_models_get_the_docstring_of_each_public_name(site):
     assert missing == []
 
 
-@pytest.mark.full
 def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
     start, _, rest = (ROOT / "zensical.toml").read_text().partition("nav = [")
     (tmp_path / "zensical.toml").write_text(start + rest.partition("\n]\n")[2])
