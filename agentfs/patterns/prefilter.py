@@ -1,6 +1,5 @@
 """The test of a file's bytes that most files of a search fail, and the text of the others."""
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
@@ -12,6 +11,7 @@ from agentfs.text import codec_name, decode, lf_view
 SkipReason = Literal["binary", "too_large", "undecodable"]
 
 _UTF8_BOM = b"\xef\xbb\xbf"
+_ASCII = bytes(range(128))
 _WIDE_BOM_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 # Ignoring case, they match the ASCII letters i, s or k.
 _OTHER_FORMS = tuple(form.encode() for form in "\u0130\u0131\u017f\u212a")
@@ -29,7 +29,6 @@ class Prefilter:
         self.is_useful = encoding is None and all(plan.literals for plan in plans)  # can leave out a file
         self._folds = any(plan.ignore_case for plan in plans)
         literals = [literal for plan in plans for literal in plan.literals] if self.is_useful else []
-        literals += [json.dumps(literal)[1:-1] for literal in literals]  # in the bytes of a notebook
         folded = dict.fromkeys(map(str.lower, literals) if self._folds else literals)
         has_forms = self._folds and any(set("iks") & set(literal) for literal in folded)
         self._ascii = tuple(literal.encode() for literal in folded if literal.isascii())
@@ -43,8 +42,10 @@ class Prefilter:
         searched = bytes(memoryview(data)[:length]).lower() if self._folds else data
         if any(searched.find(each, 0, length) >= 0 for each in self._ascii):
             return True
-        is_ascii = not self._others or (self._folds and searched.isascii())
-        return not is_ascii and any(data.find(each, 0, length) >= 0 for each in self._others)
+        if not self._others or (self._folds and searched.isascii()):
+            return False
+        rest = searched[:length].translate(None, _ASCII)  # usually very little
+        return any(each in rest for each in self._others)
 
     def texts(
         self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]

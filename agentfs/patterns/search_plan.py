@@ -7,7 +7,7 @@ match no line end. A pattern that is not fully understood has no plan.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import factorial
 
@@ -42,8 +42,8 @@ class Plan:
     ignore_case: bool = False  # for the complete pattern
 
 
-def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case: bool) -> Plan:
-    """Plan the search; `common` tells whether two parts of a pattern match the same character."""
+def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
+    """Return the part of the plan that needs no engine: the literals, and whether case is ignored."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
@@ -51,16 +51,23 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     literals = _LiteralReader(tokens, folded=folded).find()
     plain = "".join("\n" if token.kind == "or" else token.value for token in tokens)
     branches = tuple(dict.fromkeys((plain.lower() if folded else plain).split("\n")))
+    is_literal = literals == branches and all(token.kind in {"character", "or"} for token in tokens)
+    return Plan(literals, is_literal, ignore_case=folded)
+
+
+def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case: bool) -> Plan:
+    """Plan the search; `common` tells whether two parts of a pattern match the same character."""
+    if syntax.opaque or syntax.unclosed:
+        return Plan()
+    tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
     longest, chunk = _untimed(tokens, common)
-    return Plan(
-        literals=literals,
-        is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
+    return replace(
+        plan_of_literals(syntax, ignore_case=ignore_case),
         line_regex="".join(_within_line(token, common, mixed=mixed) for token in tokens),
         longest_untimed=longest,
         untimed_chunk=chunk,
-        ignore_case=folded,
     )
 
 

@@ -13,7 +13,8 @@ from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.limits import LARGEST
 from agentfs.patterns.compile import Pattern, compile_pattern
-from agentfs.patterns.syntax import escape, has_capital
+from agentfs.patterns.search_plan import Plan, plan_of_literals
+from agentfs.patterns.syntax import escape, has_capital, literal_syntax, read_syntax
 from agentfs.permissions import Effect
 from agentfs.results import GlobResult
 from agentfs.text import codec_name
@@ -249,9 +250,21 @@ class GrepOptions(_Options):
         """The size of the largest file to search."""
         return LARGEST if self.max_filesize is None else parse_filesize(self.max_filesize)
 
+    @property
+    def ignores_case(self) -> bool:
+        """True if the complete pattern matches upper and lower case alike."""
+        pattern = escape(self.pattern) if self.fixed_strings else self.pattern
+        return self.ignore_case or ignores_case(pattern, smart=self.smart_case)
+
+    def literals(self) -> Plan:
+        """Return the plan of the pattern without what only a compiled pattern tells."""
+        if self.invert:
+            return Plan()
+        syntax = literal_syntax(self.pattern) if self.fixed_strings else read_syntax(self.pattern)
+        return plan_of_literals(syntax, ignore_case=self.ignores_case)
+
     def compile(self, *, captures: bool = False) -> Pattern:
         """Compile the pattern; its matches have groups only with `captures`."""
-        pattern = escape(self.pattern) if self.fixed_strings else self.pattern
         before, after = _LINE if self.whole_line else _WORD if self.word else ("", "")
         if self.invert:
             before, after = f"^(?!.*{before}", f"{after})"
@@ -260,7 +273,7 @@ class GrepOptions(_Options):
             literal=self.fixed_strings,
             around=(before, after),
             captures=captures,
-            ignore_case=self.ignore_case or ignores_case(pattern, smart=self.smart_case),
+            ignore_case=self.ignores_case,
             multiline=self.multiline,
             dot_all=self.dot_all,
         )

@@ -9,13 +9,14 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from agentfs.base.advice import Advice, FirstOf, Joined, Retry, plural
 from agentfs.base.lazy import html
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
-from agentfs.patterns.line_search import LineMatch, LineSearch
+from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.prefilter import Prefilter, decode_content
 from agentfs.patterns.search_plan import Plan
 from agentfs.patterns.syntax import (
@@ -32,7 +33,7 @@ from agentfs.search.files import ExcludedNames, FileSource
 from agentfs.search.left_out import OPEN_IGNORED, reason_of
 from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, has_wildcard, paths_of
 from agentfs.shown.workspace_context import Context
-from agentfs.text.notebook import shown_text
+from agentfs.text.notebook import is_named_notebook, shown_text
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
 from agentfs.tree.walk import path_order
 
@@ -47,6 +48,8 @@ _MAX_SPELLED = 200  # characters of a pattern that are looked for in other spell
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _TYPOGRAPHIC = ("'‘’‚′", '"“”„″', "-‐‑–—−", " \u00a0\u2009\u202f")
 _NOT_ASCII = tuple(each for each in "".join(_TYPOGRAPHIC) if not each.isascii())
+
+_LETTER_ESCAPE = re.compile(r"\\[A-Za-z]")
 
 NewArguments = dict[str, Any]
 
@@ -110,8 +113,10 @@ def _as_regex(_: GrepOptions) -> Iterator[NewArguments]:
     yield {"fixed_strings": False}
 
 
-def _in_any_case(_: GrepOptions) -> Iterator[NewArguments]:
-    yield {"ignore_case": True}
+def _in_any_case(options: GrepOptions) -> Iterator[NewArguments]:
+    pattern = options.pattern if options.fixed_strings else _LETTER_ESCAPE.sub("", options.pattern)
+    if pattern.lower() != pattern.upper():
+        yield {"ignore_case": True}
 
 
 def _without_entities(options: GrepOptions) -> Iterator[NewArguments]:
@@ -153,7 +158,8 @@ def second_look(
     """
     ends, may_have_more = time.monotonic() + SECONDS, False
     if excluded and not options.include_ignored:
-        hit, seen_all = _first_hit(context, options, [options], ends, excluded)
+        unchanged = _Alternative(options, "", {}, ends)
+        hit, seen_all = _first_hit(context, options, [unchanged], ends, excluded)
         if hit is not None:
             where = reason_of(context.root, excluded, hit.path) or one_line(hit.path)
             fact = f"{plural(hit.lines, 'line')} in hidden or ignored files, as in {where}"
@@ -161,77 +167,88 @@ def second_look(
         may_have_more = not seen_all or len(excluded) >= MAX_EXCLUDED
     if options.invert:
         return None, may_have_more
-    if not searched:
-        for name in ("glob", "type", "exclude"):
-            if getattr(options, name, None):
-                changes: NewArguments = {name: None}
-                meant = replace(options, **changes)
-                hit, _ = _first_hit(context, meant, [meant], ends)
-                if hit is not None:
-                    return _reading(f"Without {name} it matches", changes, hit), may_have_more
-    readings = list(_pattern_readings(options))
-    searches, needs = [meant for _, meant in readings], [row.needs for row, _ in readings]
-    hit, _ = _first_hit(context, options, searches, ends, needs=needs)
+    hit = None
+    for name in () if searched else ("glob", "type", "exclude"):
+        if hit is None and getattr(options, name, None):
+            without = _Alternative(options, f"Without {name} it matches", {name: None}, ends)
+            hit, _ = _first_hit(context, without.options, [without], ends)
+    if hit is None:
+        hit, _ = _first_hit(context, options, _pattern_alternatives(options, ends), ends)
     if hit is None:
         return None, may_have_more
-    row, meant = readings[hit.search]
-    changes = {each.name: getattr(meant, each.name) for each in fields(meant)}
-    changes = {name: value for name, value in changes.items() if value != getattr(options, name)}
-    return _reading(row.fact, changes, hit), may_have_more
+    fact = f"{hit.alternative.fact} {plural(hit.lines, 'line')} of {one_line(hit.path)}"
+    return Reading(fact, hit.alternative.changes, hit.match), may_have_more
 
 
-def _pattern_readings(options: GrepOptions) -> Iterator[tuple[_Row, GrepOptions]]:
-    """Yield the readings that change the search."""
-    seen = [options]
-    for row in _READINGS:
-        for changes in row.changes(options):
-            meant = replace(options, **changes)
-            if meant not in seen:
-                seen.append(meant)
-                yield row, meant
+class _Alternative:
+    """A search with changed arguments; its pattern is compiled only if a file may match."""
 
+    def __init__(
+        self, options: GrepOptions, fact: str, changes: NewArguments, ends: float, needs: tuple[str, ...] = ()
+    ) -> None:
+        self.fact, self.changes, self._ends = fact, changes, ends
+        self.options = replace(options, **changes)
+        self.plan = Plan(needs) if needs and options.pattern.isascii() else self.options.literals()
+        self._prefilter = Prefilter(self.plan, encoding=options.encoding)
 
-def _reading(fact: str, changes: NewArguments, hit: "_Hit") -> Reading:
-    return Reading(f"{fact} {plural(hit.lines, 'line')} of {one_line(hit.path)}", changes, hit.match)
+    @cached_property
+    def _search(self) -> LineSearch | None:
+        """The search of a text; None if the pattern is not valid."""
+        try:
+            return LineSearch(self.options.compile(), self._ends)
+        except InvalidPatternError:
+            return None
+
+    def hit_in(self, path: str, content: bytes) -> "_Hit | None":
+        """Return the first match in a file."""
+        may_match = is_named_notebook(path) or self._prefilter.may_match(content, len(content))
+        if not may_match or self._search is None:
+            return None
+        text = shown_text(path, decode_content(content, self.options.encoding) or "")
+        hits = list(self._search.hits(text))
+        if not hits:
+            return None
+        start, end = hits[0].spans[0]
+        lines = sum(1 + text.count("\n", hit.start, hit.end) for hit in hits)
+        return _Hit(self, path, lines, text[hits[0].start + start : hits[0].start + end])
 
 
 class _Hit(NamedTuple):
-    search: int  # which of the searches found it
+    alternative: _Alternative  # the search that found it
     path: str
     lines: int  # the number of matching lines in the file
     match: str  # the text of the first match
 
 
+def _pattern_alternatives(options: GrepOptions, ends: float) -> list[_Alternative]:
+    """Return the searches for other readings of the pattern."""
+    found: dict[str, _Alternative] = {}
+    for row in _READINGS:
+        for changes in row.changes(options):
+            new = {name: value for name, value in changes.items() if value != getattr(options, name)}
+            if new and repr(new) not in found:
+                found[repr(new)] = _Alternative(options, row.fact, new, ends, row.needs)
+    return list(found.values())
+
+
 def _first_hit(
     context: Context,
     source: GrepOptions,
-    searches: Sequence[GrepOptions],
+    alternatives: Sequence[_Alternative],
     ends: float,
     among: Sequence[Excluded] | None = None,
-    needs: Sequence[tuple[str, ...]] = (),
 ) -> tuple[_Hit | None, bool]:
     """Return the first file that one of several searches finds, and True if all files were searched.
 
     Args:
         context: The root and the limits.
         source: The options that say which files are searched.
-        searches: The searches.
+        alternatives: The searches.
         ends: The `time.monotonic()` at which the look ends.
         among: Search only these names, which an earlier search left out.
-        needs: For each search, characters; a file without any of them need not be searched.
     """
-    compiled: list[tuple[int, Prefilter, LineSearch]] = []
-    plans: list[Plan] = []
-    for number, options in enumerate(searches):
-        try:
-            pattern = options.compile()
-        except InvalidPatternError:
-            continue
-        plan = pattern.plan
-        if needs and needs[number] and source.pattern.isascii():
-            plan = replace(plan, literals=needs[number])
-        plans.append(plan)
-        compiled.append((number, Prefilter(plan, encoding=options.encoding), LineSearch(pattern, ends)))
+    if not alternatives:
+        return None, True
     most = _MOST_ENTRIES if among is None else _MOST_EXCLUDED
     limits = replace(context.limits, walk_entries=min(most, context.limits.walk_entries))
     # The order of the paths must not decide which match a hint shows.
@@ -239,44 +256,18 @@ def _first_hit(
     files: Any = FileSource(context.root, context.outputs, limits, source, ends)
     if among is not None:
         files = ExcludedNames(context.root, limits, source, ends, among)
-    prefilter = Prefilter(*plans, encoding=source.encoding)
+    prefilter = Prefilter(*(each.plan for each in alternatives), encoding=source.encoding)
     contents = FileReader(context.root, prefilter, limits.file_bytes, source.encoding, ends)
     try:
-        for reader, entries in files.batches() if compiled else ():
+        for reader, entries in files.batches():
             for entry, content in contents.of(reader, entries):
-                if not isinstance(content, bytes):
-                    continue
-                for number, may, search in compiled:
-                    if may.may_match(content, len(content)):
-                        path, text = reader.path_of(entry), decode_content(content, source.encoding) or ""
-                        text = shown_text(path, text)
-                        if hits := list(search.hits(text)):
-                            match = _match_in(text, hits[0])
-                            lines = sum(1 + text.count("\n", hit.start, hit.end) for hit in hits)
-                            return _Hit(number, path, lines, match), True
+                path = reader.path_of(entry)
+                for each in alternatives if isinstance(content, bytes) else ():
+                    if hit := each.hit_in(path, content):
+                        return hit, True
     except (AgentFSError, TimeoutError):
         return None, False
     return None, (files.skipped.reached if among is None else files.reached) is None
-
-
-def _match_in(text: str, hit: LineMatch) -> str:
-    start, end = hit.spans[0]
-    return text[hit.start + start : hit.start + end]
-
-
-def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
-    """Say what the suggestion for an invalid pattern finds; drop a suggestion that finds nothing."""
-    suggestion = error.details.get("suggestion")
-    if suggestion is None:
-        return
-    changes = {"pattern": suggestion}
-    meant = replace(options, **changes)
-    hit, seen_all = _first_hit(context, meant, [meant], time.monotonic() + SECONDS)
-    if hit is not None:
-        error.hint = _reading("As plain text it matches", changes, hit).hint(options)
-    elif seen_all:
-        error.details["suggestion"] = None
-        error.hint = "As plain text it matches nothing."
 
 
 def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEntries) -> tuple[str, bool]:
@@ -352,8 +343,8 @@ def explain_glob_path(
     ends = time.monotonic() + SECONDS
     for changes in _path_as_glob(options, path):
         if matching and isinstance(options, GrepOptions):
-            meant = replace(options, **changes)
-            if _first_hit(context, meant, [meant], ends)[0] is None:
+            meant = _Alternative(options, "", changes, ends)
+            if _first_hit(context, meant.options, [meant], ends)[0] is None:
                 continue
         glob = changes["pattern"] if isinstance(options, GlobOptions) else changes["glob"]
         if files := count_of_glob(context, GlobOptions(glob, changes.get("path", "."))):
