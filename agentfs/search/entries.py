@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
+from heapq import nsmallest
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs.base import call_context
@@ -34,7 +36,7 @@ from agentfs.text import most_characters
 from agentfs.tree.globs import compile_exclude
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit, entry_name
-from agentfs.tree.walk import MAX_BATCH, path_order
+from agentfs.tree.walk import path_order
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
 PAGE_BYTES = 64 * 1024 * 1024  # size of the typed data of one page
@@ -109,12 +111,15 @@ class _StatusFilter:
         kinds = self.types & frozenset("fdl") | frozenset("f" if "x" in self.types else "")
         # The kinds that pass: letters of `f d l`, and "o" for any other kind.
         self.kinds = kinds or frozenset("fd" if "e" in self.types else "fdlo")
-        self.plain_files = self.types == frozenset("f") and options.links_as_files
+        moments = within, before
+        self._tests_status = bool(self._sizes or self.types & {"x", "e"}) or moments != (None, None)
+        self._plain_files = "f" in self.kinds and not self._tests_status
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return True if an entry of an open directory passes; a vanished entry does not."""
         try:
-            return self._takes(directory, listed)
+            is_plain = self._plain_files and listed.is_file(follow_symlinks=False)
+            return is_plain or self._takes(directory, listed)
         except (AgentFSError, OSError):
             return False
 
@@ -134,8 +139,7 @@ class _StatusFilter:
                 kind = "f"
         if kind not in self.kinds:
             return False
-        moments = self._after, self._before
-        if not self._sizes and not self.types & {"x", "e"} and moments == (None, None):
+        if not self._tests_status:
             return True
         if status is None:
             status = listed.stat(follow_symlinks=False)
@@ -201,7 +205,7 @@ def find_entries(
         page = page_of(options.limit, options.offset, default, limits)
     if isinstance(options, ListOptions):
         return _list(root, limits, options, page, deadline)
-    return _EntrySearch(root, limits, options, page, deadline, any_case=any_case).collect()
+    return _GlobSearch(root, limits, options, deadline, any_case=any_case).collect(page)
 
 
 def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
@@ -306,211 +310,182 @@ def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float
     return found
 
 
-class _EntrySearch:
+class _GlobSearch:
     """One search of `glob`; with `any_case`, globs match letters in either case."""
 
     def __init__(
-        self, root: Root, limits: Limits, options: GlobOptions, page: Page, deadline: float, *, any_case: bool
+        self, root: Root, limits: Limits, options: GlobOptions, deadline: float, *, any_case: bool
     ) -> None:
-        self.root = root
-        self.options = options
-        self.page = page
-        self.deadline = deadline
-        self.filter = _StatusFilter(options)
-        self.paths = paths_of(options.path)
-        # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
-        self.in_order = options.sort == "path" and len(self.paths) == 1 and not options.unique
-        self.links = self.special = self.total = self.vanished = 0
-        self.reached: str | None = None
-        self.keyed: list[tuple[Any, str]] = []
-        # If paths may repeat: by real path, whether a link leads to the entry, its sort key, and its path.
-        self.found: dict[str, tuple[bool, Any, str]] = {}
-        self.min_depth = options.min_depth or 1
+        self._root, self._options, self._deadline = root, options, deadline
+        self._paths = paths_of(options.path)
+        self._status = _StatusFilter(options)
+        self._regex = None if not options.regex else _regex_test(options, options.regex, deadline)
+        self._left_out: Counter[str] = Counter()
+        self._total = 0  # of the entries to sort
+        self._reached: str | None = None
 
-        self.directory_path = ""  # of the names that are tested, with a trailing `/`
         any_case = any_case or options.case == "insensitive"
-        takes_directories = "d" in self.filter.kinds
-        self.names = NameFilter(
-            root, options, self.paths, self._name_tests(), any_case=any_case, directories=takes_directories
+        takes_directories = "d" in self._status.kinds
+        self._names = NameFilter(
+            root,
+            options,
+            self._paths,
+            _extension_tests(options),
+            any_case=any_case,
+            directories=takes_directories,
         )
         # Identifies the tests of names, so that their results can be reused.
-        self.names_key = repr((replace(options, offset=0, limit=None), self.names.globs, any_case))
+        self._key = repr((replace(options, offset=0, limit=None), self._names.globs, any_case))
         self.walk = search_walk(root)(
             root,
-            self.paths,
+            self._paths,
             max_entries=limits.walk_entries,
             deadline=deadline,
-            hidden=self.names.hidden,
+            hidden=self._names.hidden,
             ignored=options.include_ignored,
             depth=options.max_depth or 0,
             others=True,
             directories=takes_directories,
             follow=options.follow_symlinks,
-            enter=self.names.enter,
-            reaches=self._reaches,
-            exclude=self.names.excludes,
-            filters=self.names_key,
-            select=self._select,
-            keep=page.end if self.in_order else None,
+            enter=self._names.enter,
+            reaches=partial(_reaches, self._names, self._regex),
+            exclude=self._names.excludes,
+            filters=self._key,
         )
 
-    def collect(self) -> FoundEntries:
+    def collect(self, page: Page) -> FoundEntries:
         """Walk, and return the page."""
-        names = self._names() if self.in_order else self._sorted_names()
-        try:
-            found = _collect_in_order(names, self.page, self.deadline)
-            found.vanished += self.vanished
-            more = {"unreadable": found.vanished, "symlink": self.links, "special": self.special}
-            skipped = self.walk.skipped
-            found.skipped = with_counts(skipped, more, skipped.reached or found.reached or self.reached)
-            found.excluded = [] if found.total else self.walk.excluded
-        finally:  # a reference cycle would keep the root open until garbage is collected
-            self.walk.forget()
-            self.names.forget()
+        # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
+        is_ordered = self._options.sort == "path" and len(self._paths) == 1 and not self._options.unique
+        found = _collect_in_order(self._entries() if is_ordered else self._sorted(page), page, self._deadline)
+        skipped = self.walk.skipped
+        self._left_out["unreadable"] += found.vanished
+        reached = skipped.reached or found.reached or self._reached
+        found.skipped = with_counts(skipped, self._left_out, reached)
+        found.excluded = [] if found.total else self.walk.excluded
         return found
 
-    def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files of a directory that pass; if they must be sorted, keep them and return none."""
-        return self._take(directory, below, self._named(directory, below, files))
-
-    def _take(self, directory: Directory, below: str, named: list[DirEntry]) -> list[DirEntry]:
-        taken = [listed for listed in named if self._takes(directory, below, listed)]
-        if self.in_order:
-            return taken
-        self._keep(directory, taken)
-        return []
-
-    def _reaches(self, excluded: Excluded) -> bool:
-        """Return True if a hidden or ignored name could be a result, or lead to one."""
-        self.directory_path = excluded.path[: -len(excluded.entry.name)]
-        return self.names.reaches(excluded)
-
-    def _named(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files that pass the tests of depth and name."""
-        if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
-            return []
-        self.directory_path = with_slash(directory.path)
-        named = self.names.of(below, files)
-        links = [each for each in files if each.is_symlink() and each not in named]
-        return named + [each for each in links if self.names.leads_on(below + each.name)]
-
-    def _takes(self, directory: Directory, below: str, listed: DirEntry) -> bool:
-        """Return True if an entry passes the filter; count links and special files that do not."""
-        is_file = listed.is_file(follow_symlinks=False)
-        if listed.is_symlink() and not self.names.of(below, [listed]):
-            self.links += self.options.links_as_files and directory.entry(listed).is_dir
-            return False
-        if (self.filter.plain_files and is_file) or self.filter.takes(directory, listed):
-            return True
-        if self.options.links_as_files and not is_file:
-            self.links += listed.is_symlink()
-            self.special += not listed.is_symlink()
-        return False
-
-    def _visits(self) -> Iterator[Visit]:
+    def _visits(self) -> Iterable[Visit]:
         """Walk; in an unchanged watched tree, reuse the names that passed in the last equal search."""
-        if (kept := self.walk.replayable()) is None:
-            yield from self.walk
-            return
-        for visit in kept.derived(self.names_key, self._with_names):
-            yield visit.with_entries(self._take(visit.directory, visit.below, visit.files), visit.child)
+        kept = self.walk.replayable()
+        if kept is None:
+            return map(self._named, self.walk)
+        return kept.derived(self._key, lambda visits: list(map(self._named, visits)))
 
-    def _with_names(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return the visits with the entries that pass the tests of depth and name."""
-        named = (
-            each.with_entries(self._named(each.directory, each.below, each.files), self._named_child(each))
-            for each in visits
-        )
-        return [visit for visit in named if visit.files or visit.child is not None]
+    def _named(self, visit: Visit) -> Visit:
+        """Return a visit with the entries that pass the tests of depth and name, and links that lead on."""
+        if visit.depth < (self._options.min_depth or 1):
+            return visit.with_entries([], None)
+        files, child, below = visit.files, visit.child, visit.below
+        named = self._passing(visit, files)
+        named += [
+            each
+            for each in files
+            if each.is_symlink() and each not in named and self._names.leads_on(below + each.name)
+        ]
+        if child is not None and not (
+            self._names.takes_directory(below + child.name) and self._matches(visit, child)
+        ):
+            child = None
+        return visit.with_entries(named, child)
 
-    def _names(self) -> Iterator[NamedEntries]:
+    def _passing(self, visit: Visit, files: list[DirEntry]) -> list[DirEntry]:
+        """Return the files that pass the tests of names."""
+        named = self._names.of(visit.below, files)
+        return named if self._regex is None else [each for each in named if self._matches(visit, each)]
+
+    def _matches(self, visit: Visit, listed: DirEntry) -> bool:
+        return self._regex is None or self._regex(with_slash(visit.directory.path) + listed.name)
+
+    def _taken(self, visit: Visit) -> list[DirEntry]:
+        """Return the entries that pass all tests; count links and special files that do not."""
+        directory, left_out = visit.directory, self._left_out
+        counts_links = self._options.links_as_files
+        taken: list[DirEntry] = []
+        for listed in visit.files:
+            if listed.is_symlink() and not self._passing(visit, [listed]):
+                left_out["symlink"] += counts_links and directory.entry(listed).is_dir
+            elif self._status.takes(directory, listed):
+                taken.append(listed)
+            elif counts_links and not listed.is_file(follow_symlinks=False):
+                left_out["symlink" if listed.is_symlink() else "special"] += 1
+        if visit.child is not None and self._status.takes(directory, visit.child):
+            taken.append(visit.child)
+        return taken
+
+    def _entries(self) -> Iterator[NamedEntries]:
         """Yield the entries of each directory that pass."""
         for visit in self._visits():
-            yield visit.directory.entry, [*visit.files, *self._child(visit)], visit.more
+            yield visit.directory.entry, self._taken(visit), 0
 
-    def _child(self, visit: Visit) -> list[DirEntry]:
-        """Return the child directory of a visit, if it passes all tests."""
-        child = self._named_child(visit)
-        return [child] if child is not None and self.filter.takes(visit.directory, child) else []
+    def _sorted(self, page: Page) -> Iterator[NamedEntries]:
+        """Collect and sort all paths, then yield those up to the end of the page."""
+        most = min(page.end, _MAX_SORTED)
+        if self._options.unique or len(self._paths) > 1:
+            paths = sorted(self._each_once())
+        else:
+            paths = nsmallest(most, (found[1:] for _, found in self._keyed()))
+            if most < min(page.end, self._total):
+                self._reached = "memory"
+        yield self._root.entry, [path for _, path in paths], self._total - len(paths)
 
-    def _named_child(self, visit: Visit) -> DirEntry | None:
-        """Return the child directory of a visit, if it passes the tests of depth and name."""
-        child = visit.child
-        if child is None or visit.depth < self.min_depth:
-            return None
-        self.directory_path = with_slash(visit.directory.path)
-        return child if self.names.takes_directory(visit.below + child.name) else None
+    def _each_once(self) -> list[tuple[Any, str]]:
+        """Return each entry once, with its sort key: by its own path, or by the first link to it."""
+        first: dict[str, tuple[bool, Any, str]] = {}
+        for real_path, found in self._keyed():
+            first[real_path] = min(first.get(real_path, found), found)
+            if len(first) == _MAX_SORTED:
+                self._reached = "memory"
+                break
+        self._total = len(first)
+        return [found[1:] for found in first.values()]
 
-    def _sorted_names(self) -> Iterator[NamedEntries]:
-        """Collect and sort all paths, then yield those of the page."""
+    def _keyed(self) -> Iterator[tuple[str, tuple[bool, Any, str]]]:
+        """Yield the real path of each entry, whether a link leads to it, its sort key, and its path."""
+        sort, unique = self._options.sort, self._options.unique
         try:
             for visit in self._visits():
-                self._keep(visit.directory, self._child(visit))
+                directory = visit.directory
+                prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
+                for listed in self._taken(visit):
+                    path, own = prefix + display_name(listed.name), real_prefix + listed.name
+                    key: Any = path_order(path)
+                    if sort != "path":
+                        try:
+                            status = listed.stat(follow_symlinks=False)
+                        except OSError:
+                            self._left_out["unreadable"] += 1
+                            continue
+                        key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
+                    real_path = directory.real_path_of(listed) if unique else own
+                    self._total += 1
+                    yield real_path, (real_path != own or own != prefix + listed.name, key, path)
         except TimeoutError:
-            self.reached = "timeout"
-        except MemoryError:
-            self.reached = "memory"
-        if self.found:
-            self.total, self.keyed = len(self.found), [found[1:] for found in self.found.values()]
-        self._keep_first()
-        yield self.root.entry, [path for _, path in self.keyed], self.total - len(self.keyed)
+            self._reached = "timeout"
 
-    def _keep(self, directory: Directory, found: list[DirEntry]) -> None:
-        """Keep the paths of entries of a directory, each with its sort key."""
-        sort, unique = self.options.sort, self.options.unique
-        may_repeat = unique or len(self.paths) > 1
-        prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
-        for listed in found:
-            path = prefix + display_name(listed.name)
-            key: Any = path_order(path)
-            if sort != "path":
-                try:
-                    status = listed.stat(follow_symlinks=False)
-                except OSError:
-                    self.vanished += 1
-                    continue
-                key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
-            if may_repeat:
-                own = real_prefix + listed.name
-                real_path = directory.real_path_of(listed) if unique else own
-                new = (real_path != own or own != prefix + listed.name, key, path)
-                self.found[real_path] = min(self.found.get(real_path, new), new)
-                continue
-            self.total += 1
-            self.keyed.append((key, path))
-        if len(self.keyed) > min(2 * self.page.end + MAX_BATCH, _MAX_SORTED):
-            self._keep_first()
-            if len(self.keyed) > _MAX_SORTED - MAX_BATCH:
-                raise MemoryError
-        if len(self.found) > _MAX_SORTED - MAX_BATCH:
-            raise MemoryError
 
-    def _keep_first(self) -> None:
-        """Sort, and drop the paths after the page."""
-        self.keyed.sort()
-        del self.keyed[self.page.end :]
+def _extension_tests(options: GlobOptions) -> list[NameTest]:
+    if options.extensions is None:
+        return []
+    ends = parse_extensions(options.extensions)
+    return [lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1)]
 
-    def _name_tests(self) -> list[NameTest]:
-        """Return the tests of names other than globs."""
-        options = self.options
-        tests: list[NameTest] = []
-        if options.extensions is not None:
-            ends = parse_extensions(options.extensions)
-            tests.append(lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
-        if options.regex:
-            tests.append(self._regex_test(options, options.regex))
-        return tests
 
-    def _regex_test(self, options: GlobOptions, regex: str) -> NameTest:
-        compiled = compile_pattern(regex, ignore_case=options.ignore_case)
-        search = compiled.expression.search
+def _regex_test(options: GlobOptions, regex: str, deadline: float) -> NameTest:
+    """Return the test of a path relative to the root."""
+    search = compile_pattern(regex, ignore_case=options.ignore_case).expression.search
 
-        def matches(path: str) -> bool:
-            name = path[path.rfind("/") + 1 :]
-            text = self.directory_path + name if options.full_path else name
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            return search(text, timeout=left, concurrent=True) is not None
+    def matches(path: str) -> bool:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        text = path if options.full_path else path[path.rfind("/") + 1 :]
+        return search(text, timeout=left, concurrent=True) is not None
 
-        return matches
+    return matches
+
+
+def _reaches(names: NameFilter, regex: NameTest | None, excluded: Excluded) -> bool:
+    """Return True if a hidden or ignored name could be a result, or lead to one."""
+    is_dir = excluded.entry.is_dir(follow_symlinks=False)
+    return names.reaches(excluded) and (is_dir or regex is None or regex(excluded.path))

@@ -129,10 +129,6 @@ class NameFilter:
         """Return True if a glob could match below a directory of this name."""
         return not self.skips(below, is_dir=True)
 
-    def forget(self) -> None:
-        """Drop the tests; one that refers to the search would keep the root open."""
-        self._tests = self._unseen_tests = self._directory_tests = []
-
 
 def _lowered(test: NameTest) -> NameTest:
     """Return a test that gets its path in lower case."""

@@ -26,8 +26,6 @@ _ENTRY_BYTES, _NAME_BYTES = 160, 32  # bytes of an entry without its name, and o
 _FEW_NAMES = 32  # the memory for so many names in each directory above the current one is not counted
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
-Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
-
 _NO_RULES = IgnoreRules()
 
 
@@ -53,7 +51,6 @@ class Walk:
     follow: bool = False  # follow links that lead inside the root, except in a loop
     enter: Callable[[str], bool] | None = None  # test of directories to enter, by path below the start
     exclude: Callable[[str, bool], bool] | None = None  # names to leave out uncounted: path below, is_dir
-    select: Select | None = None  # selects files of a directory, given with its path below
     reaches: Callable[[Excluded], bool] | None = None  # test of the hidden and ignored names to count
     keep: int | None = None  # maximum of files to keep in one directory; others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
@@ -160,10 +157,6 @@ class Walk:
         except BaseException:
             opened.close()
             raise
-
-    def forget(self) -> None:
-        """Drop the tests; one that refers to the search would keep the root open."""
-        self.select = self.reaches = None
 
     def _found(self, visit: Visit) -> Visit | None:
         """Return what to yield for the next files of a directory."""
@@ -290,8 +283,6 @@ class Walk:
                 if kept and visit.rules.active and not self.ignored:
                     kept = self._unignored(visit, kept)
                 files = self._divide(visit, kept)
-                if self.select is not None and files:
-                    files = self.select(visit.directory, visit.below, files)
                 visit.listed += files
                 if len(part) > _FEW_NAMES:
                     self._bound_memory(visit, part)

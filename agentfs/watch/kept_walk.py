@@ -4,11 +4,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from agentfs.fs import Directory, DirEntry, Root
+from agentfs.fs import Directory, Root
 from agentfs.tree.gitignore import IgnoreRules
 from agentfs.tree.ignore_sources import RuleReader
 from agentfs.tree.visit import LeftOut, Visit, entry_name
-from agentfs.tree.walk import Select, Walk
+from agentfs.tree.walk import Walk
 
 _D = TypeVar("_D")
 _MAX_KEYS = 4  # walks that a directory keeps
@@ -55,7 +55,7 @@ class KeptWalk:
 
     outer_rules: IgnoreRules
     rules: tuple[_RulesInside | _RulesAbove, ...]
-    log: tuple[Visit | LeftOut, ...]  # visits before `select` and left-out names, in order
+    log: tuple[Visit | LeftOut, ...]  # visits and left-out names, in order
     looked_at: int  # number of names
     _derived: dict[Hashable, Any] | None = None  # results that searches derived
 
@@ -84,10 +84,7 @@ class SearchWalk(Walk):
     filters: Hashable = None  # identifies `hidden`, `enter` and `exclude`; None: do not record
 
     def replayable(self) -> KeptWalk | None:
-        """In a watched tree, return an earlier walk if it is still valid; else None: iterate this one.
-
-        The visits are those before `select`.
-        """
+        """In a watched tree, return an earlier walk if it is still valid; else None: iterate this one."""
         return None
 
 
@@ -104,10 +101,9 @@ class _RecordedWalk(SearchWalk):
         super().__post_init__()
         self._key: Any = None  # key under which directories keep this walk; None if it is not recorded
         self._first: Visit | None = None  # the start, once it is open
-        self._log: list[Visit | LeftOut] = []  # visits before `select`, and left-out names
+        self._log: list[Visit | LeftOut] = []  # visits and left-out names
         self._rules: list[_RulesInside | _RulesAbove] = []
         self._marks: dict[Visit, _Mark] = {}  # of the directories that can be kept
-        self._select: Select | None = None  # `select` of a recorded walk
 
     def replayable(self) -> KeptWalk | None:
         """Return an earlier walk if it is still valid."""
@@ -118,11 +114,6 @@ class _RecordedWalk(SearchWalk):
         if kept is not None:
             self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
         return kept
-
-    def forget(self) -> None:
-        """Drop the tests."""
-        super().forget()
-        self._select = None
 
     def _start(self, path: str) -> Visit:
         first, self._first = self._first, None
@@ -137,8 +128,7 @@ class _RecordedWalk(SearchWalk):
             shown = self.directories, self.listing, self.depth
             options = hidden, self.ignored, self.others, *shown
             self._key = visit.directory, options, filters
-            # Other searches get all files, so nothing is left out while they are recorded.
-            self._select, self.select, self.keep = self.select, None, None
+            self.keep = None  # other searches get all files
         return visit
 
     def _enter(self, stack: list[Visit], visit: Visit) -> Iterable[Visit]:
@@ -159,7 +149,7 @@ class _RecordedWalk(SearchWalk):
             return super()._found(visit)
         recorded = visit.with_entries(visit.files, visit.child)
         self._log.append(recorded)
-        return self._selected(recorded)
+        return recorded
 
     def _leave(self, visit: Visit) -> None:
         """Close a directory, and keep its walk for the next search."""
@@ -224,20 +214,4 @@ class _RecordedWalk(SearchWalk):
             if isinstance(item, LeftOut):
                 self._left_out.append(item)
             else:
-                found = self._selected(item)
-                if found is not None:
-                    yield found
-
-    def _selected(self, visit: Visit) -> Visit | None:
-        """Return a visit with the files that `select` keeps, or None if nothing is left."""
-        if self._select is None or not visit.files:
-            return visit
-        files: list[DirEntry] = []
-        try:
-            if self._reached is None:
-                files = self._select(visit.directory, visit.below, visit.files)
-        except TimeoutError:
-            self._reached = "timeout"
-        if not files and visit.child is None:
-            return None
-        return visit.with_entries(files, visit.child)
+                yield item

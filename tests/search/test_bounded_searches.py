@@ -265,7 +265,6 @@ def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
     for number in range(300):
         (Path(ws.root) / f"f{number:03}").touch()
     monkeypatch.setattr(walk, "MAX_BATCH", 50)
-    monkeypatch.setattr(entry_pages, "MAX_BATCH", 50)
     monkeypatch.setattr(entry_pages, "_MAX_SORTED", 100)
     assert ws.glob("*", sort="size", limit=5).total == 300
     result = ws.glob("*", sort="size", limit=200, offset=250)

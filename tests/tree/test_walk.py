@@ -318,11 +318,11 @@ def test_the_deadline_holds_within_one_directory(root, tmp_path, monkeypatch):
     monkeypatch.setattr("agentfs.tree.walk.MAX_BATCH", 10)
     make(tmp_path, *[f"f{number}" for number in range(200)])
 
-    def slowly(_directory, _below, files):
-        time.sleep(0.01)
-        return files
+    def slowly(_path, _is_dir):
+        time.sleep(0.001)
+        return False
 
-    walk = walk_of(root, deadline=time.monotonic() + 0.05, select=slowly)
+    walk = walk_of(root, deadline=time.monotonic() + 0.05, exclude=slowly)
     assert 0 < len(files_of(walk)) < 200
     assert walk.skipped.reached == "timeout"
 
