@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 
 from agentfs.base import call_context
 from agentfs.patterns.compile import Pattern
 
-_STEPS_PER_CHECK = 64  # lines, or chunks of text, between two checks of the clock
+_STEPS_PER_CHECK = 64  # parts of a text, or multiples of 1024 characters, between two checks of the clock
+_CHARACTERS_PER_STEP = 1024
 _OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -95,27 +95,33 @@ class LineSearch:
     def matches(self, text: str) -> Iterator[tuple[int, "re.Match[str]"]]:
         """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""
         if self._pattern.multiline:
-            yield from ((0, match) for match in _without_repeats(self._match(text)))
-            return
-        for hit in self.hits(text):
-            for match in _without_repeats(self._match(text[hit.start : hit.end])):
-                yield hit.start, match
+            parts = [(0, text)] if len(text) <= self._pattern.longest else []
+        else:
+            parts = ((hit.start, text[hit.start : hit.end]) for hit in self.hits(text))
+        for offset, part in parts:
+            behind = -1
+            for match in self._timed(part):
+                first, last = match.span()
+                if first != last or first != behind:
+                    yield offset, match
+                behind = last
 
     def _spans(self, text: str) -> Iterator[_Span]:
-        """Yield the matches in order. As in rg, an empty match does not follow another match at once."""
+        """Yield the matches in order."""
         pattern, plan = self._pattern, self._pattern.plan
-        if not pattern.multiline:
-            folded = self._folded(text) if self._finds_lines else None
-            if folded is not None and plan.is_literal:
-                return self._checked(_occurrences(folded, plan.literals))
-            if folded is not None:
-                return self._in_lines(text, _lines_with(folded, plan.literals))
-            has_long_line = len(text) > pattern.longest and _longest(text) > pattern.longest
-            if pattern.by_line or has_long_line:
-                return self._in_lines(text, _lines(text))
-        spans = (match.span() for match in _without_repeats(self._match(text)))
-        is_ended = not text or text.endswith("\n")
-        return takewhile(lambda span: span[0] < len(text), spans) if is_ended else spans
+        if pattern.multiline:
+            end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
+            return (span for span in self._matched(text, [(0, len(text))], 0) if span[0] < end)
+        folded = self._folded(text) if self._finds_lines else None
+        if folded is not None and plan.is_literal:
+            return self._checked(_occurrences(folded, plan.literals))
+        if folded is not None:
+            parts = _lines_with(folded, plan.literals)
+        elif pattern.by_line or (len(text) > pattern.longest and _longest(text) > pattern.longest):
+            parts = _chunks(text, 1)
+        else:
+            parts = _chunks(text, plan.untimed_chunk or len(text))
+        return self._matched(text, parts, plan.longest_untimed)
 
     def _folded(self, text: str) -> str | None:
         """Return a text in which the literals are found, or None if they may have other forms in it."""
@@ -123,16 +129,23 @@ class LineSearch:
             return text
         return None if not text.isascii() and any(each in text for each in _OTHER_FORMS) else text.lower()
 
-    def _in_lines(self, text: str, lines: Iterable[_Span]) -> Iterator[_Span]:
-        untimed = min(self._pattern.plan.longest_untimed, self._pattern.longest)
-        finditer = self._pattern.expression.finditer
-        for start, end in lines:
-            line = text[start:end]
-            if end - start <= untimed:
-                self._check_sometimes()
-                found = finditer(line)
+    def _matched(self, text: str, parts: Iterable[_Span], untimed: int) -> Iterator[_Span]:
+        """Yield the matches in parts of a text; lines of up to `untimed` characters need no timeout.
+
+        As in rg, an empty match does not follow another match at once, such as the second match of `.*`.
+        """
+        pattern = self._pattern
+        finditer = ((pattern.in_ascii if text.isascii() else None) or pattern.expression).finditer
+        for start, end in parts:
+            part, size = text[start:end], end - start
+            if size > pattern.longest and (pattern.multiline or _longest(part) > pattern.longest):
+                self.too_long += 1
+                continue
+            if size <= untimed or (untimed and _longest(part) <= untimed):
+                self._check_sometimes(1 + size // _CHARACTERS_PER_STEP)
+                found = finditer(part)
             else:
-                found = self._match(line)
+                found = self._timed(part)
             behind = -1
             for match in found:
                 first, last = match.span()
@@ -140,30 +153,12 @@ class LineSearch:
                     yield start + first, start + last
                 behind = last
 
-    def _match(self, text: str) -> Iterator["re.Match[str]"]:
-        """Match the pattern in a line or a text."""
-        pattern, plan = self._pattern, self._pattern.plan
-        if len(text) > pattern.longest:
-            self.too_long += 1
-            return
-        if pattern.multiline or not plan.untimed_chunk:
-            yield from self._timed(text, 0, len(text))
-            return
-        finditer = ((pattern.in_ascii if text.isascii() else None) or pattern.expression).finditer
-        longest = plan.longest_untimed
-        for start, end in _chunks(text, plan.untimed_chunk):
-            if end - start <= longest or _longest(text[start:end]) <= longest:
-                self._check_sometimes()
-                yield from finditer(text, start, end)
-            else:
-                yield from self._timed(text, start, end)
-
-    def _timed(self, text: str, start: int, end: int) -> Iterator["re.Match[str]"]:
+    def _timed(self, text: str) -> Iterator["re.Match[str]"]:
         """Match in slices of time until the deadline. This is the only search with a timeout."""
         seconds, done = _FIRST_SLICE, 0
         while True:
             timeout = min(seconds, self._seconds_left())
-            found = self._pattern.expression.finditer(text, start, end, timeout=timeout, concurrent=True)
+            found = self._pattern.expression.finditer(text, timeout=timeout, concurrent=True)
             try:
                 for number, match in enumerate(found):
                     if number >= done:
@@ -179,8 +174,8 @@ class LineSearch:
             self._check_sometimes()
             yield span
 
-    def _check_sometimes(self) -> None:
-        self._until_check -= 1
+    def _check_sometimes(self, steps: int = 1) -> None:
+        self._until_check -= steps
         if self._until_check <= 0:
             self._until_check = _STEPS_PER_CHECK
             self._seconds_left()
@@ -193,16 +188,6 @@ class LineSearch:
         return left
 
 
-def _without_repeats(matches: Iterable["re.Match[str]"]) -> Iterator["re.Match[str]"]:
-    """Leave out each empty match at the end of the match before it, such as the second one of `.*`."""
-    behind = -1
-    for match in matches:
-        first, last = match.span()
-        if first != last or first != behind:
-            yield match
-        behind = last
-
-
 def _longest(text: str) -> int:
     return max(map(len, text.split("\n")))
 
@@ -212,22 +197,13 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _lines(text: str) -> Iterator[_Span]:
+def _chunks(text: str, size: int) -> Iterator[_Span]:
+    """Cut a text at line ends into chunks of at least `size` characters, without their last line end."""
     start = 0
     while start < len(text):
-        end = _line_end(text, start)
-        yield start, end
-        start = end + 1
-
-
-def _chunks(text: str, size: int) -> Iterator[_Span]:
-    """Cut a text at line ends into chunks of at least `size` characters, without the last line end."""
-    start = 0
-    while True:
         end = text.find("\n", start + size - 1)
         if end < 0:
-            yield start, len(text)
-            return
+            end = len(text) - text.endswith("\n")
         yield start, end
         start = end + 1
 

@@ -2,13 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.patterns.search_plan import Plan
 from agentfs.text import codec_name, decode, lf_view
-
-SkipReason = Literal["binary", "too_large", "undecodable"]
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _ASCII = bytes(range(128))

@@ -5,7 +5,6 @@ open a numeric quantifier is a literal brace. Bounds, plans and error messages a
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -32,8 +31,6 @@ _Kind = Literal[
 
 ONE_CHARACTER = frozenset({"character", "class", "set", "property", "any"})
 MAX_CHARACTERS = 1000
-OUTSIDE_ASCII = "\x80"
-Members = Callable[[str], str]
 
 _QUANTIFIER = re.compile(r"\{(?:([0-9]+)(,?)([0-9]*)|(,)([0-9]+))\}")
 _PROPERTY = re.compile(r"\{\^?[A-Za-z0-9 &_\-./]*(?:[:=][A-Za-z0-9 &_\-./]*)?\}|[CLMNPSZ]")
@@ -58,9 +55,6 @@ _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _BASIC = {f"\\{each}": each for each in "|(){}+?"} | {each: f"\\{each}" for each in "|(){}+?"}
 _EMPTY_BRANCH = re.compile(r"(?:^|(?<!\\)[(|])\||(?<!\\)\|(?:$|[|)])")
-# A set that has only ASCII characters: not negated, and without classes such as \w.
-_ASCII_SET = re.compile(r"\[(?!\^)(?:[ -Z^-~]|\\[^A-Za-z0-9]|\\[nrt])+\]")
-_FOLDED_FROM_OUTSIDE = frozenset("iks")  # letters with another form outside ASCII
 _SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 _ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -141,22 +135,6 @@ def read_syntax(pattern: str) -> Syntax:
     if any(token.is_flags and "x" in token.value for token in syntax.tokens):
         syntax = _Reader(pattern, verbose=True).read()
     return syntax
-
-
-def characters_of(token: Token, members: Members, *, folded: bool) -> frozenset[str]:
-    """Return the characters that a token for one character matches; `OUTSIDE_ASCII` stands for others.
-
-    Args:
-        token: The token.
-        members: Returns the ASCII characters that a part of a pattern matches.
-        folded: Whether case is ignored.
-    """
-    found = members(f"(?i:{token.text})" if folded else token.text)
-    if token.kind == "character":
-        is_ascii = token.value.isascii() and not (folded and token.value.lower() in _FOLDED_FROM_OUTSIDE)
-    else:
-        is_ascii = token.kind == "set" and not folded and bool(_ASCII_SET.fullmatch(token.text))
-    return frozenset(found if is_ascii else [*found, OUTSIDE_ASCII])
 
 
 def literal_syntax(text: str) -> Syntax:
