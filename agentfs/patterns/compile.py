@@ -89,11 +89,12 @@ def compile_pattern(
     flags = engine.V0 | (engine.I if ignore_case else 0)
     if multiline:
         flags |= engine.M | (engine.S if dot_all else 0)
-    # Errors must show the pattern as the caller wrote it.
-    compiled = _compile_valid(engine, syntax, flags)
+    # Errors must show the pattern as the caller wrote it; plain text has none.
+    is_plain = all(token.kind == "character" for token in syntax.tokens)
+    compiled = None if is_plain else _compile_valid(engine, syntax, flags)
     searched = syntax
     if any(around):
-        if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
+        if syntax.opaque and isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
             searched = syntax.with_comment_ended()  # the comment swallows the parenthesis
         searched = searched.between(*around)
     if not captures:
@@ -108,7 +109,7 @@ def compile_pattern(
         in_text = _compile(engine, plan.line_regex, flags | engine.M)
         if not isinstance(in_text, Exception):
             compiled, source, by_line, flags = in_text, plan.line_regex, False, flags | engine.M
-    if searched is not syntax and (by_line or multiline):
+    if (is_plain or searched is not syntax) and (by_line or multiline):
         compiled = _compile_valid(engine, searched, flags)
     is_same = plan.untimed_chunk and not (captures or by_line or multiline) and _is_same_in_re(searched)
     return Pattern(

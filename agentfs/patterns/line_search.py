@@ -94,10 +94,9 @@ class LineSearch:
 
     def matches(self, text: str) -> Iterator[tuple[int, "re.Match[str]"]]:
         """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""
+        parts: Iterable[tuple[int, str]] = ((hit.start, text[hit.start : hit.end]) for hit in self.hits(text))
         if self._pattern.multiline:
             parts = [(0, text)] if len(text) <= self._pattern.longest else []
-        else:
-            parts = ((hit.start, text[hit.start : hit.end]) for hit in self.hits(text))
         for offset, part in parts:
             behind = -1
             for match in self._timed(part):
