@@ -70,7 +70,7 @@ def permitted(changes: Sequence[Change], covers: Callable[[str], bool], root: Ro
 
     Such a directory is recognised by what it holds, whatever its name, so that a submodule called `hooks`
     has hooks that are not touched. Its configuration and its hooks are among them only if the command has
-    made it, and nothing is if it is no directory of git afterwards.
+    made it, and nothing is if git would not recognise it afterwards.
     """
     after = {each.path: each.after for each in changes}
     protected = [each for each in changes if covers(each.path)]

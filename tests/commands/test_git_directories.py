@@ -1,4 +1,4 @@
-"""What a staged command may change in a directory of git, which is recognised by what it holds."""
+"""A staged command changes only data in a directory of git, which is recognised by what it holds."""
 
 import os
 import runpy
