@@ -67,7 +67,11 @@ def ten_files(tmp_path):
     return tmp_path
 
 
-def change_all(ws):
+def replace_all(ws):
+    return ws.tools("all").call("replace", {"old_string": "old", "new_string": "new"})
+
+
+def patch_all(ws):
     updates = "".join(f"*** Update File: {number}.txt\n@@\n-old\n+new\n" for number in range(10))
     patch = {"input": f"*** Begin Patch\n{updates}*** End Patch"}
     return ws.tools(dialect="apply-patch").call("apply_patch", patch)
@@ -83,7 +87,7 @@ def test_a_change_of_many_files_that_has_begun_is_completed_past_the_deadline(te
             for name in ("rename", "replace"):
                 slow.setattr(os, name, slowed(getattr(os, name), 0.3))
             began = time.monotonic()
-            result = change_all(ws)
+            result = replace_all(ws)
         assert time.monotonic() - began > 0.8, "the deadline passed between the first file and the last"
         assert result.success
         assert contents(ten_files) == {"new\n"}
@@ -91,15 +95,33 @@ def test_a_change_of_many_files_that_has_begun_is_completed_past_the_deadline(te
         assert contents(ten_files) == {"old\n"}
 
 
-def test_a_change_of_many_files_is_refused_if_the_deadline_passes_before_the_first(ten_files, monkeypatch):
-    monkeypatch.setattr(os, "fsync", slowed(os.fsync, 0.1))
-    monkeypatch.setattr(os, "fdatasync", slowed(os.fdatasync, 0.1), raising=False)
+def slow_sync(monkeypatch):
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, slowed(getattr(os, name), 0.1), raising=False)
+
+
+@pytest.mark.parametrize("change_all", [replace_all, patch_all])
+def test_a_change_of_many_files_is_refused_if_the_deadline_passes_before_its_end(
+    ten_files, monkeypatch, change_all
+):
+    """A change in one go is not begun; a patch, which is one step of several, is taken back."""
+    slow_sync(monkeypatch)
     with Workspace(ten_files, limits=Limits(timeout=0.5)) as ws:
         assert change_all(ws).error["code"] == "timeout"
         assert contents(ten_files) == {"old\n"}
         assert sorted(os.listdir(ten_files)) == [f"{number}.txt" for number in range(10)]
         with pytest.raises(AgentFSError):
             ws.undo()
+
+
+def test_a_call_after_a_transaction_that_took_long_has_its_own_time(ten_files, monkeypatch):
+    with Workspace(ten_files, limits=Limits(timeout=0.3)) as ws:
+        with monkeypatch.context() as slow, ws.transaction() as changes:
+            slow_sync(slow)
+            for number in range(5):
+                changes.host.write(f"{number}.txt", "new\n")
+        ws.undo()
+        assert contents(ten_files) == {"old\n"}
 
 
 def test_waiting_for_a_permission_is_not_counted(tmp_path):

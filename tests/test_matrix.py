@@ -979,13 +979,14 @@ class Seen:
     def advised(self) -> list[tuple[str, dict[str, Any] | None]]:
         """The calls that the answer suggests, each a name and arguments; None if they cannot be read."""
         found = [(self.answer.next["name"], self.answer.next["arguments"])] if self.answer.next else []
+        is_tool = isinstance(self.site.method.tool, str)  # the arguments of a function here are not known
         try:
             texts = [*texts_of(json.loads(self.answer.text))]
         except ValueError:
             texts = [self.answer.text]
         for text in (*texts, *self.answer.notes):
             found += calls_in(text)
-            for passed, left in changes_in(text):
+            for passed, left in changes_in(text) if is_tool else ():
                 kept = {key: value for key, value in self.arguments.items() if key not in left}
                 found.append((self.name, {**kept, **passed}))
         return [each for at, each in enumerate(found) if each not in found[:at]]

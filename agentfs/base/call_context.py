@@ -207,8 +207,11 @@ def _is_models() -> bool:
 
 @contextmanager
 def tool_limited(seconds: float) -> Generator[Callable[[], float]]:
-    """Give a tool of the program's own its time; the block gets a function that returns the seconds left."""
-    enclosing = _tool_deadline.get()
+    """Give each call in the block its own deadline, within that of the block and of the enclosing call.
+
+    The block gets a function that returns the seconds left.
+    """
+    enclosing = _deadline.get() or _tool_deadline.get()
     limit = _Deadline(seconds, enclosing)
     token = _tool_deadline.set(limit)
     shadowed = _deadline.set(None)

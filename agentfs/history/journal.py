@@ -120,23 +120,32 @@ class Journal:
         label: str = "",
         lost: tuple[str, ...] = (),
         by_others: tuple[LinesBy, ...] = (),
+        accepted: Mapping[str, Node | None] | None = None,
     ) -> Generator[tuple[Change, ...]]:
         """Begin a step with the changes that the block makes, and end it; drop it if the block fails.
 
         A command gives the step a label, and the changed paths whose contents are not kept. The author is
-        that of the present call, also of all lines that `by_others` does not name.
+        that of the present call, also of all lines that `by_others` does not name. With the step, the nodes
+        of `accepted` become bases.
         """
         kept = tuple(map(self.contents.keep, changes))
         author = call_context.author.get()
         step = Step(kept, time.time(), label, lost, author, by_others, group=self.group)
-        with self.appending([step] if kept else []):
+        bases = {path: node and self.contents.keep_node(node) for path, node in (accepted or {}).items()}
+        with self.appending([step] if kept else [], accepted=bases):
             yield kept
 
     @contextmanager
-    def appending(self, steps: Sequence[Step], *, at: int | None = None) -> Generator[None]:
+    def appending(
+        self,
+        steps: Sequence[Step],
+        *,
+        at: int | None = None,
+        accepted: Mapping[str, Node | None] | None = None,
+    ) -> Generator[None]:
         """Begin steps whose changes the block makes, and end them; drop them if the block fails.
 
-        Raises Overtaken if the journal is not at the position `at`.
+        At their end, the nodes of `accepted` become bases. Raises Overtaken unless the position is `at`.
         """
         with self._lock:
             if self.ended:
@@ -159,10 +168,12 @@ class Journal:
                 # Order matters: after an interrupt here, the step must still be recorded as begun.
                 if made:
                     self._add(steps)
+                    self.accepted.update(accepted or {})
                     if self.main.recordings is not None:
                         self.main.recordings.observe(changes)
                 if self.is_kept and steps:
-                    self.contents.database.defer([_END_BEGUN if made else _DROP_BEGUN])
+                    ends = [_END_BEGUN, *([self._accepted_row()] if accepted else [])]
+                    self.contents.database.defer(ends if made else [_DROP_BEGUN])
                 self._bound()
 
     @contextmanager
@@ -256,11 +267,18 @@ class Journal:
     def accept(self, bases: Mapping[str, Node | None]) -> None:
         """Keep what a review has accepted as the bases of these paths."""
         with self._lock:
-            kept = {path: node and self.contents.keep_node(node) for path, node in bases.items()}
-            accepted = {**self.accepted, **kept}
-            plain = {path: node_to_json(node) for path, node in accepted.items()}
-            self._store([], begun=False, statements=[put_meta("accepted", plain)])
-            self.accepted.update(kept)
+            before = {**self.accepted}
+            self.accepted.update(
+                {path: node and self.contents.keep_node(node) for path, node in bases.items()}
+            )
+            try:
+                self._store([], begun=False, statements=[self._accepted_row()])
+            except BaseException:
+                self.accepted = before
+                raise
+
+    def _accepted_row(self) -> Statement:
+        return put_meta("accepted", {path: node_to_json(node) for path, node in self.accepted.items()})
 
     def name_encoding(self, path: str, encoding: str) -> None:
         """Take note of the encoding that a call has named for a file, for its review."""

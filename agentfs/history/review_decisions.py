@@ -73,13 +73,19 @@ def apply_review(
             changes = [change for each in decided for change in each.changes if not change.changes_nothing]
             changes += _directories(found, changes, {*reject})
             with suppress(ConcurrentChange):
-                applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=begin_again, undoing=True)
+                applied = root.apply(
+                    changes,
+                    max_bytes=limits.file_bytes,
+                    conflict=begin_again,
+                    log_step=partial(journal.logging_step, accepted=bases),
+                    undoing=True,
+                )
                 break
             if time.monotonic() > deadline:
                 raise kept_changing(".")
     finally:
         call_context.author.reset(author)
-    if bases:
+    if bases and not changes:
         journal.accept(bases)
     record_restored(tracker, ((change.path, change.after) for change in changes))
     places = tuple(place for each in decided for place in each.places)

@@ -1,8 +1,9 @@
 """Transactions: steps that belong together, and are taken back if the block raises."""
 
+import math
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 from agentfs.base import call_context
@@ -24,7 +25,10 @@ def transaction(journal: Journal, context: Context) -> Generator[tuple[Root, Jou
     root.recorder = inner
     process = os.getpid()
     try:
-        yield root, inner
+        # A change that one call of a tool begins must not end the deadline of the tool.
+        is_in_tool = call_context.current.get() is not None
+        with call_context.tool_limited(math.inf) if is_in_tool else nullcontext():
+            yield root, inner
         if os.getpid() != process:
             raise RefusedError(  # noqa: TRY301 - nothing is taken back in a child
                 "This transaction belongs to the process from which this one was forked.",
@@ -32,7 +36,7 @@ def transaction(journal: Journal, context: Context) -> Generator[tuple[Root, Jou
             )
     except BaseException as error:
         if os.getpid() == process:
-            with call_context.limited(context.limits.timeout):
+            with call_context.uncounted(), call_context.limited(context.limits.timeout):
                 take_back = partial(_take_back, inner, context._replace(root=root), error)
                 call_context.run_to_end(take_back)
         raise

@@ -90,6 +90,32 @@ def raises(error):
     return fail
 
 
+def test_regression_a_full_disk_separates_no_rejection_from_an_acceptance(root, tmp_path, statements):
+    """The bases were stored after the step, so a rejection could stand without its acceptance."""
+    statements.kinds = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT")
+    outcomes = set()
+    for at in range(1, 12):
+        statements.count, statements.before = 0, None
+        with Workspace(root, state=tmp_path / f"state {at}") as ws:
+            (root / "a.txt").write_text("old\n")
+            for name in ("a.txt", "b.txt"):
+                ws.write(name, f"new {at}\n", overwrite=True)
+            one, two = ws.review().hunks
+            statements.count, statements.at, statements.before = 0, at, raises(FULL)
+            try:
+                ws.apply_review(accept=[two.id], reject=[one.id])
+                decided = True
+            except FileIOError:
+                decided = False
+            statements.before = None
+            assert ((root / "a.txt").read_text() == f"new {at}\n") is not decided
+            assert len(ws.review().hunks) == (0 if decided else 2)
+        outcomes.add(decided)
+        with Workspace(root, state=tmp_path / f"state {at}") as ws:
+            assert len(ws.review().hunks) == (0 if decided else 2)
+    assert outcomes == {False, True}
+
+
 @part_or_all(16, full=4)
 @pytest.mark.parametrize("error", [FULL, FAILS], ids=["full", "fails"])
 @pytest.mark.parametrize("undoing", ["undone", "not undone"])

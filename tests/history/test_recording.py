@@ -80,10 +80,11 @@ def test_the_changes_of_a_command_are_one_step(root, reopened, tmp_path):
         ".hidden": ("changed", None),
         "a.txt": ("changed", None),
         "lib/deep/two.py": ("moved", "src/deep/two.py"),
-        "lib/one.py": ("moved", "src/one.py"),
+        "lib/one.py": ("created", None),  # its content differs, so it is no move
         "link": ("changed", None),
         "new/deep/file": ("created", None),
         "run.sh": ("deleted", None),
+        "src/one.py": ("deleted", None),
     }
     assert result.text.endswith("\n[undo takes it back: undo()]")
     assert (result.label, result.lost) == ("make a mess", ())
@@ -95,6 +96,17 @@ def test_the_changes_of_a_command_are_one_step(root, reopened, tmp_path):
     assert {file.label for file in reopened().changes().files} == {"make a mess"}
     reopened().undo()
     assert git_applied(root, result.patch, tmp_path / "scratch").keys() >= {"lib/one.py", "new/deep/file"}
+
+
+def test_regression_a_renamed_file_whose_content_is_not_kept_stays(root, reopened):
+    """Undo deleted the new name, which was the only copy of the content."""
+    (root / ".env").write_text("KEY=1\n")
+    with reopened().recording("rename") as recorded:
+        run("mv .env plain.txt; echo new > new.txt", root)
+    assert [file.path for file in recorded.result.files] == ["new.txt"]
+    assert recorded.result.lost == (".env", "plain.txt")
+    reopened().undo()
+    assert ((root / "plain.txt").read_text(), (root / "new.txt").exists()) == ("KEY=1\n", False)
 
 
 def test_an_empty_recording_is_not_a_step(root, reopened):

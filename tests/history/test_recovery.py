@@ -100,6 +100,7 @@ def test_an_undo_that_was_under_way_can_be_made_to_its_end_or_taken_back(tmp_pat
     with Workspace(top, state=state) as ws:
         assert len(ws.recovery_notes) == 1
         if made:
+            assert ws.recovery_notes[0].endswith("was made, and redo takes it back")
             ws.redo()
             assert snapshot(top) == after
             ws.undo()

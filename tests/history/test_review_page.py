@@ -99,12 +99,12 @@ def test_the_keyboard_decides(top: Path, tmp_path: Path, browser: Browser, width
         ours = next(each for each in review.hunks if each.by == "program edit")
         assert marks["reject"] == [first.id, ours.id]
         assert browser.complaints == []
-        result = ws.apply_review(marks)
+        result = ws.apply_review(**marks)
         assert (result.accepted, len(result.places)) == (1, 3)
         text = (top / "a.txt").read_text()
         assert ("line 0\n" in text, "line 10!\njx\n" in text, "line 195" in text) == (True, True, True)
         with pytest.raises(AgentFSError):
-            ws.apply_review(marks)
+            ws.apply_review(**marks)
 
 
 @needs("chromium")

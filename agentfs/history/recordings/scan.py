@@ -113,6 +113,12 @@ class Scan:
         changes: list[Change] = []
         lost: list[str] = []
         paths = self._old.keys() | self.paths.keys()
+        # A file that was renamed to a new path may be the only copy of a content that was not kept.
+        moved = {
+            seen.status.inode
+            for path, seen in self._old.items()
+            if seen.node is None and seen.status is not None and path not in self.paths
+        }
         for path in sorted(paths):
             before, after = self._old.get(path), None if path in made else self.paths.get(path)
             if before is after:
@@ -125,7 +131,8 @@ class Scan:
                 if not is_left_out and (before and before.status) != (after and after.status):
                     lost.append(path)
                 continue
-            if before is None and self._may_be_older(path):
+            is_moved = after is not None and after.status is not None and after.status.inode in moved
+            if before is None and (is_moved or self._may_be_older(path)):
                 lost.append(path)
                 continue
             change = Change(path, before and before.node, after and after.node)

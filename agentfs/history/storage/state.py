@@ -183,13 +183,14 @@ def _settle_begun(journal: Journal, begun: list[int]) -> tuple[str, ...]:
         return ()
     log = journal.log
     steps = [log.step(number) for number in begun]
-    log.remove_last(len(begun))
     last = {change.path: change for step in steps for change in step.changes}
     made = {change.path for change in last.values() if journal.is_made(change)}
     kept = [
         step._replace(changes=tuple(each for each in step.changes if each.path in made)) for step in steps
     ]
     is_any = any(not last[path].changes_nothing for path in made)
+    back = "redo" if log.takes_back(begun[0]) else "undo"
+    log.remove_last(len(begun))
     journal.replace_begun([step for step in kept if step.changes] if is_any else [])
     files = [path for path, change in last.items() if not change.of_directory] or [*last]
     what = f"a change of {name_paths(sorted(files))} was under way when a process died"
@@ -198,4 +199,4 @@ def _settle_begun(journal: Journal, begun: list[int]) -> tuple[str, ...]:
         return (f"{what}, and was not made",)
     if len(done) == len(files):
         return (f"{what}, and is complete; it is in the journal",)
-    return (f"{what}; the change of {name_paths(done)} was made, and undo takes it back",)
+    return (f"{what}; the change of {name_paths(done)} was made, and {back} takes it back",)
