@@ -18,7 +18,7 @@ from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.log import Recording
-from agentfs.history.storage.state import open_history
+from agentfs.history.state import open_history
 from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
 from agentfs.results import (
@@ -886,7 +886,7 @@ class Workspace:
         Yields:
             The transaction, a `Workspace` to use within the block.
         """
-        with history.transaction.transaction(self._journal, self._context) as (root, journal):
+        with history.operations.transaction(self._journal, self._context) as (root, journal):
             inner = copy(self)
             inner.__dict__.update(_root=root, _journal=journal, _state=None, _guarded_by="")
             yield inner
@@ -911,13 +911,13 @@ class Workspace:
                 `too_large` for a tree with more names than `Limits.walk_entries`.
         """
         given = self._journal, self._root, self.limits
-        opened = history.operations.begin_recording(*given, label, include_ignored=include_ignored)
+        opened = history.recording.begin_recording(*given, label, include_ignored=include_ignored)
         recorded = Recording(label)
         try:
             yield recorded
         finally:
             ended = self._journal, self._root, self.limits, opened, may_show_recorded(self)
-            recorded.result = history.operations.end_recording(*ended)
+            recorded.result = history.recording.end_recording(*ended)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
@@ -933,7 +933,7 @@ class Workspace:
             A function with the same signature and documentation.
         """
         enter_off_loop = concurrency.runner.Runner(_RECORDED_AT_ONCE).entered
-        return history.recordings.recorded_calls.record_calls(function, self.recording, enter_off_loop)
+        return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:

@@ -15,12 +15,7 @@ from types import ModuleType
 SECONDS = 300
 LOADED = (
     *("agentfs.workspace", "agentfs.editing.write", "agentfs.reading.read", "agentfs.search.listing"),
-    *(
-        "agentfs.search.grep",
-        "agentfs.history.report",
-        "agentfs.history.storage.state",
-        "agentfs.history.take_back",
-    ),
+    *("agentfs.search.grep", "agentfs.history.report", "agentfs.history.state", "agentfs.history.step_merge"),
     *("agentfs.dialects", "agentfs.cli", "ctypes", "hashlib", "regex", "textwrap"),
 )
 

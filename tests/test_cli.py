@@ -295,7 +295,7 @@ def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypat
 
 def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, capsys):
     from agentfs import cli
-    from agentfs.history.storage import state
+    from agentfs.history import state
 
     def failing(*_):
         raise OSError(errno.EMFILE, "Too many open files", "journal")

@@ -169,21 +169,22 @@ _tool_deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_tool_deadline
 class limited:  # noqa: N801 - used as a function, like contextlib.suppress
     """Set a deadline for the block, unless an enclosing call has set one.
 
-    A timeout that a program requests also extends an enclosing deadline. A model cannot extend one.
+    A timeout that a program requests also extends an enclosing deadline. A model cannot extend one. `apart`,
+    the block has its own deadline within the enclosing one, so a change that it begins ends only its own.
     """
 
-    __slots__ = ("_requested", "_seconds", "_token")
+    __slots__ = ("_apart", "_requested", "_seconds", "_token")
 
-    def __init__(self, seconds: float, requested: float | None = None) -> None:
-        self._seconds, self._requested = seconds, requested
+    def __init__(self, seconds: float, requested: float | None = None, *, apart: bool = False) -> None:
+        self._seconds, self._requested, self._apart = seconds, requested, apart
         self._token: Token[_Deadline | None] | None = None
 
     def __enter__(self) -> None:
         enclosing = _deadline.get()
-        if enclosing is None:
+        if enclosing is None or self._apart:
             requested = self._requested
             seconds = self._seconds if requested is None else granted(requested, self._seconds)
-            self._token = _deadline.set(_Deadline(seconds, _tool_deadline.get()))
+            self._token = _deadline.set(_Deadline(seconds, enclosing or _tool_deadline.get()))
         elif self._requested is not None and not _is_models():
             enclosing.at = max(enclosing.at, time.monotonic() + self._requested)
 
@@ -207,11 +208,8 @@ def _is_models() -> bool:
 
 @contextmanager
 def tool_limited(seconds: float) -> Generator[Callable[[], float]]:
-    """Give each call in the block its own deadline, within that of the block and of the enclosing call.
-
-    The block gets a function that returns the seconds left.
-    """
-    enclosing = _deadline.get() or _tool_deadline.get()
+    """Give a tool of the program's own its time; the block gets a function that returns the seconds left."""
+    enclosing = _tool_deadline.get()
     limit = _Deadline(seconds, enclosing)
     token = _tool_deadline.set(limit)
     shadowed = _deadline.set(None)

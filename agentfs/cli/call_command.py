@@ -57,7 +57,7 @@ def _opened(options: CommandOptions) -> Workspace:
         return agentfs.connect(words_of(options.connect), root or ".", state=state)
     if root is None and state is not None:
         with suppress(InvalidArgumentError):  # a new directory belongs to no root yet
-            root = history.storage.state.root_of(state)
+            root = history.state.root_of(state)
     return Workspace(root or ".", mounts=options.mounts, state=state)
 
 

@@ -27,7 +27,7 @@ def show_log(options: CommandOptions) -> int:
     """List the steps, the latest first."""
     if options.limit is not None and options.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {options.limit}.")
-    with closing(history.storage.state.read_journal(options.state or "", options.root)) as journal:
+    with closing(history.state.read_journal(options.state or "", options.root)) as journal:
         rows = list(_rows(journal.log))[: options.limit]
     if options.json:
         print_text(to_json([row for row, _ in rows]))
@@ -73,8 +73,8 @@ def show_diff(options: CommandOptions) -> int:
     state = options.state or ""
     # With the default policy, because the workspace that made the changes may have protected fewer names.
     with (
-        closing(history.storage.state.read_journal(state, options.root)) as journal,
-        Root(history.storage.state.root_of(state), Policy(read_only=True)) as root,
+        closing(history.state.read_journal(state, options.root)) as journal,
+        Root(history.state.root_of(state), Policy(read_only=True)) as root,
     ):
         context = Context(root, ReadTracker(), Limits(), OutputStore())
         changes = history.operations.changes(journal, context, options.since, options.paths)

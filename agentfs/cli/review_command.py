@@ -23,12 +23,12 @@ def show_review(options: CommandOptions) -> int:
     state = options.state or ""
     if options.apply:
         marks = _decisions(options.apply)
-        with Workspace(history.storage.state.root_of(state), state=state) as workspace:
+        with Workspace(history.state.root_of(state), state=state) as workspace:
             print_text(str(workspace.apply_review(**marks)))
         return 0
     with (
-        closing(history.storage.state.read_journal(state, options.root)) as journal,
-        Root(history.storage.state.root_of(state), Policy(read_only=True)) as root,
+        closing(history.state.read_journal(state, options.root)) as journal,
+        Root(history.state.root_of(state), Policy(read_only=True)) as root,
     ):
         context = Context(root, ReadTracker(), Limits(), OutputStore())
         review = history.review.review(journal, context, options.since, options.paths)

@@ -16,10 +16,10 @@ from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
-from agentfs.history.recordings.recording import OpenRecording, recorded_result
-from agentfs.history.renames import with_moves
+from agentfs.history.recording import OpenRecording, recorded_result
 from agentfs.history.report import changed_meanwhile, name_paths
-from agentfs.history.take_back import Lines, alike_clash, merge_nodes
+from agentfs.history.scan import with_moves
+from agentfs.history.step_merge import Lines, alike_clash, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import first_names, line_ranges

@@ -13,7 +13,7 @@ from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.history import Journal
-from agentfs.history.recordings.recording import MAX_LABEL
+from agentfs.history.recording import MAX_LABEL
 from agentfs.history.report import MayShow
 from agentfs.limits import LARGEST, Limits
 from agentfs.shown.outputs import OutputStore

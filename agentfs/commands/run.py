@@ -17,8 +17,7 @@ from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.staged_process import Staged, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.fs.oserrors import read_only
-from agentfs.history.operations import begin_recording, end_recording
-from agentfs.history.recordings.recording import OpenRecording
+from agentfs.history.recording import OpenRecording, begin_recording, end_recording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 

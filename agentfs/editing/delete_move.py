@@ -20,9 +20,9 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
+from agentfs.history.database import Contents
 from agentfs.history.report import changed_meanwhile
-from agentfs.history.storage.contents import Contents
-from agentfs.history.take_back import NodeReader
+from agentfs.history.step_merge import NodeReader
 from agentfs.limits import Limits
 from agentfs.results import DeleteResult, Entry, EntryType, MoveResult
 from agentfs.shown.workspace_context import Context

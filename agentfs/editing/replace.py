@@ -32,8 +32,8 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote
 from agentfs.fs.oserrors import read_only
+from agentfs.history.database import Contents
 from agentfs.history.report import changed_meanwhile, patch_lines
-from agentfs.history.storage.contents import Contents
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character

@@ -7,12 +7,12 @@ from agentfs.history.journal import Journal
 
 if TYPE_CHECKING:
     from agentfs.history import operations as operations
-    from agentfs.history import recordings as recordings
+    from agentfs.history import recorded_calls as recorded_calls
+    from agentfs.history import recording as recording
     from agentfs.history import report as report
     from agentfs.history import review as review
     from agentfs.history import review_decisions as review_decisions
-    from agentfs.history import storage as storage
-    from agentfs.history import transaction as transaction
+    from agentfs.history import state as state
     from agentfs.history import undo as undo
 
 __all__ = ["Journal"]

@@ -6,8 +6,7 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 from agentfs.fs import Change, FileNode, Node
-from agentfs.history.log import Author, Step
-from agentfs.history.renames import renames
+from agentfs.history.log import Author, Step, file_moves
 from agentfs.text.diff import ReplacedLines, git_line_changes, line_count, split_lines
 from agentfs.text.git_patch import Blob
 
@@ -129,7 +128,7 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
             file.advance(change.before, Origin(OTHER, touches_other=True))
             if change.before in restored:
                 file.keep_version(versions.setdefault(change.path, {}))
-        for path, source in renames(step.changes).items():
+        for path, source in file_moves(step.changes).items():
             files[path], files[source] = files[source], TracedFile(None)
             files[path].last = Origin(author, str(number))
         for change in changed:

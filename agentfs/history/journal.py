@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from functools import partial
+from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,15 +14,15 @@ from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
 from agentfs.fs import Change, FileNode, LinesBy, Node, Root, node_to_json, quote
+from agentfs.history import log as bounds
+from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step
-from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.database import Statement, put_meta, stored_json
 from agentfs.limits import Limits
 from agentfs.text import plural
 
 if TYPE_CHECKING:
     from agentfs.history.report import Display
-    from agentfs.history.take_back import NodeReader
+    from agentfs.history.step_merge import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _NAMES_SHOWN = 20
@@ -29,17 +30,17 @@ _SPARE = 8  # contents are dropped to an eighth below their bound
 _END_BEGUN: Statement = ("UPDATE steps SET begun = 0 WHERE begun", ())
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE begun", ())
 
+Bases = Mapping[str, Node | None]  # the accepted nodes, by path
+
 
 class Recordings(Protocol):
     """The open recordings, which must not take the changes of the workspace for those of others."""
 
     def settle(self, changes: Sequence[Change]) -> None:
         """Store what others have changed so far, if the workspace is about to make changes that follow it."""
-        ...
 
     def observe(self, changes: Iterable[Change]) -> None:
         """Take note of changes that the workspace has made."""
-        ...
 
     def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
         """Return the nodes whose contents are needed; optionally forget what only saves time."""
@@ -47,7 +48,6 @@ class Recordings(Protocol):
 
     def end_failed(self) -> None:
         """End the recordings whose end has failed before."""
-        ...
 
 
 class Overtaken(Exception):  # noqa: N818 - a signal within this package
@@ -68,11 +68,9 @@ class Journal:
     ) -> None:
         self.contents = contents or Contents()
         self.log = Log()
-        self.accepted: dict[str, Node | None] = {}  # the accepted bases, by path
+        self.accepted: dict[str, Node | None] = {}  # the accepted bases
         self.encodings: dict[str, str] = {}  # those that calls have named, by path
-        self.group = 0  # the number of the first step of a transaction, in its journal
-        self.own: set[int] | None = None  # the numbers of the steps of a transaction, in its journal
-        self._outer: tuple[set[int], ...] = ()  # those of the transactions around it
+        self.groups: tuple[int, ...] = ()  # in the journal of a transaction, the `groups` of its steps
         self.ended = False  # True after the end of a transaction, in its journal
         self.is_kept = not self.contents.database.temporary
         self._read_node, self._most_bytes = read_node, most_bytes
@@ -85,7 +83,7 @@ class Journal:
     def after_fork(self) -> None:
         """Start empty in a forked child; with a state directory, its database refuses every use there."""
         self._lock = RLock()
-        self.recordings, self.ended = None, self.own is not None
+        self.recordings, self.ended = None, bool(self.groups)
         if not self.is_kept:
             self.contents, self.log, self.accepted, self._forked = Contents(), Log(), {}, True
 
@@ -102,17 +100,20 @@ class Journal:
         """Return a context in which no other thread makes a recorded change."""
         return self._lock
 
+    @property
+    def main(self) -> "Journal":
+        """The journal to which a transaction belongs, or itself."""
+        return self._main or self
+
     def in_group(self) -> "Journal":
         """Return this journal for a transaction: its steps belong together."""
         other = copy(self)
-        other._main = self._main or self  # noqa: SLF001 - its own
-        other.group = self.group or self.log.position + 1
-        other._outer = self._outer if self.own is None else (*self._outer, self.own)  # noqa: SLF001
-        other.own = set()
+        other._main = self.main  # noqa: SLF001 - its own
+        with self._lock:
+            other.groups = (*self.groups, self.log.new_group())
         watch_forks(other)
         return other
 
-    @contextmanager
     def logging_step(
         self,
         changes: tuple[Change, ...],
@@ -120,30 +121,28 @@ class Journal:
         label: str = "",
         lost: tuple[str, ...] = (),
         by_others: tuple[LinesBy, ...] = (),
-        accepted: Mapping[str, Node | None] | None = None,
-    ) -> Generator[tuple[Change, ...]]:
-        """Begin a step with the changes that the block makes, and end it; drop it if the block fails.
+        accepted: Bases | None = None,
+    ) -> AbstractContextManager[tuple[Change, ...]]:
+        """Begin a step with the changes that the block makes, and end it, as `appending`.
 
         A command gives the step a label, and the changed paths whose contents are not kept. The author is
-        that of the present call, also of all lines that `by_others` does not name. With the step, the nodes
-        of `accepted` become bases.
+        that of the present call, also of all lines that `by_others` does not name.
         """
         kept = tuple(map(self.contents.keep, changes))
         author = call_context.author.get()
-        step = Step(kept, time.time(), label, lost, author, by_others, group=self.group)
-        bases = {path: node and self.contents.keep_node(node) for path, node in (accepted or {}).items()}
-        with self.appending([step] if kept else [], accepted=bases):
-            yield kept
+        step = Step(kept, time.time(), label, lost, author, by_others, groups=self.groups)
+        return self.appending([step] if kept else [], kept, accepted=accepted)
 
     @contextmanager
     def appending(
         self,
         steps: Sequence[Step],
+        changes: tuple[Change, ...],
         *,
         at: int | None = None,
-        accepted: Mapping[str, Node | None] | None = None,
-    ) -> Generator[None]:
-        """Begin steps whose changes the block makes, and end them; drop them if the block fails.
+        accepted: Bases | None = None,
+    ) -> Generator[tuple[Change, ...]]:
+        """Begin steps, which together make these changes, and end them; drop them if the block fails.
 
         At their end, the nodes of `accepted` become bases. Raises Overtaken unless the position is `at`.
         """
@@ -152,56 +151,39 @@ class Journal:
                 raise ClosedError("This transaction has ended.")
             if at is not None and at != self.log.position:
                 raise Overtaken
-            changes = [change for step in steps for change in step.changes]
-            if self.main.recordings is not None:
-                self.main.recordings.settle(changes)
+            bases = self._kept(accepted or {})
+            recordings = self.main.recordings
+            all_changes = [change for step in steps for change in step.changes]
+            if recordings is not None:
+                recordings.settle(all_changes)
             self._store(steps, begun=True)
             made = True
             try:
-                yield
+                yield changes
             except BaseException as error:
                 # A failed change was taken back. After an interrupt, only the tree can tell.
                 plain = isinstance(error, Exception | call_context.Cancelled)
-                made = not plain and bool(self.made(changes))
+                made = not plain and self._is_any_made(all_changes)
                 raise
             finally:
                 # Order matters: after an interrupt here, the step must still be recorded as begun.
                 if made:
                     self._add(steps)
-                    self.accepted.update(accepted or {})
-                    if self.main.recordings is not None:
-                        self.main.recordings.observe(changes)
+                    self.accepted.update(bases)
+                    if recordings is not None:
+                        recordings.observe(all_changes)
                 if self.is_kept and steps:
-                    ends = [_END_BEGUN, *([self._accepted_row()] if accepted else [])]
+                    ends = [_END_BEGUN, *([self._accepted_row()] if bases else [])]
                     self.contents.database.defer(ends if made else [_DROP_BEGUN])
                 self._bound()
 
-    @contextmanager
-    def reverting(
-        self, steps: Sequence[Step], position: int, changes: tuple[Change, ...]
-    ) -> Generator[tuple[Change, ...]]:
-        """Begin and end steps that take back others, which together make these changes; as `appending`."""
-        with self.appending(steps, at=position):
-            yield changes
-
     def record(self, step: Step | None, statements: Sequence[Statement] = ()) -> None:
         """Append a step that others have made already, and run statements in the same transaction."""
-        steps = [] if step is None else [step._replace(group=self.group)]
+        steps = [] if step is None else [step._replace(groups=self.groups)]
         with self._lock:
             self._store(steps, begun=False, statements=statements)
             self._add(steps)
             self._bound()
-
-    def made(self, changes: Sequence[Change]) -> list[Change]:
-        """Return the changes that the tree shows as made; of directories only if there are no files."""
-        files = [each for each in changes if not each.of_directory] or changes
-        return [each for each in files if self.is_made(each)]
-
-    def is_made(self, change: Change) -> bool:
-        """Return True if the tree shows a change as made."""
-        with suppress(AgentFSError):
-            return self._read_node is not None and self._read_node(change.path) == change.after
-        return False
 
     def replace_begun(self, steps: Sequence[Step]) -> None:
         """At the opening, store what was made of the steps that were begun in their place."""
@@ -209,28 +191,30 @@ class Journal:
         self._store(steps, begun=False)
         self._add(steps)
 
+    def is_made(self, change: Change) -> bool:
+        """Return True if the tree shows a change as made."""
+        with suppress(AgentFSError):
+            return self._read_node is not None and self._read_node(change.path) == change.after
+        return False
+
+    def _is_any_made(self, changes: Sequence[Change]) -> bool:
+        """Return True if the tree shows a change as made; a directory tells only if there are no files."""
+        files = [each for each in changes if not each.of_directory] or changes
+        return any(map(self.is_made, files))
+
     def _add(self, steps: Iterable[Step]) -> None:
         for step in steps:
             self.log.add(step)
-            for own in (self.own, *self._outer):
-                if own is not None:
-                    own.add(self.log.position)
 
     def _store(self, steps: Sequence[Step], *, begun: bool, statements: Sequence[Statement] = ()) -> None:
         if not self.is_kept or not (steps or statements):
             return
-        first = self.log.position + 1
         insert = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)"
         rows = [
             (insert, (number, begun, stored_json(step_to_json(step))))
-            for number, step in enumerate(steps, first)
+            for number, step in enumerate(steps, self.log.position + 1)
         ]
         self.contents.write([*rows, *statements])
-
-    @property
-    def main(self) -> "Journal":
-        """The journal to which a transaction belongs, or itself."""
-        return self._main or self
 
     def settle_recordings(self) -> None:
         """End the recordings whose end has failed before."""
@@ -245,13 +229,10 @@ class Journal:
         with self._lock:
             known = self.log.checkpoints
             if name is None:
-                number = len(known) + 1
-                while str(number) in known:
-                    number += 1
-                name = str(number)
+                name = next(name for name in map(str, count(len(known) + 1)) if name not in known)
             after = {**{each: at for each, at in known.items() if each != name}, name: self.log.position}
             self._store([], begun=False, statements=[put_meta("checkpoints", after)])
-            return name, self.log.set_checkpoint(name, self.log.position)
+            return name, self.log.set_checkpoint(name)
 
     def steps_since(self, checkpoint: str | None) -> tuple[Sequence[Step], int]:
         """Return the kept steps since a checkpoint, by default all, and how many before them were dropped.
@@ -259,23 +240,24 @@ class Journal:
         The default in a transaction are its own steps.
         """
         with self._lock:
-            if checkpoint is None and self.own is not None:
-                return [self.log.step(number) for number in sorted(self.own)], 0
+            if checkpoint is None and self.groups:
+                return [self.log.step(number) for number in self.log.own(self.groups)], 0
             start = 0 if checkpoint is None else self.position_of(checkpoint)
             return self.log.after(start), max(self.log.dropped - start, 0)
 
-    def accept(self, bases: Mapping[str, Node | None]) -> None:
+    def accept(self, bases: Bases) -> None:
         """Keep what a review has accepted as the bases of these paths."""
         with self._lock:
             before = {**self.accepted}
-            self.accepted.update(
-                {path: node and self.contents.keep_node(node) for path, node in bases.items()}
-            )
+            self.accepted.update(self._kept(bases))
             try:
                 self._store([], begun=False, statements=[self._accepted_row()])
             except BaseException:
                 self.accepted = before
                 raise
+
+    def _kept(self, bases: Bases) -> Bases:
+        return {path: node and self.contents.keep_node(node) for path, node in bases.items()}
 
     def _accepted_row(self) -> Statement:
         return put_meta("accepted", {path: node_to_json(node) for path, node in self.accepted.items()})
@@ -319,24 +301,24 @@ class Journal:
 
     def _bound(self) -> None:
         """Drop the oldest steps if there are too many, or if their contents take too many bytes."""
-        over, most = self.log.too_many(), self._most_bytes
-        is_full = self.contents.total_bytes > most
-        if not (over or is_full):
+        most, is_full = self._most_bytes, self.contents.total_bytes > self._most_bytes
+        if not (is_full or self.log.is_too_long):
             return
         needed = digests_of(self.accepted.values())
         if self.main.recordings is not None:
             needed |= digests_of(self.main.recordings.needed(forget_unused=is_full))
-        size, kept, steps = self.contents.size_of(needed), 0, self.log.after(0)
-        for step in reversed(steps[over:]):
-            new = (
-                digests_of(node for change in step.changes for node in (change.before, change.after)) - needed
-            )
+        size, changes, kept, steps = self.contents.size_of(needed), 0, 0, self.log.after(0)
+        for step in reversed(steps):
+            nodes = (node for change in step.changes for node in (change.before, change.after))
+            new = digests_of(nodes) - needed
             size += self.contents.size_of(new)
-            if kept and is_full and size > most - most // _SPARE:
+            changes += len(step.changes)
+            is_long = kept >= bounds.MAX_STEPS or changes > bounds.MAX_CHANGES
+            if kept and (is_long or (is_full and size > most - most // _SPARE)):
                 break
             needed |= new
             kept += 1
-        while 1 < kept < len(steps) and 0 < steps[-kept].group == steps[-kept - 1].group:
+        while 1 < kept < len(steps) and steps[-kept].groups[:1] == steps[-kept - 1].groups[:1] != ():
             kept -= 1  # no part of a transaction is dropped alone
         self.log.drop(len(steps) - kept)
         self.contents.collect(needed)
@@ -383,7 +365,7 @@ def step_from_json(plain: Any, to_node: Callable[[Any], Node | None]) -> Step:
         _author(plain["author"]),
         tuple(by_others),
         int(plain["reverts"]),
-        int(plain["group"]),
+        tuple(map(int, plain["groups"])),
     )
 
 

@@ -4,14 +4,13 @@ A step that takes back an earlier one names its number in `reverts`. Steps are n
 is the number of the last step before it. The number of steps is bounded: the oldest are dropped.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from agentfs.fs import Change, LinesBy, Node
-from agentfs.fs.node import reverse
+from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
-from agentfs.history.renames import renames
 from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
@@ -20,19 +19,20 @@ MAX_CHECKPOINTS = 10_000
 _SPARE = 8  # steps are dropped when there are an eighth more than the maximum
 
 Author = tuple[str, str]  # kind and name, as `call_context.author`
+Scope = Sequence[str] | None  # the paths at or below which something is about, or None for all
 
 
 class Step(NamedTuple):
     """The changes of one call or one recording, at most one for each path."""
 
     changes: tuple[Change, ...]
-    time: float  # in seconds since 1970
+    time: float = 0.0  # in seconds since 1970
     label: str = ""  # label of the recording; "" for a call
     lost: tuple[str, ...] = ()  # changed paths whose content a recording did not keep
     author: Author = ("tool", "")  # of a recording, its label counts
     by_others: tuple[LinesBy, ...] = ()  # for example by a formatter
     reverts: int = 0  # the number of the step that this one takes back, or 0
-    group: int = 0  # the number of the first step of its transaction, or 0
+    groups: tuple[int, ...] = ()  # the transactions that it is part of, the outermost first
 
 
 @dataclass
@@ -64,24 +64,31 @@ def first_path(change: Change, earlier: Mapping[str, Change]) -> str:
     return known.moved_from if known is not None and known.moved_from else change.moved_from
 
 
-def effective_changes(steps: Iterable[Step]) -> list[Change]:
+def effective_changes(steps: Iterable[Sequence[Change]]) -> list[Change]:
     """Return the net changes of some steps without paths that have their old node again."""
-    return [change for change in net_changes(steps) if not change.changes_nothing]
+    return [each for each in net_changes(map(Step, map(tuple, steps))) if not each.changes_nothing]
 
 
-def _with_partners(step: Step, paths: Collection[str]) -> set[str]:
-    """Return paths of a step with the other path of each moved file, and directories whose files they are."""
-    taken = set(paths)
-    for new, old in renames(step.changes).items():
-        if new in taken or old in taken:
-            taken |= {new, old}
+def file_moves(changes: Iterable[Change]) -> dict[str, str]:
+    """Return the old path of each moved file and link, by its new path."""
+    return moves([each for each in changes if not each.of_directory])
+
+
+def _in_scope(step: Step, paths: Collection[str], scope: Scope) -> set[str]:
+    """Return the paths in a scope, the other path of each moved file, and the directories of these files."""
+    if scope is None:
+        return set(paths)
+    taken = {path for path in paths if any(is_in(path, each) for each in scope)}
+    for pair in file_moves(step.changes).items():
+        if not taken.isdisjoint(pair):
+            taken.update(pair)
     files = [each.path for each in step.changes if not each.of_directory]
     for each in step.changes:
         if each.of_directory and each.path not in taken:
             below = [path for path in files if is_in(path, each.path)]
             if below and taken.issuperset(below):
                 taken.add(each.path)
-    return taken
+    return taken.intersection(paths)
 
 
 class Log:
@@ -92,6 +99,7 @@ class Log:
         self._left: list[set[str]] = []  # for each step, the paths that no step has taken back
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
+        self.last_group = 0
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
 
     @property
@@ -123,6 +131,7 @@ class Log:
         self._steps.append(step)
         self._left.append(paths)
         self._change_count += len(step.changes)
+        self.last_group = max(self.last_group, *step.groups, 0)
 
     def remove_last(self, count: int) -> None:
         """Remove the last steps: no change of theirs was made."""
@@ -131,16 +140,19 @@ class Log:
         for step in steps:
             self.add(step)
 
-    def reversal(self, number: int, scope: Sequence[str] | None = None) -> tuple[Change, ...]:
+    def new_group(self) -> int:
+        """Return a number for steps that belong together."""
+        self.last_group += 1
+        return self.last_group
+
+    def reversal(self, number: int, scope: Scope = None) -> tuple[Change, ...]:
         """Return the changes that take back what is left of a step, at or below some paths.
 
         A step that took back another may have found a path as it should be. Its reversal then is that of the
         other step.
         """
-        step, taken = self.step(number), self._left[number - self.dropped - 1]
-        if scope is not None:
-            inside = [each for each in taken if any(is_in(each, path) for path in scope)]
-            taken = _with_partners(step, inside) & taken
+        step = self.step(number)
+        taken = _in_scope(step, self._left[number - self.dropped - 1], scope)
         back = reverse([each for each in step.changes if each.path in taken])
         if not any(each.changes_nothing for each in back):
             return back
@@ -151,7 +163,7 @@ class Log:
         known = {} if first.reverts else {each.path: each for each in wanted}
         return tuple(known.get(each.path, each) if each.changes_nothing else each for each in back)
 
-    def rollback(self, position: int, scope: Sequence[str] | None) -> dict[int, tuple[Change, ...]]:
+    def rollback(self, position: int, scope: Scope) -> dict[int, tuple[Change, ...]]:
         """Return the changes that take the tree back to a position, by the number of each later step.
 
         The latest step comes first. A step and the one that took it back cancel out for each path that no
@@ -171,38 +183,43 @@ class Log:
                 paths.setdefault(number, set()).add(path)
         found: dict[int, tuple[Change, ...]] = {}
         for number in sorted(paths, reverse=True):
-            step, taken = self.step(number), paths[number]
-            if scope is not None:
-                inside = [each for each in taken if any(is_in(each, path) for path in scope)]
-                taken &= _with_partners(step, inside)
-            if taken:
+            step = self.step(number)
+            if taken := _in_scope(step, paths[number], scope):
                 found[number] = reverse([each for each in step.changes if each.path in taken])
         return found
 
-    def to_undo(self, scope: Sequence[str] | None, own: Collection[int] | None = None) -> list[list[int]]:
+    def to_undo(self, scope: Scope = None, within: tuple[int, ...] = ()) -> list[list[int]]:
         """Return the numbers of the steps that `undo` can take back, the latest first.
 
-        The steps of a transaction go together, except in the transaction itself, whose steps are `own`.
+        `within` is the `groups` of the transaction that asks, which takes back only its own.
         """
-        return self.in_groups(self._left_over(scope, undone=False), own)
+        return self._left_over(scope, within, undone=False)
 
-    def to_redo(self, own: Collection[int] | None = None) -> list[list[int]]:
+    def to_redo(self, within: tuple[int, ...] = ()) -> list[list[int]]:
         """Return the numbers of the steps that took back others, and can be redone, as `to_undo`."""
-        return self.in_groups(self._left_over(None, undone=True), own)
+        return self._left_over(None, within, undone=True)
 
-    def in_groups(self, numbers: Iterable[int], own: Collection[int] | None = None) -> list[list[int]]:
-        """Return some numbers with those of each transaction together."""
-        if own is not None:
-            return [[number] for number in numbers if number in own]
-        found: dict[int, list[int]] = {}
+    def own(self, within: tuple[int, ...]) -> list[int]:
+        """Return the numbers of the kept steps of a transaction."""
+        steps = enumerate(self._steps, self.dropped + 1)
+        return [number for number, step in steps if step.groups[: len(within)] == within]
+
+    def in_groups(self, numbers: Iterable[int], within: tuple[int, ...]) -> list[list[int]]:
+        """Return some numbers with those of each transaction together, as seen in a transaction."""
+        found: dict[int | tuple[int, ...], list[int]] = {}
         for number in numbers:
-            found.setdefault(self.step(number).group or number, []).append(number)
+            groups = self.step(number).groups
+            depth = len(within) if groups[: len(within)] == within else 0
+            found.setdefault(groups[depth : depth + 1] or number, []).append(number)
         return [*found.values()]
 
-    def _left_over(self, scope: Sequence[str] | None, *, undone: bool) -> Iterator[int]:
-        for number in range(self.position, self.dropped, -1):
-            if self.takes_back(number) is undone and self.stands(number, scope):
-                yield number
+    def _left_over(self, scope: Scope, within: tuple[int, ...], *, undone: bool) -> list[list[int]]:
+        own = [
+            number
+            for number in reversed(self.own(within))
+            if self.takes_back(number) is undone and self.stands(number, scope)
+        ]
+        return self.in_groups(own, within)
 
     def takes_back(self, number: int) -> bool:
         """Return True for an undo; False for any other step, also for a redo, which takes back an undo."""
@@ -211,37 +228,28 @@ class Log:
             takes_back = not takes_back
         return takes_back
 
-    def stands(self, number: int, scope: Sequence[str] | None = None) -> bool:
+    def stands(self, number: int, scope: Scope = None) -> bool:
         """Return True if something of a step is not taken back, at or below some paths."""
         left = self._left[number - self.dropped - 1]
         return bool(left) if scope is None else any(is_in(each, path) for each in left for path in scope)
 
-    def set_checkpoint(self, name: str, position: int) -> bool:
-        """Name a position; return True if the name had another position before."""
-        moved = self.checkpoints.pop(name, position) != position
-        self.checkpoints[name] = position
+    def set_checkpoint(self, name: str) -> bool:
+        """Name the position; return True if the name had another position before."""
+        moved = self.checkpoints.pop(name, self.position) != self.position
+        self.checkpoints[name] = self.position
         while len(self.checkpoints) > MAX_CHECKPOINTS:
             del self.checkpoints[next(iter(self.checkpoints))]
         return moved
 
-    def too_many(self) -> int:
-        """Return how many of the oldest steps are over the bounds; the last step is always kept."""
-        most_steps, most_changes = MAX_STEPS, MAX_CHANGES
-        few_steps = len(self._steps) <= most_steps + most_steps // _SPARE
-        if few_steps and self._change_count <= most_changes + most_changes // _SPARE:
-            return 0
-        count, changes = 0, self._change_count
-        while count < len(self._steps) - 1 and (
-            len(self._steps) - count > most_steps or changes > most_changes
-        ):
-            changes -= len(self._steps[count].changes)
-            count += 1
-        return count
+    @property
+    def is_too_long(self) -> bool:
+        """True if there are more steps or changes than are kept, and some to spare."""
+        spare = 1 + 1 / _SPARE
+        return len(self._steps) > MAX_STEPS * spare or self._change_count > MAX_CHANGES * spare
 
     def drop(self, count: int) -> None:
         """Drop the oldest steps, and the checkpoints before them."""
         self._change_count -= sum(len(step.changes) for step in self._steps[:count])
-        del self._steps[:count]
-        del self._left[:count]
+        del self._steps[:count], self._left[:count]
         self.dropped += count
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}

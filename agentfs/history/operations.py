@@ -1,24 +1,26 @@
-"""The methods of a workspace that look at its journal or record in it: checkpoint, changes, recording."""
+"""The methods of a workspace that look at its journal: checkpoint, changes; and its transactions."""
 
+import os
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
 
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError, RefusedError
+from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote
-from agentfs.fs.oserrors import read_only
 from agentfs.fs.path import is_in
+from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import net_changes
-from agentfs.history.recordings.recording import MAX_LABEL, OpenRecording, recorded_result, recordings_of
-from agentfs.history.report import MayShow, changes_result, name_paths
-from agentfs.history.storage.contents import Contents
-from agentfs.history.take_back import is_same_node, read_node
-from agentfs.history.undo import RequestedPaths, real_paths
-from agentfs.limits import Limits
-from agentfs.results import ChangesResult, CheckpointResult, RecordedResult
+from agentfs.history.report import changes_result, name_paths
+from agentfs.history.step_merge import is_same_node, read_node
+from agentfs.history.undo import RequestedPaths, real_paths, roll_back_transaction
+from agentfs.results import ChangesResult, CheckpointResult
 from agentfs.shown.workspace_context import Context
 
 _MAX_NAME = 200
+_BY_OTHERS, _UNKNOWN = "changed since by another program", "not compared with the disk"
 
 
 def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
@@ -33,54 +35,32 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
     return CheckpointResult(made, journal.log.position, text=text)
 
 
-def begin_recording(
-    journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
-) -> OpenRecording:
-    """Open a recording, unless nothing may be changed here."""
-    if not 0 < len(label) <= MAX_LABEL:
-        raise InvalidArgumentError(
-            f"A label has 1 to {MAX_LABEL} characters, not {len(label)}.", details={"parameter": "label"}
-        )
-    if root.policy.read_only:
-        raise read_only()
-    if root.usable_directories != ["."]:
-        raise RefusedError(
-            "A view of some directories cannot record, because a recording covers the whole tree.",
-            hint="Start the recording on the workspace itself.",
-        )
-    try:
-        with call_context.limited(limits.timeout):
-            opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
-            recordings_of(journal).begin(opened)
-            return opened
-    except DeadlineExceededError as error:
-        error.hint = "Open the workspace on a smaller directory, or raise Limits.timeout."
-        raise
-
-
-def end_recording(
-    journal: Journal, root: Root, limits: Limits, opened: OpenRecording, may_show: MayShow
-) -> RecordedResult:
-    """End a recording and return what changed."""
-    with call_context.detached(), call_context.limited(limits.timeout):
-        recordings_of(journal).end(opened)
-    with call_context.limited(limits.timeout):
-        return recorded_result(opened, root, may_show, limits)
-
-
 def changes(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
-    root, _, limits, _ = context
+    root = context.root
     journal.settle_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
-    present = _Present(root, limits)
-    found = [
-        present.change(each)
-        for each in net_changes(steps)
-        if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
+    contents = Contents()  # keeps contents that other programs wrote out of memory
+    marked: dict[str, list[str]] = {_BY_OTHERS: [], _UNKNOWN: []}
+    found: list[Change] = []
+    for net in net_changes(steps):
+        if not root.is_usable(net.path) or not (
+            scope is None or any(is_in(net.path, each) for each in scope)
+        ):
+            continue
+        now = net.after
+        try:
+            call_context.check()
+            now = _known(net, read_node(root, net.path, context.limits.file_bytes), contents)
+        except AgentFSError:  # protected, too large, a special file, or too late
+            marked[_UNKNOWN] += [net.path] if root.may_show(net.path) else []
+        if not net.of_directory and not is_same_node(net.after, now):
+            marked[_BY_OTHERS].append(net.path)
+        found.append(Change(net.path, net.before, now, net.moved_from))
+    notes = [
+        f"{why}: {name_paths([*map(root.display_path, paths)])}" for why, paths in marked.items() if paths
     ]
-    notes = present.notes()
     if dropped:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))
         gone = "step 1 is no longer kept" if dropped == 1 else f"steps 1 to {dropped} are no longer kept"
@@ -90,43 +70,47 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
     return changes_result(shown, since, root.may_show, labels, notes, root.display_path)
 
 
-class _Present:
-    """Compares net changes with the disk."""
+def _known(net: Change, found: Node | None, contents: Contents) -> Node | None:
+    """Return a node with a content that is kept."""
+    for known in (net.after, net.before):
+        if isinstance(known, FileNode) and known == found:
+            return known
+    return found and contents.keep_node(found)
 
-    def __init__(self, root: Root, limits: Limits) -> None:
-        self._root, self._max_bytes = root, limits.file_bytes
-        self._contents = Contents()  # keeps contents that other programs wrote out of memory
-        self._others: list[str] = []
-        self._unknown: list[str] = []
 
-    def change(self, net: Change) -> Change:
-        """Return a net change that ends with the node on the disk."""
-        now = self._node(net)
-        if not net.of_directory and not is_same_node(net.after, now):
-            self._others.append(net.path)
-        return Change(net.path, net.before, now, net.moved_from)
+@contextmanager
+def transaction(journal: Journal, context: Context) -> Generator[tuple[Root, Journal]]:
+    """Give a root and a journal whose steps are one for undo. If the block raises, take them back.
 
-    def notes(self) -> list[str]:
-        """Return notes on paths that the steps alone do not explain."""
-        reasons = {
-            "changed since by another program": self._others,
-            "not compared with the disk": self._unknown,
-        }
-        return [
-            f"{reason}: {name_paths([self._root.display_path(path) for path in paths])}"
-            for reason, paths in reasons.items()
-            if paths
-        ]
+    Lines that others have changed meanwhile stay; a note on the exception names their files.
+    """
+    root, inner = context.root.unrecorded, journal.in_group()
+    root.recorder = inner
+    process = os.getpid()
+    try:
+        yield root, inner
+        if os.getpid() != process:
+            raise RefusedError(  # noqa: TRY301 - nothing is taken back in a child
+                "This transaction belongs to the process from which this one was forked.",
+                hint="Nothing was changed. Begin a transaction in this process.",
+            )
+    except BaseException as error:
+        if os.getpid() == process:
+            with call_context.uncounted(), call_context.limited(context.limits.timeout):
+                take_back = partial(_take_back, inner, context._replace(root=root), error)
+                call_context.run_to_end(take_back)
+        raise
+    finally:
+        inner.ended = True
+        journal.flush()
 
-    def _node(self, net: Change) -> Node | None:
-        try:
-            if time.monotonic() > call_context.deadline():
-                raise DeadlineExceededError("")
-            found = read_node(self._root, net.path, self._max_bytes)
-        except AgentFSError:  # protected, too large, a special file, or too late
-            self._unknown += [net.path] if self._root.may_show(net.path) else []
-            return net.after
-        for known in (net.after, net.before):
-            if isinstance(known, FileNode) and known == found:
-                return known
-        return found and self._contents.keep_node(found)
+
+def _take_back(journal: Journal, context: Context, error: BaseException) -> None:
+    try:
+        clashes = roll_back_transaction(journal, context)
+    except AgentFSError as failed:
+        error.add_note(f"The changes of the transaction could not be taken back: {failed.message}")
+        return
+    if clashes:
+        paths = name_paths([context.root.display_path(each.path) for each in clashes])
+        error.add_note(f"Changed by others meanwhile, so not taken back: {paths}")

@@ -9,9 +9,8 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
-from agentfs.history.log import Step
-from agentfs.history.renames import renames
-from agentfs.history.take_back import Clash, Lines
+from agentfs.history.log import Step, file_moves
+from agentfs.history.step_merge import Clash, Lines
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text import (
@@ -75,7 +74,7 @@ def file_changes(
 def paired(changes: Iterable[Change]) -> list[tuple[Change, str]]:
     """Return changes in order of path, each with the old path of a moved file; leave out its removal."""
     by_path = {change.path: change for change in changes}
-    origins = renames(by_path.values())
+    origins = file_moves(by_path.values())
     gone = set(origins.values())
     paired: list[tuple[Change, str]] = []
     for path in sorted(by_path.keys() - gone):
@@ -316,15 +315,15 @@ def clash_error(
 
 
 def rest_of_call(
-    again: NextCall, steps: Sequence[Step], clashes: Sequence[Clash], display: Display
+    again: NextCall, steps: Sequence[Sequence[Change]], clashes: Sequence[Clash], display: Display
 ) -> NextCall | None:
     """Return the same call for the paths that do not clash; None if there are none, or too many."""
     clashing = {each.path for each in clashes}
     for step in steps:
-        for new, old in renames(step.changes).items():
+        for new, old in file_moves(step).items():
             if clashing & {new, old}:
                 clashing |= {new, old}
-    left = [[each.path for each in step.changes if not each.of_directory] for step in steps]
+    left = [[each.path for each in step if not each.of_directory] for step in steps]
     paths = sorted({path for step in left for path in step} - clashing)
     if not 0 < len(paths) <= _MOST_OFFERED:
         return None

@@ -13,7 +13,7 @@ from agentfs.history.authors import OTHER, Origin, TracedFile, TracedHunk, is_te
 from agentfs.history.journal import Journal
 from agentfs.history.log import net_changes
 from agentfs.history.report import name_paths, paired
-from agentfs.history.take_back import merge_nodes, read_node
+from agentfs.history.step_merge import merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.results import FileReview, Hunk, Review
 from agentfs.results import Origin as ShownOrigin

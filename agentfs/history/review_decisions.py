@@ -15,7 +15,7 @@ from agentfs.fs.path import is_in
 from agentfs.history.authors import text_of, with_lines
 from agentfs.history.journal import Journal
 from agentfs.history.review import FoundChanges, FoundFile, changed_files
-from agentfs.history.take_back import merge_nodes
+from agentfs.history.step_merge import merge_nodes
 from agentfs.history.undo import record_restored
 from agentfs.results import FileReview, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context

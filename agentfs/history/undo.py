@@ -3,18 +3,21 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, NextCall, ParameterName, call
-from agentfs.errors import BusyError, ConflictError, InvalidArgumentError, RefusedError
+from agentfs.errors import BusyError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote
+from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
-from agentfs.history.log import Log, Step, effective_changes
+from agentfs.history.log import Log, Scope, Step, effective_changes
 from agentfs.history.report import clash_error, file_changes, file_lines, name_paths, rest_of_call
-from agentfs.history.take_back import Clash, Outcome, read_node, take_steps
+from agentfs.history.step_merge import Clash, Outcome, read_node, take_steps
 from agentfs.results import UndoResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
@@ -23,15 +26,8 @@ from agentfs.text import plural, with_text
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 
 RequestedPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
-
-
-class Wanted(NamedTuple):
-    """The changes to make, by the number of the step that each takes back, the latest step first."""
-
-    groups: Sequence[Sequence[int]]  # the numbers, those of a transaction together
-    changes: Mapping[int, tuple[Change, ...]]
-
-
+# The changes to make, by the number of the step that each takes back, the latest step first.
+Wanted = Mapping[int, tuple[Change, ...]]
 Choose = Callable[[Log], Wanted]
 
 
@@ -40,20 +36,19 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     scope = real_paths(context.root, paths)
 
     def choose(log: Log) -> Wanted:
-        groups = _first(log.to_undo(scope, journal.own), steps, "undo", journal.out_of_reach)
-        return Wanted(groups, {each: log.reversal(each, scope) for each in _descending(groups)})
+        groups = _first(log.to_undo(scope, journal.groups), steps, "undo", journal.out_of_reach)
+        return _reversals(log, groups, scope)
 
-    return _take_back(journal, context, choose, "Undid", "undone", call("undo"))
+    return _result(journal, context, choose, "Undid", "undone", call("undo"))
 
 
 def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     """Redo the steps that were undone last, all of them or none; raises as `undo`."""
 
     def choose(log: Log) -> Wanted:
-        groups = _first(log.to_redo(journal.own), steps, "redo")
-        return Wanted(groups, {each: log.reversal(each) for each in _descending(groups)})
+        return _reversals(log, _first(log.to_redo(journal.groups), steps, "redo"))
 
-    return _take_back(journal, context, choose, "Redid", "redone", None)
+    return _result(journal, context, choose, "Redid", "redone", None)
 
 
 def rollback(journal: Journal, context: Context, checkpoint: str, paths: RequestedPaths) -> UndoResult:
@@ -61,154 +56,150 @@ def rollback(journal: Journal, context: Context, checkpoint: str, paths: Request
     scope = real_paths(context.root, paths)
 
     def choose(log: Log) -> Wanted:
-        changes = log.rollback(journal.position_of(checkpoint), scope)
-        return Wanted(log.in_groups(changes), changes)
+        return log.rollback(journal.position_of(checkpoint), scope)
 
     done = f"Went to checkpoint {quote(checkpoint)}:"
-    return _take_back(journal, context, choose, done, "undone", call("rollback", to=checkpoint))
+    return _result(journal, context, choose, done, "undone", call("rollback", to=checkpoint))
 
 
 def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]:
     """Take back the steps of a transaction; return the paths that others have changed."""
 
     def choose(log: Log) -> Wanted:
-        groups = log.to_undo(None, journal.own)
-        return Wanted(groups, {each: log.reversal(each) for each in _descending(groups)})
+        return _reversals(log, log.to_undo(None, journal.groups))
 
-    reverted = Reverted(journal, context, except_clashes=True)
-    reverted.run(choose, "undone", None)
-    return reverted.outcome.clashes
+    return _retried(partial(_revert, journal, context, choose, except_clashes=True)).outcome.clashes
 
 
-def _descending(groups: Sequence[Sequence[int]]) -> list[int]:
-    return sorted((each for group in groups for each in group), reverse=True)
+def _reversals(log: Log, groups: Iterable[Sequence[int]], scope: Scope = None) -> Wanted:
+    return {each: log.reversal(each, scope) for each in sorted(chain(*groups), reverse=True)}
 
 
-class Reverted:
-    """Steps that were taken back, and what this changed."""
+class _Reverted(NamedTuple):
+    """Steps that were taken back, in groups as `undo` counts them, and what this changed."""
 
-    def __init__(self, journal: Journal, context: Context, *, except_clashes: bool = False) -> None:
-        self._journal, self._context, self._except_clashes = journal, context, except_clashes
-        self.wanted = Wanted((), {})
-        self.steps: list[Step] = []  # those that were taken back
-        self.outcome = Outcome((), (), (), ())
-        self.remaining: Sequence[str] = ()
-        self.notes: Sequence[str] = ()
-
-    def run(self, choose: Choose, done: str, rest: NextCall | None) -> None:
-        """Take back the chosen steps, and append the steps that do so; all or none.
-
-        An error about a conflict says that nothing was `done`, and suggests the call `rest` for other paths.
-
-        Raises:
-            AgentFSError: `conflict` if others have changed the same lines; `refused`, `busy`.
-        """
-        journal = self._journal
-        journal.settle_recordings()
-        deadline = time.monotonic() + _RETRY_SECONDS
-        while True:
-            with journal.exclusive():
-                position = journal.log.position
-                self.wanted = choose(journal.log)
-                self.steps = [journal.log.step(number) for number in self.wanted.changes]
-            try:
-                self._apply(position, rest, done)
-            except (Overtaken, ConcurrentChange, ConflictError) as error:
-                # If another thread has just recorded a step, compute the changes again.
-                if isinstance(error, ConflictError) and journal.log.position == position:
-                    raise
-                if time.monotonic() > deadline:
-                    raise BusyError(
-                        f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
-                        hint="Try the same call again.",
-                    ) from None
-                continue
-            changes = effective_changes(Step(changes, 0.0) for changes in self.outcome.steps)
-            record_restored(self._context.tracker, ((each.path, each.after) for each in changes))
-            return
+    wanted: Wanted
+    steps: Sequence[Step]
+    groups: Sequence[Sequence[int]]
+    outcome: Outcome
+    applied: Applied
 
     @property
-    def shown(self) -> Iterator[tuple[Change, ...]]:
+    def changes(self) -> Iterator[list[Change]]:
         """The changes of each step; those that others have made already as they were wanted."""
-        for wanted, made in zip(self.wanted.changes.values(), self.outcome.steps, strict=True):
+        for wanted, made in zip(self.wanted.values(), self.outcome.steps, strict=True):
             now = {each.path: each for each in made}
-            yield tuple(each if now[each.path].changes_nothing else now[each.path] for each in wanted)
+            yield [each if now[each.path].changes_nothing else now[each.path] for each in wanted]
 
-    def _apply(self, position: int, rest: NextCall | None, done: str) -> None:
-        journal, root, wanted = self._journal, self._context.root, [*self.wanted.changes.values()]
-        _check_usable(root, [change.path for changes in wanted for change in changes])
-        max_bytes = max(self._context.limits.file_bytes, _largest(wanted))
-        read = partial(read_node, root, max_bytes=max_bytes)
-        outcome = take_steps(wanted, read, journal.contents.keep_node)
-        clashes = outcome.clashes
-        if clashes and self._except_clashes:
-            clashing = {each.path for each in clashes}
-            left = [tuple(each for each in changes if each.path not in clashing) for changes in wanted]
-            outcome = take_steps(left, read, journal.contents.keep_node)._replace(clashes=clashes)
-        elif clashes:
-            groups = [Step(_changes_of(journal.log, group), 0.0) for group in self.wanted.groups]
-            other_paths = rest and rest_of_call(rest, groups, clashes, root.display_path)
-            raise clash_error(clashes, journal.origin, root, other_paths, done)
-        self.outcome = outcome
-        applied = root.apply(
-            outcome.changes,
-            max_bytes=max_bytes,
-            conflict=begin_again,
-            log_step=partial(journal.reverting, self._new_steps(position), position),
-            undoing=True,
+
+def _retried(revert: Callable[[], _Reverted]) -> _Reverted:
+    """Call a function again while others change files or the journal."""
+    deadline = time.monotonic() + _RETRY_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(Overtaken, ConcurrentChange):
+            return revert()
+    raise BusyError(
+        f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
+        hint="Try the same call again.",
+    )
+
+
+def _revert(
+    journal: Journal,
+    context: Context,
+    choose: Choose,
+    done: str = "undone",
+    rest: NextCall | None = None,
+    *,
+    except_clashes: bool = False,
+) -> _Reverted:
+    """Take back the chosen steps, and append the steps that do so; all or none.
+
+    An error about a conflict says that nothing was `done`, and suggests the call `rest` for other paths.
+
+    Raises:
+        AgentFSError: `conflict` if others have changed the same lines, unless these paths are left out;
+            `refused`, `busy`.
+    """
+    journal.settle_recordings()
+    root, log = context.root, journal.log
+    together: dict[int, tuple[int, ...]] = {}
+    with journal.exclusive():
+        position, wanted = log.position, choose(log)
+        groups, steps = log.in_groups(wanted, journal.groups), [log.step(each) for each in wanted]
+        for group in groups:
+            together |= dict.fromkeys(group, (log.new_group(),) if len(group) > 1 else ())
+    if not all(root.is_usable(each.path) for changes in wanted.values() for each in changes):
+        raise RefusedError(
+            "These steps changed paths outside the directories of this view; nothing was done.",
+            hint="Undo or redo fewer steps, or edit the files.",
         )
-        self.remaining, self.notes = applied.remaining, applied.notes
+    max_bytes = max(context.limits.file_bytes, _largest(wanted.values()))
+    read = partial(read_node, root, max_bytes=max_bytes)
+    outcome = take_steps(wanted.values(), read, journal.contents.keep_node)
+    if clashes := outcome.clashes:
+        if log.position != position:  # another thread has just recorded a step
+            raise Overtaken
+        if not except_clashes:
+            changes = [tuple(chain(*(log.step(each).changes for each in group))) for group in groups]
+            other_paths = rest and rest_of_call(rest, changes, clashes, root.display_path)
+            raise clash_error(clashes, journal.origin, root, other_paths, done)
+        clashing = {each.path for each in clashes}
+        left = [[each for each in changes if each.path not in clashing] for changes in wanted.values()]
+        outcome = take_steps(left, read, journal.contents.keep_node)._replace(clashes=clashes)
+    appended = [
+        Step(
+            tuple(map(journal.contents.keep, changes)),
+            time.time(),
+            author=call_context.author.get(),
+            reverts=number,
+            groups=journal.groups + together[number],
+        )
+        for number, changes in zip(wanted, outcome.steps, strict=True)
+    ]
+    applied = root.apply(
+        outcome.changes,
+        max_bytes=max_bytes,
+        conflict=begin_again,
+        log_step=partial(journal.appending, appended, at=position),
+        undoing=True,
+    )
+    restored = ((each.path, each.after) for each in effective_changes(outcome.steps))
+    record_restored(context.tracker, restored)
+    return _Reverted(wanted, steps, groups, outcome, applied)
 
-    def _new_steps(self, position: int) -> list[Step]:
-        """Return the steps to append; those that take back a transaction belong together."""
-        journal = self._journal
-        numbers = {number: at for at, number in enumerate(self.wanted.changes, position + 1)}
-        together = {
-            each: numbers[group[0]] for group in self.wanted.groups if len(group) > 1 for each in group
-        }
-        return [
-            Step(
-                tuple(map(journal.contents.keep, changes)),
-                time.time(),
-                author=call_context.author.get(),
-                reverts=number,
-                group=journal.group or together.get(number, 0),
-            )
-            for number, changes in zip(numbers, self.outcome.steps, strict=True)
-        ]
 
-
-def _take_back(
+def _result(
     journal: Journal, context: Context, choose: Choose, head: str, done: str, rest: NextCall | None
 ) -> UndoResult:
-    """Take back the chosen steps, as `Reverted.run` does. The result begins with `head`."""
-    root = context.root
-    reverted = Reverted(journal, context)
-    reverted.run(choose, done, rest)
-    changes = effective_changes(Step(changes, 0.0) for changes in reverted.shown)
+    """Take back the chosen steps, as `_revert` does. The result begins with `head`."""
+    reverted = _retried(partial(_revert, journal, context, choose, done, rest))
+    root, applied, log = context.root, reverted.applied, journal.log
+    changes = effective_changes(reverted.changes)
     files = file_changes(
-        [change for change in changes if change.path not in reverted.remaining],
+        [each for each in changes if each.path not in applied.remaining],
         count_lines=False,
         display=root.display_path,
     )
-    count = len(reverted.wanted.groups)
+    count = len(reverted.groups)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
-    notes = (*_notes(root, reverted), *reverted.notes)
+    notes = (*_notes(root, reverted), *applied.notes)
     with journal.exclusive():
-        undoable, redoable = journal.log.to_undo(None, journal.own), journal.log.to_redo(journal.own)
-    result = UndoResult(count, files, len(undoable), len(redoable), notes=notes)
+        undoable, redoable = len(log.to_undo(None, journal.groups)), len(log.to_redo(journal.groups))
+    result = UndoResult(count, files, undoable, redoable, notes=notes)
     return with_text(result, head, below=file_lines(files))
 
 
-def _notes(root: Root, reverted: Reverted) -> list[str]:
+def _notes(root: Root, reverted: _Reverted) -> list[str]:
     """Return notes on paths that are not as they were before the steps."""
     lost = dict.fromkeys(path for step in reverted.steps for path in step.lost)
     remaining, merged, left = (
-        [*map(root.display_path, paths)] for paths in (reverted.remaining, reverted.outcome.merged, lost)
+        [*map(root.display_path, paths)]
+        for paths in (reverted.applied.remaining, sorted(reverted.outcome.merged), lost)
     )
     notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
     if merged:
-        notes.append(f"merged with changes by another program: {name_paths(sorted(merged))}")
+        notes.append(f"merged with changes by another program: {name_paths(merged)}")
     if left:
         notes.append(f"left as it is, because its content was not kept: {name_paths(left)}")
     return notes
@@ -255,19 +246,7 @@ def _first(
     return groups[:steps]
 
 
-def _changes_of(log: Log, group: Sequence[int]) -> tuple[Change, ...]:
-    return tuple(change for number in group for change in log.step(number).changes)
-
-
 def _largest(steps: Iterable[Sequence[Change]]) -> int:
     """Return the size of the largest file in some steps: commands write larger ones than other tools."""
     nodes = (node for changes in steps for each in changes for node in (each.before, each.after))
     return max((node.size for node in nodes if isinstance(node, FileNode)), default=0)
-
-
-def _check_usable(root: Root, paths: Sequence[str]) -> None:
-    if not all(map(root.is_usable, paths)):
-        raise RefusedError(
-            "These steps changed paths outside the directories of this view; nothing was done.",
-            hint="Undo or redo fewer steps, or edit the files.",
-        )

@@ -23,7 +23,7 @@ from agentfs.fs import (
     revision_of,
 )
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
-from agentfs.history.storage.state_directory import FILE, StateDirectory
+from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.store.objects import LARGEST_OBJECT, Listed
 
 META = ".agentfs"  # the directory of the state; keys below it are not files of the tree

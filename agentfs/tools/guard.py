@@ -215,7 +215,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
                 _refuse_kept_names(self, given.get(parameter) or ())
         timeout = None if effect == "execute" else named.get("timeout")  # a command's time is its own
         seconds = timeout if isinstance(timeout, (int, float)) else None
-        with call_context.limited(self.limits.timeout, seconds):
+        with call_context.limited(self.limits.timeout, seconds, apart=bool(self._journal.groups)):
             if self.policy.guards and self._guarded_by != method.__name__:
                 bound = checker.signature.bind(self, *positional, **named)
                 return permission.method_call.MethodCall(self, method, effect, bound, checker, act).run()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.history.storage import database
+from agentfs.history import database
 from tests.conftest import part_or_all
 from tests.faults.calls import CountedCalls, kill_itself, some_of
 from tests.faults.tracing import needs_tracing, numbered, run_traced

@@ -651,7 +651,7 @@ for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "O
     delattr(os, name)
 for name in ("fcntl", "pwd", "resource", "termios"):
     sys.modules[name] = None
-import agentfs, agentfs.errors, agentfs.fs.apply, agentfs.history.storage.state_directory
+import agentfs, agentfs.errors, agentfs.fs.apply, agentfs.history.state_directory
 
 def look(path: str, lines: int = 3) -> str:
     \"""Look into a file.

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.history.storage import contents
+from agentfs.history import database
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 ONLY_PARENT = "Only the parent process can undo changes that were made before the fork."
@@ -26,7 +26,7 @@ def ws(tmp_path):
 @pytest.fixture(autouse=True)
 def _nothing_in_memory(monkeypatch):
     """Let each content go to the database at once."""
-    monkeypatch.setattr(contents, "_MEMORY_BYTES", 0)
+    monkeypatch.setattr(database, "_MEMORY_BYTES", 0)
 
 
 def in_a_copy(act) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
-from agentfs.history.storage import database
+from agentfs.history import database
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot, standing

@@ -12,9 +12,8 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.base import call_context
 from agentfs.errors import ConflictError, FileIOError, NotFoundError, ReadOnlyError, RefusedError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscalls
-from agentfs.history import operations, report
-from agentfs.history.storage import contents
-from agentfs.history.storage.contents import Contents
+from agentfs.history import database, operations, report
+from agentfs.history.database import Contents
 from tests import kit
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot, standing
@@ -319,7 +318,7 @@ def test_contents_go_to_the_disk_when_they_are_many():
 
 
 def test_nothing_is_changed_if_nothing_can_be_kept(ws, tmp_path, monkeypatch):
-    monkeypatch.setattr(contents, "_MEMORY_BYTES", 0)
+    monkeypatch.setattr(database, "_MEMORY_BYTES", 0)
     (tmp_path / "a").write_text("old\n" * 100)
     (tmp_path / "large").write_bytes(os.urandom(100_000).hex().encode())
     ws.edit("a", "old", "older", replace_all=True)

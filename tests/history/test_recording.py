@@ -15,7 +15,7 @@ from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.cli import main
 from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
 from agentfs.fs import syscalls
-from agentfs.history.recordings.scan import Status
+from agentfs.history.scan import Status
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, snapshot
 from tests.remote.over_pipe import open_pipe
@@ -80,7 +80,7 @@ def test_the_changes_of_a_command_are_one_step(root, reopened, tmp_path):
         ".hidden": ("changed", None),
         "a.txt": ("changed", None),
         "lib/deep/two.py": ("moved", "src/deep/two.py"),
-        "lib/one.py": ("created", None),  # its content differs, so it is no move
+        "lib/one.py": ("created", None),  # not a move: its content differs
         "link": ("changed", None),
         "new/deep/file": ("created", None),
         "run.sh": ("deleted", None),

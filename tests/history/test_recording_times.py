@@ -19,10 +19,10 @@ import agentfs
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import DeadlineExceededError, FileIOError
 from agentfs.fs import syscalls
-from agentfs.history.recordings import scan as scan_module
-from agentfs.history.recordings.recording import recordings_of
-from agentfs.history.recordings.scan import Status
-from agentfs.history.storage.database import Database
+from agentfs.history import scan as scan_module
+from agentfs.history.database import Database
+from agentfs.history.recording import recordings_of
+from agentfs.history.scan import Status
 from tests.history.judges import standing
 from tests.remote.over_pipe import open_pipe
 
@@ -208,7 +208,7 @@ def test_regression_a_recording_that_ends_is_not_taken_for_one_whose_end_has_fai
 
 
 def test_a_database_that_another_program_locks_delays_the_end(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.history.storage.database._TIMEOUT", 0.1)
+    monkeypatch.setattr("agentfs.history.database._TIMEOUT", 0.1)
     state = tmp_path / "state"
     with Workspace(root, state=state) as ws:
         with suppress(FileIOError), ws.recording("make"):

@@ -12,7 +12,7 @@ from agentfs import Policy, Workspace
 from agentfs.errors import ConflictError, FileIOError, InvalidArgumentError, NotFoundError, UnreadError
 from agentfs.fs import syscalls
 from agentfs.history.log import net_changes
-from agentfs.history.storage.state import read_journal
+from agentfs.history.state import read_journal
 from tests import kit
 from tests.history.judges import snapshot, standing
 

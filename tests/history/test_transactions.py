@@ -227,3 +227,38 @@ def test_a_transaction_is_one_step_for_a_later_process(tmp_path, killed):
         assert again.undo().undoable == 0
     assert snapshot(top) == {}
     del alive
+
+
+def test_regression_a_transaction_within_another_is_one_step_of_it(ws, tmp_path):
+    """Undo in the outer one took back only the last change of the inner one, such as half a patch."""
+    (tmp_path / "a").write_text("one\n")
+    with ws.transaction() as outer:
+        outer.write("b", "1\n")
+        outer.checkpoint("here")
+        with outer.transaction() as inner:
+            inner.edit("a", "one", "two")
+            inner.move("a", "c")
+            inner.undo()
+            inner.redo()
+        outer.write("d", "1\n")
+        assert outer.rollback("here").steps == 2
+        assert sorted(snapshot(tmp_path)) == ["a", "b"]
+        assert outer.redo(2).steps == 2
+        outer.undo()
+        result = outer.undo()
+        assert (result.steps, result.undoable) == (1, 1)
+        assert (tmp_path / "a").read_text() == "one\n"
+        assert [file.path for file in outer.changes().files] == ["b"]
+    assert (ws.undo().steps, snapshot(tmp_path).keys()) == (1, {"a"})
+
+
+def test_regression_transactions_of_two_threads_are_two_steps(ws, tmp_path):
+    """They were one, if both began at the same position."""
+    with ws.transaction() as one, ws.transaction() as two:
+        one.write("a", "1\n")
+        two.write("b", "1\n")
+        one.write("c", "1\n")
+        with pytest.raises(AgentFSError, match="nothing to redo"):
+            two.redo()
+    assert ws.undo().undoable == 1
+    assert snapshot(tmp_path).keys() == {"b"}

@@ -674,7 +674,7 @@ def test_another_process_with_the_same_cache(s3):
     one = s3("one")
     one.pull()
     script = (
-        "import sys, time\nfrom agentfs.history.storage.state_directory import StateDirectory\n"
+        "import sys, time\nfrom agentfs.history.state_directory import StateDirectory\n"
         "held = StateDirectory(sys.argv[1])\nprint('held', flush=True)\ntime.sleep(60)"
     )
     command = [sys.executable, "-c", script, os.path.join(one, ".agentfs")]

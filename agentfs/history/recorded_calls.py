@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.history.log import Recording
-from agentfs.history.recordings.recording import MAX_LABEL
+from agentfs.history.recording import MAX_LABEL
 from agentfs.results import RecordedResult, ToolResult
 from agentfs.text import cut_line, cut_mark, one_line
 

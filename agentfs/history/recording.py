@@ -7,16 +7,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
-from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
+from agentfs.errors import (
+    AgentFSError,
+    ClosedError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    RefusedError,
+)
 from agentfs.fs import Change, DirectoryNode, Node, Root, node_to_json, quote
+from agentfs.fs.oserrors import read_only
+from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
 from agentfs.history.log import Step, first_path
-from agentfs.history.recordings.scan import LEFT_OUT, Scan, Seen, Status
-from agentfs.history.renames import with_moves
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
-from agentfs.history.storage.database import Statement, put_meta
-from agentfs.history.take_back import is_same_node, merge_nodes
+from agentfs.history.scan import LEFT_OUT, Scan, Seen, Status, with_moves
+from agentfs.history.step_merge import is_same_node, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
@@ -40,7 +47,7 @@ class OpenRecording:
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-class Recordings:
+class OpenRecordings:
     """The open recordings of one journal, and the tree as it was last seen.
 
     Each change belongs to one recording. When a recording ends, it gets all changes since the last begin or
@@ -212,11 +219,46 @@ class Recordings:
         return put_meta("recordings", {**plain, "position": self._journal.log.position})
 
 
-def recordings_of(journal: Journal) -> Recordings:
+def begin_recording(
+    journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
+) -> OpenRecording:
+    """Open a recording, unless nothing may be changed here."""
+    if not 0 < len(label) <= MAX_LABEL:
+        raise InvalidArgumentError(
+            f"A label has 1 to {MAX_LABEL} characters, not {len(label)}.", details={"parameter": "label"}
+        )
+    if root.policy.read_only:
+        raise read_only()
+    if root.usable_directories != ["."]:
+        raise RefusedError(
+            "A view of some directories cannot record, because a recording covers the whole tree.",
+            hint="Start the recording on the workspace itself.",
+        )
+    try:
+        with call_context.limited(limits.timeout):
+            opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
+            recordings_of(journal).begin(opened)
+            return opened
+    except DeadlineExceededError as error:
+        error.hint = "Open the workspace on a smaller directory, or raise Limits.timeout."
+        raise
+
+
+def end_recording(
+    journal: Journal, root: Root, limits: Limits, opened: OpenRecording, may_show: MayShow
+) -> RecordedResult:
+    """End a recording and return what changed."""
+    with call_context.detached(), call_context.limited(limits.timeout):
+        recordings_of(journal).end(opened)
+    with call_context.limited(limits.timeout):
+        return recorded_result(opened, root, may_show, limits)
+
+
+def recordings_of(journal: Journal) -> OpenRecordings:
     """Return the recordings of a journal."""
     main = journal.main
-    if not isinstance(main.recordings, Recordings):
-        main.recordings = Recordings(main)
+    if not isinstance(main.recordings, OpenRecordings):
+        main.recordings = OpenRecordings(main)
     return main.recordings
 
 

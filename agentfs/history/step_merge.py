@@ -21,7 +21,7 @@ from agentfs.fs import (
     directories_above,
     entry_type,
 )
-from agentfs.history.renames import renames
+from agentfs.history.log import file_moves
 from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
@@ -99,7 +99,7 @@ class _Tree:
     def take(self, changes: Sequence[Change]) -> Iterable[Change]:
         """Apply the changes of a step to these nodes, and yield each change after its merge."""
         by_path = {change.path: change for change in changes}
-        sources = renames(changes)
+        sources = file_moves(changes)
         moved_away = {old: new for new, old in sources.items()}
         for change in changes:
             call_context.check()

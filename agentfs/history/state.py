@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 from agentfs import history
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import FileNode, Node, Root, node_from_json, quote
+from agentfs.history.database import Contents, Database, from_stored, put_meta
 from agentfs.history.journal import Journal, node_reader, step_from_json
 from agentfs.history.report import name_paths
-from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.database import Database, from_stored, put_meta
-from agentfs.history.storage.state_directory import FILE, StateDirectory
+from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.limits import Limits
 
 # The exceptions of reading a JSON value that has another form.
@@ -55,7 +54,7 @@ def _open_state(path: str | os.PathLike[str], root: Root, limits: Limits) -> Sta
         begun, recording = _load(journal)
         recordings = None
         if recording is not None:
-            recordings = history.recordings.recording.recordings_of(journal)
+            recordings = history.recording.recordings_of(journal)
             with _of_right_form(database, "the open recording"):
                 recordings.restore(recording, _node_from(journal), root, limits)
         messages = _settle_begun(journal, begun)

@@ -30,8 +30,8 @@ from agentfs.fs import (
 )
 from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.node import Metadata
-from agentfs.history.storage.contents import Contents
-from agentfs.history.take_back import is_same_node, read_node
+from agentfs.history.database import Contents
+from agentfs.history.step_merge import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.text import plural
 from agentfs.tree.ignore_sources import with_slash
@@ -272,3 +272,29 @@ def _status_of(entry: DirEntry) -> Status | None:
         return Status.of(entry.stat(follow_symlinks=False))
     except OSError:
         return None
+
+
+def with_moves(changes: Sequence[Change]) -> list[Change]:
+    """Return changes by another program with `moved_from`, which is guessed.
+
+    Files with equal content are paired in the order of their paths.
+    """
+    ordered = sorted(changes, key=lambda change: change.path)
+    created = {each.path: each for each in ordered if each.before is None}
+    deleted = {each.path: each for each in ordered if each.after is None}
+    new = [each for each in created.values() if _is_file(each.after)]
+    old = [each for each in deleted.values() if _is_file(each.before)]
+    sources: dict[Node | None, list[str]] = {}
+    for each in reversed(old):
+        sources.setdefault(each.before, []).append(each.path)
+    found = {each.path: sources[each.after].pop() for each in new if sources.get(each.after)}
+    for to, origin in list(found.items()):
+        for target, source in zip(directories_above(to), directories_above(origin), strict=False):
+            if target not in created or source not in deleted:
+                break
+            found.setdefault(target, source)
+    return [replace(each, moved_from=found[each.path]) if each.path in found else each for each in changes]
+
+
+def _is_file(node: Node | None) -> bool:
+    return node is not None and not isinstance(node, DirectoryNode)
