@@ -16,7 +16,7 @@ from agentfs.errors import AgentFSError, ConflictError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, directories_above, display_name
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.own_directories import OwnDirectory
-from agentfs.history.take_back import merge_nodes
+from agentfs.history.step_merge import merge_nodes
 from agentfs.store.cache import CHANGED, EDITED, GONE, MERGED_BYTES, META, REMOVED, Cache, Known, objection
 from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Listed, Objects
 
