@@ -175,7 +175,8 @@ class Workspace:
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
                 self._root.keep_tree(lambda context: watching.kept_tree.WatchedTree(context, *most, keeper))
             self._journal, self._state = open_history(state, self._root, self.limits)
-            self._read_tracker = ReadTracker()
+            # An agent that goes on after a restart may send line ids that it saw before.
+            self._read_tracker = ReadTracker("" if state is None else os.urandom(4).hex())
         except BaseException:
             self._root.close()
             raise

@@ -77,9 +77,9 @@ class VersionWithIds(NamedTuple):
 
 
 class ReadTracker:
-    """The read history of one workspace; thread-safe and bounded."""
+    """The read history of one workspace; thread-safe and bounded. Its line ids depend on `salt`."""
 
-    def __init__(self) -> None:
+    def __init__(self, salt: str = "") -> None:
         self._lock = Lock()
         # By path, then by revision; the most recently used are last.
         self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
@@ -87,7 +87,7 @@ class ReadTracker:
         self._size = 0
         self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
-        self._generation = 0
+        self._salt, self._generation = salt, 0
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -288,7 +288,7 @@ class ReadTracker:
         """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""
         versions = [record for record in self._versions(path) if record.ids is not None]
         taken = {name for record in versions for name in (record.ids or "").split()}
-        salt = str(self._generation) if self._generation else ""
+        salt = f"{self._salt}{self._generation or ''}"
         if not versions:
             return " ".join(new_line_ids(bodies_of(text), taken, salt))
         before = before or versions[-1]
