@@ -14,22 +14,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    Dialect,
-    Joined,
-    Name,
-    SpliceOptions,
-    Tool,
-    check,
-    explain_ambiguous,
-    explain_no_match,
-    literal,
-    occurrences,
-    one_line,
-    plural,
-    quote,
-    tolerant_matches,
-)
 from agentfs.errors import AlreadyExistsError, AmbiguousError, InvalidArgumentError, NoMatchError
 
 _Span = tuple[int, int, str]
@@ -157,7 +141,7 @@ class _Parser:
             header = _HEADER.fullmatch(line)
             if header is None:
                 headers = ", ".join(f"'*** {kind} File: path'" for kind in ("Add", "Delete", "Update"))
-                raise self._wrong(f"{literal(line[:80])} is not the header of a file; use {headers}")
+                raise self._wrong(f"{kit.literal(line[:80])} is not the header of a file; use {headers}")
             self._position += 1
             path = header[2].strip()
             if header[1] == "Add":
@@ -180,7 +164,7 @@ class _Parser:
         while self._skip_blank_lines() and not self._at_header():
             hunks.append(self._hunk(first=not hunks))
         if not hunks and to is None:
-            raise self._wrong(f"the update of {literal(path)} is empty")
+            raise self._wrong(f"the update of {kit.literal(path)} is empty")
         return Operation("update", path, to=to, hunks=tuple(hunks))
 
     def _at_header(self) -> bool:
@@ -192,7 +176,7 @@ class _Parser:
         headers = self._take_while(lambda line: line.startswith("@@"))
         if not headers and not first:
             raise self._wrong(
-                f"a hunk begins with '@@', not with {literal(self._lines[self._position][:80])}"
+                f"a hunk begins with '@@', not with {kit.literal(self._lines[self._position][:80])}"
             )
         names = [line[2:].removeprefix(" ") for line in headers]
         # `@@ -1,2 +3,4 @@` belongs to another format, and models get its numbers wrong.
@@ -236,7 +220,7 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list
     begin = 0
     previous_anchors: tuple[str, ...] = ()
     for number, hunk in enumerate(hunks, 1):
-        check()
+        kit.check()
         location = _locate(whole, hunk, begin, previous_anchors, (number, path))
         if location.via:
             notes.append(f"hunk {number} was found by {location.via.replace('_', ' ')}")
@@ -290,7 +274,7 @@ def _locate(
 def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -> int:
     """Return the offset after the next line that equals an anchor."""
     for normalize in (str, str.rstrip, str.strip):
-        check()
+        kit.check()
         position = start
         while position < len(text):
             end = text.index("\n", position)
@@ -299,7 +283,7 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
             position = end + 1
     number, path = target
     raise NoMatchError(
-        f"Hunk {number} of {quote(path)}: the line {quote(anchor.strip())} after '@@' is not in the file.",
+        f"Hunk {number} of {kit.quote(path)}: the line {kit.quote(anchor.strip())} after '@@' is not in the file.",
         hint="After '@@', write a whole line of the file, below the previous hunk.",
         details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
     )
@@ -318,7 +302,7 @@ def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str
     region = text[start:]
     for variant in variants:
         old, new = variant.old, variant.new
-        via, found = tolerant_matches(region, _joined(old), _joined(new))
+        via, found = kit.tolerant_matches(region, _joined(old), _joined(new))
         locations: list[_Location] = []
         for match in found:
             actual = region[match.start : match.end].split("\n")[:-1]
@@ -348,7 +332,7 @@ def _locate_exactly(
         old = hunk.old
         block = _joined(old)
         # With the line end before it, only whole lines are found.
-        matches = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
+        matches = [at + 1 for at in kit.occurrences(text, f"\n{block}", max(start - 1, 0))]
         if start == 0 and text.startswith(block):
             matches.insert(0, 0)
         if hunk.at_end:
@@ -399,9 +383,9 @@ def _ambiguous(
     text: str, old: Sequence[str], starts: Sequence[int], target: tuple[int, str]
 ) -> AmbiguousError:
     number, path = target
-    details = explain_ambiguous(text, "\n".join(old), sorted(starts), path).details
+    details = kit.explain_ambiguous(text, "\n".join(old), sorted(starts), path).details
     return AmbiguousError(
-        f"Hunk {number} of {quote(path)}: its lines occur at several places.",
+        f"Hunk {number} of {kit.quote(path)}: its lines occur at several places.",
         hint="Add lines of context, or name the class or function above with '@@'.",
         details={**details, "hunk": number},
     )
@@ -410,9 +394,9 @@ def _ambiguous(
 def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchError:
     number, path = target
     where = f"{' below the previous hunk' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
-    details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
+    details = kit.explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
     return NoMatchError(
-        f"Hunk {number} of {quote(path)}: its lines are not in the file{where}.",
+        f"Hunk {number} of {kit.quote(path)}: its lines are not in the file{where}.",
         hint="Copy the lines from the file exactly, and send the whole patch again.",
         details={**details, "hunk": number},
     )
@@ -424,9 +408,9 @@ def custom_tool() -> dict[str, Any]:
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     # A call with the parameter `patch`, as other products have it, works too.
-    def apply_patch(patch: Annotated[str, Name("input")]) -> ToolResult:
+    def apply_patch(patch: Annotated[str, kit.Name("input")]) -> ToolResult:
         """Change files by a patch.
 
         Args:
@@ -438,11 +422,11 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
                 notes = [_apply(changes, operation) for operation in operations]
         except AgentFSError as error:
             if error.details.get("applied", False) is False:  # None if a connection was lost
-                error.hint = Joined(" ", _UNCHANGED, error.hint)
+                error.hint = kit.Joined(" ", _UNCHANGED, error.hint)
             raise
         return _result(operations, notes)
 
-    return [Tool(function=apply_patch, text=_DESCRIPTION, effect="write")]
+    return [kit.Tool(function=apply_patch, text=_DESCRIPTION, effect="write")]
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:
@@ -454,7 +438,7 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
         return []
     notes: list[str] = []
     if operation.hunks:
-        hunks = SpliceOptions(path, lambda text: locate_hunks(text, operation.hunks, path))
+        hunks = kit.SpliceOptions(path, lambda text: locate_hunks(text, operation.hunks, path))
         notes += kit.splice(workspace, hunks).notes
     if operation.to is not None:
         try:
@@ -468,9 +452,9 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
 
 def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]]) -> ToolResult:
     letters = {"add": "A", "delete": "D", "update": "M"}
-    lines = [f"{letters[each.kind]} {one_line(each.to or each.path)}" for each in operations]
+    lines = [f"{letters[each.kind]} {kit.one_line(each.to or each.path)}" for each in operations]
     notes = [
-        f"[{one_line(operation.path)}: {note}]"
+        f"[{kit.one_line(operation.path)}: {note}]"
         for operation, its_notes in zip(operations, notes_of_each, strict=True)
         for note in its_notes
     ]
@@ -478,10 +462,10 @@ def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[st
     return ToolResult(
         True,
         "\n".join(["Success. Updated the following files:", *lines, *notes]),
-        f"Patched {plural(len(files), 'file')}",
+        f"Patched {kit.plural(len(files), 'file')}",
         file_path=files[0]["path"] if len(files) == 1 else None,
         data={"files": files, "notes": notes},
     )
 
 
-DIALECT = Dialect("apply-patch", _tools, policy={"overwrite": "always"})
+DIALECT = kit.Dialect("apply-patch", _tools, policy={"overwrite": "always"})

@@ -9,29 +9,6 @@ from typing import Any, Literal
 
 from agentfs import Limits, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    Dialect,
-    GlobOptions,
-    NextCall,
-    ReadOptions,
-    RenderContext,
-    SpliceOptions,
-    Tool,
-    absolute_in,
-    as_json,
-    content_of,
-    cut_lines,
-    document_renderer,
-    glob_notes,
-    last_line,
-    left_out_field,
-    newline_of,
-    past_end_of_lines,
-    plural,
-    tool_of,
-    with_preset,
-    without_empty,
-)
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
@@ -78,11 +55,11 @@ class _Tools:
             raise _out_of_range(f"`end_line` {last} is before `start_line` {first}.", "end_line")
         try:
             if end_line is None:
-                return kit.read(self._workspace, ReadOptions(path, first, line_overhead=0))
-            options = ReadOptions(path, first, last - first + 1, line_overhead=0)
+                return kit.read(self._workspace, kit.ReadOptions(path, first, line_overhead=0))
+            options = kit.ReadOptions(path, first, last - first + 1, line_overhead=0)
             return kit.read(self._unbounded, options)
         except PastEndError as error:
-            raise past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
+            raise kit.past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
 
     def list_dir(
         self,
@@ -133,7 +110,7 @@ class _Tools:
             path: Directory to search within; by default the project root.
             max_results: Maximum number of file paths to return, by default 100.
         """
-        options = GlobOptions(pattern, path, max_results, hidden=True, anchored=True)
+        options = kit.GlobOptions(pattern, path, max_results, hidden=True, anchored=True)
         return kit.glob(self._workspace, options)
 
     def create_file(self, path: str, content: str) -> WriteResult:
@@ -180,27 +157,27 @@ class _Tools:
         return _insert(self._workspace, path, new_string, insert)
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     tools = _Tools(workspace)
     results = {"limit": "max_results"}
     return [
-        Tool(
+        kit.Tool(
             function=tools.read_file,
             effect="read",
             methods={"read": {}},
             renames={"offset": "start_line"},
             follow=_follow_read,
         ),
-        Tool(function=tools.list_dir, effect="read", methods={"ls": {}}, follow=_follow_list),
-        Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
-        Tool(function=tools.find_file, effect="read", methods={"glob": {}}, renames=results),
-        Tool(
+        kit.Tool(function=tools.list_dir, effect="read", methods={"ls": {}}, follow=_follow_list),
+        kit.Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
+        kit.Tool(function=tools.find_file, effect="read", methods={"glob": {}}, renames=results),
+        kit.Tool(
             function=tools.create_file,
             effect="write",
             methods={"write": {}},
-            advice=tool_of(workspace.write).advice_text(),
+            advice=kit.tool_of(workspace.write).advice_text(),
         ),
-        Tool(
+        kit.Tool(
             function=tools.edit_file,
             effect="write",
             methods={"edit": {}},
@@ -216,7 +193,7 @@ def _without_caps(limits: Limits) -> Limits:
         "line_chars": limits.file_bytes,
         "output_tokens": _TOKENS_PER_BYTE * limits.file_bytes,
     }
-    return with_preset(limits, unbounded, replace(Limits(), **_LIMITS))
+    return kit.with_preset(limits, unbounded, replace(Limits(), **_LIMITS))
 
 
 def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
@@ -233,24 +210,24 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         notes = [f"there is no line end between the old text and the {where}ed text"] if joined else []
         return [(offset, offset, new)], notes
 
-    return kit.splice(workspace, SpliceOptions(path, span))
+    return kit.splice(workspace, kit.SpliceOptions(path, span))
 
 
-def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
+def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
     arguments = call["arguments"]
     if call["name"] != "read" or "column" in arguments:
         return None
-    last = last_line(arguments)
+    last = kit.last_line(arguments)
     end = {} if last is None else {"end_line": last}
     return {"path": arguments["path"], "start_line": arguments.get("offset", 1), **end}
 
 
-def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
+def _follow_list(call: kit.NextCall) -> Mapping[str, Any] | None:
     given = {"path": ".", **call["arguments"]}
     depth = given.pop("depth", 1)
     if call["name"] != "ls" or not isinstance(given["path"], str):
         return None
-    return without_empty(**given, recursive=depth != 1)
+    return kit.without_empty(**given, recursive=depth != 1)
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:
@@ -259,7 +236,7 @@ def _is_paged(arguments: Mapping[str, Any]) -> bool:
     return full or bool(arguments.get("offset")) or arguments.get("limit", _PAGE_ENTRIES) != _PAGE_ENTRIES
 
 
-def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
+def _render(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
     match context.outcome:
         case WriteResult() as written:
             replaced = () if written.created else ("an existing file was overwritten",)
@@ -270,18 +247,18 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             return _render_document(context, workspace)
 
 
-def _document(context: RenderContext, workspace: Workspace) -> dict[str, Any]:
-    absolute = absolute_in(workspace)
+def _document(context: kit.RenderContext, workspace: Workspace) -> dict[str, Any]:
+    absolute = kit.absolute_in(workspace)
     match context.outcome:
         case ReadResult() as read:
             return _page(context, read, workspace)
         case ListResult() as listed:
             entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
             paging = _paging(context, listed)
-            return {"entries": entries, **paging, **left_out_field(listed.skipped)}
+            return {"entries": entries, **paging, **kit.left_out_field(listed.skipped)}
         case GrepResult() as found:
             matches = [
-                {"file": absolute(match.path), "line": match.line, **content_of(match)}
+                {"file": absolute(match.path), "line": match.line, **kit.content_of(match)}
                 for match in found.matches
             ]
             advice = "Increase max_results, or narrow the search with path"
@@ -300,17 +277,17 @@ def _document(context: RenderContext, workspace: Workspace) -> dict[str, Any]:
             return {"files": files, **totals}
 
 
-_render_document = document_renderer(_document, lambda _, problem: {"error": problem._asdict()})
+_render_document = kit.document_renderer(_document, lambda _, problem: {"error": problem._asdict()})
 
 
-def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
+def _page(context: kit.RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
     if read.kind != "text":
         note = {} if read.content else {"note": context.result.content}
         content = read.content
         return {"content": content, "total_lines": read.total_lines, "kind": read.kind, **note}
     first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
     limits = workspace.limits if last is None else _without_caps(workspace.limits)
-    content, cut = cut_lines(read, limits.line_chars)
+    content, cut = kit.cut_lines(read, limits.line_chars)
     page: dict[str, Any] = {"content": content, "total_lines": read.total_lines}
     overflows = read.truncated_by not in {None, "line"}
     if overflows:
@@ -318,7 +295,7 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
         if last is not None:
             rest = f"start_line={read.end_line + 1} and end_line={min(last, read.total_lines)}"
             advice = f"For the rest pass {rest}"
-        hint = f"File has {plural(read.total_lines, 'line')}. {advice}"
+        hint = f"File has {kit.plural(read.total_lines, 'line')}. {advice}"
         page["overflow"] = _overflow(read.end_line - read.start_line + 1, read.total_lines, hint)
     if cut:
         advice = "Give both start_line and end_line to read these lines whole"
@@ -334,7 +311,7 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
     return page
 
 
-def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
+def _paging(context: kit.RenderContext, listed: ListResult) -> dict[str, Any]:
     if _is_paged(context.arguments):
         offset = {"next_offset": listed.next["arguments"]["offset"]} if listed.next else {}
         return {"total": listed.total, **offset}
@@ -342,12 +319,12 @@ def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
         return {}
     count = len(listed.entries)
     advice = f'Use a more specific path, or detail_level="full" with offset={count} to go on'
-    hint = f"Directory has {plural(listed.total, 'entry', 'entries')}. {advice}"
+    hint = f"Directory has {kit.plural(listed.total, 'entry', 'entries')}. {advice}"
     return {"overflow": _overflow(count, listed.total, hint)}
 
 
 def _totals(
-    context: RenderContext, found: GrepResult | GlobResult, count: int, noun: str, advice: str
+    context: kit.RenderContext, found: GrepResult | GlobResult, count: int, noun: str, advice: str
 ) -> dict[str, Any]:
     """Return the total, how to see more, and why nothing was found."""
     total = found.total if isinstance(found, GlobResult) else found.total_lines
@@ -355,28 +332,28 @@ def _totals(
     if found.truncated:
         hint = f"There are {'' if found.exact else 'at least '}{total} {noun}. {advice}"
         totals["overflow"] = _overflow(count, total, hint)
-    note = "; ".join(glob_notes(found)) if count else context.result.content
-    return {**totals, **left_out_field(found.skipped), **without_empty(note=note)}
+    note = "; ".join(kit.glob_notes(found)) if count else context.result.content
+    return {**totals, **kit.left_out_field(found.skipped), **kit.without_empty(note=note)}
 
 
 def _overflow(count: int, total: int, hint: str) -> dict[str, Any]:
     return {"shown": count, "total": total, "hint": hint}
 
 
-def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, ...]:
+def _note_on_newlines(context: kit.RenderContext, edited: EditResult) -> tuple[str, ...]:
     """Return a note if the line ends of `old_string` differ from those of the file."""
-    given = newline_of(context.arguments.get("old_string") or "")
+    given = kit.newline_of(context.arguments.get("old_string") or "")
     if given is None or given == edited.newline:
         return ()
     kept = {"\n": "LF", "\r\n": "CRLF"}.get(edited.newline or "", "several")
     return (f"old_string matched with the line ends of the file ({kept}), which were kept",)
 
 
-def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:
+def _ok(context: kit.RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:
     data = {"result": "ok", "path": path, "notes": list(notes)}
-    return replace(as_json(context, "ok"), data=data, notes=notes)
+    return replace(kit.as_json(context, "ok"), data=data, notes=notes)
 
 
-DIALECT = Dialect(
+DIALECT = kit.Dialect(
     "codescout", _tools, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
 )

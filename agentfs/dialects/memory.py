@@ -12,24 +12,6 @@ from typing import Any, Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    Dialect,
-    NextCall,
-    RenderContext,
-    SpliceOptions,
-    Tool,
-    explain_ambiguous,
-    explain_no_match,
-    no_replacement,
-    numbered_lines,
-    occurrences,
-    one_line,
-    plural,
-    read_range,
-    required,
-    view_for,
-    visible,
-)
 from agentfs.errors import (
     AlreadyExistsError,
     AmbiguousError,
@@ -63,7 +45,7 @@ _EXCLUDED = "excluding hidden items and node_modules"
 _EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     inside = workspace.view(only=[_DIRECTORY])
 
     def memory(
@@ -93,26 +75,26 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
             new_path: For rename: its new path, which must be free.
         """
         if command == "rename":
-            old = _below(required("old_path", old_path, command), command)
-            return inside.move(old, _below(required("new_path", new_path, command)))
-        place = _below(required("path", path, command), command)
+            old = _below(kit.required("old_path", old_path, command), command)
+            return inside.move(old, _below(kit.required("new_path", new_path, command)))
+        place = _below(kit.required("path", path, command), command)
         if command == "view":
             return _view(inside, place, view_range)
         if command == "create":
-            written = inside.write(place, required("file_text", file_text, command), overwrite=False)
+            written = inside.write(place, kit.required("file_text", file_text, command), overwrite=False)
             if not written.created:  # it has this text already
                 raise AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
-            return _str_replace(inside, place, required("old_str", old_str, command), new_str or "")
+            return _str_replace(inside, place, kit.required("old_str", old_str, command), new_str or "")
         if command == "insert":
-            line = insert_line if insert_line is not None else required("insert_line", None, command)
-            text = required("insert_text", insert_text, command).rstrip("\n")
+            line = insert_line if insert_line is not None else kit.required("insert_line", None, command)
+            text = kit.required("insert_text", insert_text, command).rstrip("\n")
             return kit.insert(inside, place, int(line), f"{text}\n")
         return inside.delete(place, recursive=True)
 
     return [
-        Tool(
+        kit.Tool(
             function=memory,
             effect="write",
             methods={},
@@ -127,7 +109,7 @@ def _below(path: str, command: str = "") -> str:
     """Return the path in the workspace for a path under `/memories`; its first `/` may be missing."""
     place = path.removeprefix("/").rstrip("/")
     if place.partition("/")[0] != _DIRECTORY:
-        message = f"Path must start with {TOP}, got: {one_line(path)}"
+        message = f"Path must start with {TOP}, got: {kit.one_line(path)}"
         raise OutsideWorkspaceError(message, details={"path": path})
     if place == _DIRECTORY and command in {"delete", "rename"}:
         raise InvalidArgumentError(f"Cannot {command} the {TOP} directory itself", details={"path": path})
@@ -136,7 +118,7 @@ def _below(path: str, command: str = "") -> str:
 
 def _view(inside: Workspace, place: str, view_range: list[int] | None) -> Result | ToolResult:
     try:
-        read = read_range(inside, place, view_range)
+        read = kit.read_range(inside, place, view_range)
         if read.kind == "directory":
             # Every level, because the size of a directory is that of its files.
             return inside.ls(
@@ -147,7 +129,7 @@ def _view(inside: Workspace, place: str, view_range: list[int] | None) -> Result
             raise
         return ToolResult(True, _listed(TOP, ListResult([], 0, Skipped())), "0 entries")
     if read.total_lines > _MOST_LINES:
-        message = f"File /{one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
+        message = f"File /{kit.one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
         raise TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
     return read
 
@@ -158,39 +140,39 @@ def _str_replace(inside: Workspace, place: str, old: str, new: str) -> EditResul
     def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
         if not old:
             raise InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
-        found = occurrences(text, old)
+        found = kit.occurrences(text, old)
         if not found:
-            raise explain_no_match(text, old, new, place)
+            raise kit.explain_no_match(text, old, new, place)
         if len(found) > 1:
-            raise explain_ambiguous(text, old, found, place)
+            raise kit.explain_ambiguous(text, old, found, place)
         [start] = found
         changed = f"{text[:start]}{new}{text[start + len(old) :]}".removesuffix("\n").split("\n")
         line = text.count("\n", 0, start)
         first = max(line - _CONTEXT_LINES, 0)
-        shown = visible("\n".join(changed[first : line + _CONTEXT_LINES + 1])).split("\n")
+        shown = kit.visible("\n".join(changed[first : line + _CONTEXT_LINES + 1])).split("\n")
         snippet = [f"{number:>6}\t{each}" for number, each in enumerate(shown, first + 1)]
         return [(start, start + len(old), new)], snippet
 
-    return kit.splice(inside, SpliceOptions(place, span))
+    return kit.splice(inside, kit.SpliceOptions(place, span))
 
 
-def _follow(call: NextCall) -> Mapping[str, Any] | None:
+def _follow(call: kit.NextCall) -> Mapping[str, Any] | None:
     """Return the arguments of a view for a call of `read` or `ls`."""
-    view = view_for(call)
+    view = kit.view_for(call)
     inside = view and view["path"].partition("/")[0] == _DIRECTORY
     return {**view, "path": f"/{view['path']}"} if view and inside else None
 
 
-def _render(context: RenderContext, limits: Limits) -> ToolResult:
+def _render(context: kit.RenderContext, limits: Limits) -> ToolResult:
     given, outcome = context.arguments, context.outcome
     if isinstance(outcome, AgentFSError):
         return _failed(context, outcome)
-    path = one_line(str(given.get("path", "")))
+    path = kit.one_line(str(given.get("path", "")))
     match outcome:
         case ReadResult(kind="text"):
             head = f"Here's the content of {path} with line numbers:"
             page = outcome if outcome.truncated_by else replace(outcome, notes=())
-            content = "\n".join([head, *numbered_lines(page, limits)])
+            content = "\n".join([head, *kit.numbered_lines(page, limits)])
         case ListResult():
             content = _listed(path.rstrip("/"), outcome)
         case WriteResult():
@@ -202,7 +184,7 @@ def _render(context: RenderContext, limits: Limits) -> ToolResult:
         case DeleteResult():
             content = f"Successfully deleted {path}"
         case MoveResult():
-            old, new = (one_line(given[name]) for name in ("old_path", "new_path"))
+            old, new = (kit.one_line(given[name]) for name in ("old_path", "new_path"))
             content = f"Successfully renamed {old} to {new}"
         case _:
             return context.result
@@ -223,9 +205,9 @@ def _listed(path: str, listed: ListResult) -> str:
     for each in sorted(listed.entries, key=lambda entry: entry.path.split("/")):
         below = each.path.removeprefix(f"{top}/")
         if below.count("/") < _VIEW_DEPTH:
-            lines.append(f"{_shown_size(sizes[each.path])}\t{path}/{one_line(below)}{'/' * each.is_dir}")
+            lines.append(f"{_shown_size(sizes[each.path])}\t{path}/{kit.one_line(below)}{'/' * each.is_dir}")
     cut = listed.total - len(listed.entries)
-    return "\n".join([*lines, *([f"[{plural(cut, 'more entry', 'more entries')}]"] if cut > 0 else [])])
+    return "\n".join([*lines, *([f"[{kit.plural(cut, 'more entry', 'more entries')}]"] if cut > 0 else [])])
 
 
 def _shown_size(size: int) -> str:
@@ -234,15 +216,15 @@ def _shown_size(size: int) -> str:
     return f"{value:.{0 if value.is_integer() else 1}f}{'BKMG'[power]}"
 
 
-def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
+def _failed(context: kit.RenderContext, error: AgentFSError) -> ToolResult:
     """Return a failure with the documented message, followed by what the workspace knows."""
     given = context.arguments
     command = given.get("command")
-    path, old, new = (one_line(str(given.get(name))) for name in ("path", "old_path", "new_path"))
+    path, old, new = (kit.one_line(str(given.get(name))) for name in ("path", "old_path", "new_path"))
     more: list[Any] = []
     match error:
         case NoMatchError() | AmbiguousError():
-            message = no_replacement(error, str(given.get("old_str")), path)
+            message = kit.no_replacement(error, str(given.get("old_str")), path)
             more = [*([error.message] if isinstance(error, NoMatchError) else []), *error.places()]
         case AlreadyExistsError() if command == "rename":
             message = f"Error: The destination {new} already exists"
@@ -256,11 +238,11 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
         case InvalidArgumentError() if "total_lines" in error.details:
             message = f"Error: {error.message}"
         case OutsideWorkspaceError() if error.hint:
-            message = f"Path /{one_line(error.details['path'])} would escape {TOP} directory"
+            message = f"Path /{kit.one_line(error.details['path'])} would escape {TOP} directory"
         case _:
             return context.result
     content = "\n".join([message, *filter(None, map(str, more))])
     return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
-DIALECT = Dialect(NAME, _tools)
+DIALECT = kit.Dialect(NAME, _tools)

@@ -10,25 +10,6 @@ from typing import Any
 
 from agentfs import Limits, LineChange, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    Dialect,
-    EditLinesOptions,
-    GrepOptions,
-    NextCall,
-    Problem,
-    ReadOptions,
-    RenderContext,
-    Tool,
-    content_of,
-    count_lines,
-    document_renderer,
-    glob_notes,
-    globs_from_root,
-    left_out_field,
-    lines_of,
-    tool_of,
-    without_empty,
-)
 from agentfs.errors import AgentFSError, UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
@@ -63,7 +44,7 @@ class _Tools:
             offset: Starting line number (1-indexed); negative counts from the end.
             limit: Maximum number of lines to read, by default 2000.
         """
-        options = ReadOptions(file_path, offset or 1, limit, line_ids=True, line_overhead=_ID_CHARS)
+        options = kit.ReadOptions(file_path, offset or 1, limit, line_ids=True, line_overhead=_ID_CHARS)
         return kit.read(self._workspace, options)
 
     def write(self, file_path: str, content: str) -> WriteResult:
@@ -85,7 +66,7 @@ class _Tools:
             changes: List of change operations.
         """
         cleaned = [_clean(change) for change in changes]
-        return kit.edit_lines(self._workspace, EditLinesOptions(file_path, cleaned, fresh_ids=True))
+        return kit.edit_lines(self._workspace, kit.EditLinesOptions(file_path, cleaned, fresh_ids=True))
 
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
@@ -111,9 +92,11 @@ class _Tools:
             path: Directory to search in, or a file; by default the project root.
             include: File glob filter (e.g. `*.py`).
         """
-        globs = globs_from_root(self._workspace, path, include)
+        globs = kit.globs_from_root(self._workspace, path, include)
         ids: dict[str, Any] = {"line_ids": True, "fresh_ids": True}
-        options = GrepOptions(pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, **ids)
+        options = kit.GrepOptions(
+            pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, **ids
+        )
         return kit.grep(self._workspace, options)
 
     def ls(self, path: str = ".") -> ListResult:
@@ -125,23 +108,26 @@ class _Tools:
         return self._workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     tools = _Tools(workspace)
     file = {"path": "file_path"}
     changed: Mapping[str, Mapping[str, Any]] = {"edit_lines": {}, "edit": {}}
     return [
-        Tool(function=tools.read, effect="read", renames=file, follow=_follow_read),
-        Tool(
-            function=tools.write, effect="write", renames=file, advice=tool_of(workspace.write).advice_text()
+        kit.Tool(function=tools.read, effect="read", renames=file, follow=_follow_read),
+        kit.Tool(
+            function=tools.write,
+            effect="write",
+            renames=file,
+            advice=kit.tool_of(workspace.write).advice_text(),
         ),
-        Tool(function=tools.edit_lines, effect="write", renames=file, methods=changed),
-        Tool(function=tools.glob, effect="read"),
-        Tool(function=tools.grep, effect="read", renames={"glob": "include"}),
-        Tool(function=tools.ls, effect="read"),
+        kit.Tool(function=tools.edit_lines, effect="write", renames=file, methods=changed),
+        kit.Tool(function=tools.glob, effect="read"),
+        kit.Tool(function=tools.grep, effect="read", renames={"glob": "include"}),
+        kit.Tool(function=tools.ls, effect="read"),
     ]
 
 
-def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
+def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
     """Return the arguments of `read` for its continuation; `line_ids` and `raw` are always set."""
     given = {name: value for name, value in call["arguments"].items() if name not in {"line_ids", "raw"}}
     if call["name"] != "read" or "column" in given:
@@ -156,7 +142,7 @@ def _clean(change: LineChange) -> LineChange:
     return replace(change, **ids)
 
 
-def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
+def _failure(context: kit.RenderContext, problem: kit.Problem) -> dict[str, Any]:
     error, said = context.outcome, problem.message
     if isinstance(error, AgentFSError) and (rows := error.details.get("rows")):
         places = zip_longest(error.places(), rows)
@@ -168,11 +154,11 @@ def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
     return reply
 
 
-def _document(context: RenderContext, workspace: Workspace) -> dict[str, Any]:
+def _document(context: kit.RenderContext, workspace: Workspace) -> dict[str, Any]:
     return {"success": True, **_fields(context, workspace.limits)}
 
 
-def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
+def _fields(context: kit.RenderContext, limits: Limits) -> dict[str, Any]:
     match context.outcome:
         case ReadResult() as read:
             return _page(context, read, limits.line_chars)
@@ -192,27 +178,27 @@ def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
             cut = {"total": listed.total} if listed.truncated else {}
             cut |= {"truncated": True} if cut or listed.skipped.reached else {}
             entries = [_entry(entry) for entry in listed.entries]
-            skipped = left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
+            skipped = kit.left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
             return {"output": "\n".join(names), "entries": entries, **cut, **skipped}
         case _:
             return {}
 
 
-def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
+def _page(context: kit.RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
     page = {"output": context.result.content, "line_count": 0, "total_lines": 0, "offset": 1}
     truncated = read.truncated_by is not None
     if read.kind not in {"text", "notebook"}:
-        count = count_lines(context.result.content) if read.total_lines else 0
+        count = kit.count_lines(context.result.content) if read.total_lines else 0
         page |= {"line_count": count, "total_lines": max(count, read.total_lines)}
         return {**page, "truncated": truncated, "kind": read.kind}
-    lines = lines_of(read)
+    lines = kit.lines_of(read)
     # A file that is too large to be kept has no ids.
     heads = [f"[LID:{name}] " for name in read.line_ids] or [""] * len(lines)
     page["output"] = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
     page |= {"line_count": len(lines), "total_lines": read.total_lines, "offset": max(read.start_line, 1)}
     says_more = lines and (truncated or not read.line_ids or read.encoding != "utf-8")
     notes = ["; ".join(read.notes)] if says_more and read.notes else []
-    return {**page, "truncated": truncated, **without_empty(notes=notes)}
+    return {**page, "truncated": truncated, **kit.without_empty(notes=notes)}
 
 
 def _matches(found: GrepResult) -> dict[str, Any]:
@@ -221,20 +207,20 @@ def _matches(found: GrepResult) -> dict[str, Any]:
     for match in found.matches:
         line_id = {} if match.line_id is None else {"line_id": match.line_id}
         prefix = f"[LID:{match.line_id}]:" if line_id else ""
-        content = content_of(match)
+        content = kit.content_of(match)
         lines.append(f"{match.path}:{match.line}:{prefix}{content['content']}")
         matches.append({"file": match.path, "line": match.line, **content, **line_id})
     return {"output": "\n".join(lines), "matches": matches}
 
 
-def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) -> dict[str, Any]:
+def _totals(context: kit.RenderContext, found: GlobResult | GrepResult, total: int) -> dict[str, Any]:
     """Return how many results are shown, the total if it is larger, and why nothing was found."""
     count = len(found.files if isinstance(found, GlobResult) else found.matches)
     totals: dict[str, Any] = {"count": count, "truncated": found.truncated or not found.exact}
     totals |= {"total": total} if found.truncated else {}
     note = {} if count else {"note": context.result.content}
-    notes = without_empty(notes=glob_notes(found))
-    return {**totals, **left_out_field(found.skipped, without=_ALWAYS_SKIPPED), **notes, **note}
+    notes = kit.without_empty(notes=kit.glob_notes(found))
+    return {**totals, **kit.left_out_field(found.skipped, without=_ALWAYS_SKIPPED), **notes, **note}
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -249,10 +235,10 @@ def _changed(result: WriteResult | EditResult, most_bytes: int, **done: Any) -> 
     if len(raw) > most_bytes:
         output = raw[: raw.rfind(b"\n", 0, most_bytes) + 1].decode("utf-8", "surrogatepass")
         cut = {"truncated": True}
-    return {"output": output, **cut, **done, **without_empty(notes=list(result.notes))}
+    return {"output": output, **cut, **done, **kit.without_empty(notes=list(result.notes))}
 
 
-DIALECT = Dialect(
+DIALECT = kit.Dialect(
     "rye",
     _tools,
     limits={
@@ -265,5 +251,5 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always"},
-    render=document_renderer(_document, _failure),
+    render=kit.document_renderer(_document, _failure),
 )

@@ -12,18 +12,6 @@ from typing import Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    Dialect,
-    RenderContext,
-    Tool,
-    no_replacement,
-    numbered_lines,
-    one_line,
-    read_range,
-    required,
-    view_for,
-    visible,
-)
 from agentfs.errors import (
     AlreadyExistsError,
     AmbiguousError,
@@ -47,7 +35,7 @@ _REVIEW = (
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
 
     def str_replace_based_edit_tool(
         command: Literal["view", "create", "str_replace", "insert"],
@@ -74,46 +62,46 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
         if command == "view":
             return _view(workspace, path, view_range)
         if command == "create":
-            return workspace.write(path, required("file_text", file_text, command))
+            return workspace.write(path, kit.required("file_text", file_text, command))
         if command == "str_replace":
-            return workspace.edit(path, required("old_str", old_str, command), new_str or "")
-        line = insert_line if insert_line is not None else required("insert_line", None, command)
+            return workspace.edit(path, kit.required("old_str", old_str, command), new_str or "")
+        line = insert_line if insert_line is not None else kit.required("insert_line", None, command)
         # In older versions of the tool the parameter was new_str here too.
-        text = required("insert_text", new_str if insert_text is None else insert_text, command)
+        text = kit.required("insert_text", new_str if insert_text is None else insert_text, command)
         return kit.insert(workspace, path, int(line), text)
 
     return [
-        Tool(
+        kit.Tool(
             function=str_replace_based_edit_tool,
             effect="write",
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
             renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
-            follow=view_for,
+            follow=kit.view_for,
             render=partial(_render, limits=workspace.limits),
         )
     ]
 
 
 def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Result:
-    read = read_range(workspace, path, view_range)
+    read = kit.read_range(workspace, path, view_range)
     return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
 
 
-def _render(context: RenderContext, limits: Limits) -> ToolResult:
+def _render(context: kit.RenderContext, limits: Limits) -> ToolResult:
     content = context.result.content
     match context.outcome:
         case ReadResult(kind="text") as read:
-            head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
-            content = "\n".join([head, *numbered_lines(read, limits)])
+            head = f"Here's the result of running `cat -n` on {kit.one_line(read.path)}:"
+            content = "\n".join([head, *kit.numbered_lines(read, limits)])
         case ListResult():
-            path = one_line(context.arguments["path"])
+            path = kit.one_line(context.arguments["path"])
             content = (
                 f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, "
                 f"excluding hidden items:\n{content}"
             )
         case WriteResult() as written:
             done = "File created successfully at" if written.created else "The file was overwritten at"
-            content = "\n".join([f"{done}: {one_line(written.path)}", *written.notes])
+            content = "\n".join([f"{done}: {kit.one_line(written.path)}", *written.notes])
         case EditResult() as edited:
             content = _edited(edited)
         case AgentFSError() as error:
@@ -124,7 +112,7 @@ def _render(context: RenderContext, limits: Limits) -> ToolResult:
 
 
 def _edited(edited: EditResult) -> str:
-    path = one_line(edited.path)
+    path = kit.one_line(edited.path)
     notes = [f"[{note}]" for note in edited.notes]
     if edited.applied_via not in {"exact", "offset"}:
         notes.append(f"[old_str was found by {edited.applied_via.replace('_', ' ')}]")
@@ -142,16 +130,16 @@ def _snippet(diff: str) -> list[str]:
             number = int(hunk[1])
         elif line[:1] in {" ", "+"}:
             if len(lines) < _SNIPPET_LINES:
-                lines.append(f"{number:>6}\t{visible(line[1:].removesuffix(chr(13)))}")
+                lines.append(f"{number:>6}\t{kit.visible(line[1:].removesuffix(chr(13)))}")
             else:
                 omitted += 1
             number += 1
     return [*lines, f"[{omitted} more lines]"] if omitted else lines
 
 
-def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
+def _failed(context: kit.RenderContext, error: AgentFSError) -> ToolResult:
     """Return a failure with the message that the models know, followed by the workspace's own."""
-    path = one_line(str(context.arguments.get("path", "")))
+    path = kit.one_line(str(context.arguments.get("path", "")))
     old = str(context.arguments.get("old_str", ""))
     more = [error.message, *error.places(), error.hint]
     match error:
@@ -159,9 +147,9 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
             message = f"The path {path} does not exist. Please provide a valid path."
             more = [error.hint]
         case NoMatchError():
-            message = no_replacement(error, old, path)
+            message = kit.no_replacement(error, old, path)
         case AmbiguousError():
-            message = no_replacement(error, old, path)
+            message = kit.no_replacement(error, old, path)
             more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
         case UnreadError() | StaleError() | AlreadyExistsError() if (
             context.arguments.get("command") == "create"
@@ -173,4 +161,4 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
-DIALECT = Dialect("text-editor", _tools)
+DIALECT = kit.Dialect("text-editor", _tools)

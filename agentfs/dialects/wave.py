@@ -11,34 +11,18 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from agentfs import AgentFSError, Allow, Edit, PermissionRequest, Policy, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    Dialect,
-    GrepOptions,
-    Mode,
-    Name,
-    OnAsk,
-    PermissionAnswer,
-    RenderContext,
-    Tool,
-    first_line,
-    globs_from_root,
-    literal,
-    plural,
-    tool_of,
-    visible,
-)
 from agentfs.errors import ClosedError, InvalidArgumentError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 _FILE = {"path": "file_path"}
-_MODES: dict[str, Mode] = {
+_MODES: dict[str, kit.Mode] = {
     "default": "default",
     "acceptEdits": "accept_edits",
     "plan": "plan",
     "bypassPermissions": "bypass",
 }
 # The rules that make the callbacks of a context decide about every call that its mode does not decide.
-_ASKED: dict[Mode, Sequence[str]] = {
+_ASKED: dict[kit.Mode, Sequence[str]] = {
     "default": ("*",),
     "accept_edits": ("read", "delete"),
     "plan": ("read",),
@@ -72,7 +56,7 @@ class WaveResult(ToolResult):
         return {"success": self.success, "content": self.content, **present}
 
 
-def _render(context: RenderContext, _: Workspace) -> WaveResult:
+def _render(context: kit.RenderContext, _: Workspace) -> WaveResult:
     return WaveResult(**vars(context.result))
 
 
@@ -148,13 +132,13 @@ class _Tools:
         path: str = ".",
         glob: str | None = None,
         output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches",
-        before: Annotated[int | None, Name("-B")] = None,
-        after: Annotated[int | None, Name("-A")] = None,
-        context: Annotated[int | None, Name("-C")] = None,
-        line_numbers: Annotated[bool, Name("-n")] = True,
-        ignore_case: Annotated[bool, Name("-i")] = False,
+        before: Annotated[int | None, kit.Name("-B")] = None,
+        after: Annotated[int | None, kit.Name("-A")] = None,
+        context: Annotated[int | None, kit.Name("-C")] = None,
+        line_numbers: Annotated[bool, kit.Name("-n")] = True,
+        ignore_case: Annotated[bool, kit.Name("-i")] = False,
         type: str | None = None,  # noqa: A002 - the contract's name
-        limit: Annotated[int | None, Name("head_limit")] = None,
+        limit: Annotated[int | None, kit.Name("head_limit")] = None,
         multiline: bool = False,
     ) -> GrepResult:
         """Search the contents of files with a regular expression.
@@ -175,37 +159,37 @@ class _Tools:
         """
         given: dict[str, Any] = {
             **locals(),
-            "glob": globs_from_root(self._workspace, path, glob),
+            "glob": kit.globs_from_root(self._workspace, path, glob),
             "limit": limit or None,
         }
         del given["self"]
-        return kit.grep(self._workspace, GrepOptions(**given))
+        return kit.grep(self._workspace, kit.GrepOptions(**given))
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     tools = _Tools(workspace)
 
     def advice(name: str) -> str:
-        return tool_of(getattr(workspace, name)).advice_text()
+        return kit.tool_of(getattr(workspace, name)).advice_text()
 
     return (
-        Tool(function=tools.read, name="Read", effect="read", renames=_FILE),
-        Tool(function=tools.write, name="Write", effect="write", renames=_FILE, advice=advice("write")),
-        Tool(function=tools.edit, name="Edit", effect="write", renames=_FILE, advice=advice("edit")),
-        Tool(
+        kit.Tool(function=tools.read, name="Read", effect="read", renames=_FILE),
+        kit.Tool(function=tools.write, name="Write", effect="write", renames=_FILE, advice=advice("write")),
+        kit.Tool(function=tools.edit, name="Edit", effect="write", renames=_FILE, advice=advice("edit")),
+        kit.Tool(
             function=tools.multi_edit,
             name="MultiEdit",
             effect="write",
             renames=_FILE,
             advice=advice("multi_edit"),
         ),
-        Tool(function=tools.ls, name="LS", effect="read"),
-        Tool(function=tools.glob, name="Glob", effect="read", advice=advice("glob")),
-        Tool(function=tools.grep, name="Grep", effect="read"),
+        kit.Tool(function=tools.ls, name="LS", effect="read"),
+        kit.Tool(function=tools.glob, name="Glob", effect="read", advice=advice("glob")),
+        kit.Tool(function=tools.grep, name="Grep", effect="read"),
     )
 
 
-DIALECT = Dialect("wave", _tools, render=_render)
+DIALECT = kit.Dialect("wave", _tools, render=_render)
 
 
 @dataclass(frozen=True)
@@ -223,7 +207,7 @@ class ToolContext:
     """
 
     workdir: str = "."
-    permission_manager: OnAsk | None = None
+    permission_manager: kit.OnAsk | None = None
     permission_mode: str | None = None
     can_use_tool_callback: CanUseTool | None = None
     others: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -277,7 +261,7 @@ class ToolPlugin:
         tool_context = ToolContext.of(context)
         mode = _MODES.get(tool_context.permission_mode or "default")
         if mode is None:
-            unknown = literal(tool_context.permission_mode)
+            unknown = kit.literal(tool_context.permission_mode)
             return _failure("refused", f"The permission mode {unknown} is not known.")
         policy = _policy(self.workspace.policy, tool_context, mode, (self.name, args))
         try:
@@ -308,8 +292,8 @@ class ToolPlugin:
             parts.append(f"in {relative}" if parts else relative)
         edits = params.get("edits")
         if isinstance(edits, list):
-            parts.append(f"({plural(len(cast('Sized', edits)), 'edit')})")
-        line = visible(" ".join(parts)).replace("\n", " ")
+            parts.append(f"({kit.plural(len(cast('Sized', edits)), 'edit')})")
+        line = kit.visible(" ".join(parts)).replace("\n", " ")
         return line if len(line) <= _COMPACT_CHARS else f"{line[: _COMPACT_CHARS - 1]}…"
 
     formatCompactParams = format_compact_params  # noqa: N815 - the contract's name
@@ -321,7 +305,7 @@ def plugins(workspace: Workspace) -> list[ToolPlugin]:
     return [ToolPlugin(schema["function"]["name"], schema, workspace) for schema in schemas]
 
 
-def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:
+def _policy(policy: Policy, context: ToolContext, mode: kit.Mode, call: tuple[str, Any]) -> Policy:
     """Return the policy of one call, with the callbacks and the mode of its context."""
     callbacks = [] if context.permission_manager is None else [context.permission_manager]
     callback = context.can_use_tool_callback
@@ -338,10 +322,10 @@ def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, A
     return replace(policy, mode=mode, on_ask=on_ask, ask=[*policy.ask, *asked])
 
 
-def _asking_all(callbacks: Sequence[OnAsk]) -> OnAsk | None:
+def _asking_all(callbacks: Sequence[kit.OnAsk]) -> kit.OnAsk | None:
     """Return one callback that asks several in order, each about the call as the one before changed it."""
 
-    async def ask(request: PermissionRequest) -> PermissionAnswer:
+    async def ask(request: PermissionRequest) -> kit.PermissionAnswer:
         changed: dict[str, Any] = {}
         for callback in callbacks:
             answer = callback(request)
@@ -359,7 +343,7 @@ def _asking_all(callbacks: Sequence[OnAsk]) -> OnAsk | None:
 
 
 def _failure(code: str, message: str) -> WaveResult:
-    return WaveResult(False, message, first_line(message), {"code": code, "message": message})
+    return WaveResult(False, message, kit.first_line(message), {"code": code, "message": message})
 
 
 def _relative(path: str, workdir: str) -> str:

@@ -78,7 +78,7 @@ def test_every_text_is_read_back(text):
     assert_read_back({"status": "ok", "content": text, "after": [{"content": text, "last": 1}]})
 
 
-@law(30, 150, st.dictionaries(NAMES, VALUES, max_size=4))
+@law(12, 4000, st.dictionaries(NAMES, VALUES, max_size=4))
 def test_every_document_is_read_back(value):
     if value:
         assert_read_back(value)

@@ -13,32 +13,6 @@ from agentfs import Limits, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
 from agentfs.dialects.dominds.yaml_text import to_yaml
-from agentfs.dialects.toolkit import (
-    Advice,
-    Dialect,
-    GrepOptions,
-    NextCall,
-    Problem,
-    ReadOptions,
-    RenderContext,
-    Tool,
-    call,
-    case_options,
-    cut_lines,
-    document_renderer,
-    glob_notes,
-    globs_from_root,
-    last_line,
-    left_out,
-    lines_of,
-    literal,
-    most_that_fit,
-    past_end_of_lines,
-    read_docstring,
-    to_json,
-    without_empty,
-    without_marks,
-)
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped
 
@@ -99,11 +73,11 @@ class _Tools:
             globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        globs = globs_from_root(self._workspace, path, globs)
+        globs = kit.globs_from_root(self._workspace, path, globs)
         return kit.grep(
             self._workspace,
-            GrepOptions(
-                pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
+            kit.GrepOptions(
+                pattern, path, globs, output_mode="files_with_matches", context=0, **kit.case_options(case)
             ),
         )
 
@@ -130,7 +104,7 @@ class _Tools:
             "max_context": _MAX_CONTEXT,
         }
         return kit.grep(
-            self._workspace, GrepOptions(pattern, path, overlap=True, **around, **case_options(case))
+            self._workspace, kit.GrepOptions(pattern, path, overlap=True, **around, **kit.case_options(case))
         )
 
     def ripgrep_count(self, pattern: str, path: str = ".", case: _Case = "smart") -> GrepResult:
@@ -141,7 +115,7 @@ class _Tools:
             path: File or directory to search, relative to the workspace root.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        options = GrepOptions(pattern, path, output_mode="count", context=0, **case_options(case))
+        options = kit.GrepOptions(pattern, path, output_mode="count", context=0, **kit.case_options(case))
         return kit.grep(self._workspace, options)
 
     def ripgrep_fixed(self, literal: str, path: str = ".", case: _Case = "smart") -> GrepResult:
@@ -153,8 +127,8 @@ class _Tools:
             case: How letters match; smart ignores case unless the text has a capital.
         """
         literal = literal.replace("\r\n", "\n")
-        how: dict[str, Any] = {"multiline": "\n" in literal, "fixed_strings": True, **case_options(case)}
-        return kit.grep(self._workspace, GrepOptions(literal, path, context=0, **how))
+        how: dict[str, Any] = {"multiline": "\n" in literal, "fixed_strings": True, **kit.case_options(case)}
+        return kit.grep(self._workspace, kit.GrepOptions(literal, path, context=0, **how))
 
     def ripgrep_search(
         self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None
@@ -167,10 +141,11 @@ class _Tools:
             rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
         """
         options = read_arguments(rg_args).options
-        options["glob"] = globs_from_root(self._workspace, path, options["glob"])
+        options["glob"] = kit.globs_from_root(self._workspace, path, options["glob"])
         try:
             return kit.grep(
-                self._workspace, GrepOptions(pattern, path, overlap=True, max_context=_MAX_CONTEXT, **options)
+                self._workspace,
+                kit.GrepOptions(pattern, path, overlap=True, max_context=_MAX_CONTEXT, **options),
             )
         except InvalidArgumentError as error:
             if "types" in error.details:
@@ -180,7 +155,7 @@ class _Tools:
             raise
 
 
-def _tools(workspace: Workspace) -> Sequence[Tool]:
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     tools = _Tools(workspace)
     limits = workspace.limits
     entries = f"At most {limits.list_entries:,} entries."
@@ -192,12 +167,12 @@ def _tools(workspace: Workspace) -> Sequence[Tool]:
     def tool(
         function: Callable[..., Any],
         bounds: str,
-        document: Callable[[Any, RenderContext, Limits], Document],
+        document: Callable[[Any, kit.RenderContext, Limits], Document],
         **options: Any,
-    ) -> Tool:
-        return Tool(
+    ) -> kit.Tool:
+        return kit.Tool(
             function=function,
-            text=f"{read_docstring(function.__doc__).description}\n{bounds}",
+            text=f"{kit.read_docstring(function.__doc__).description}\n{bounds}",
             effect="read",
             render=_renderer(document, workspace),
             **options,
@@ -238,26 +213,26 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
         # The contract counts the lines of a file, so a notebook is shown as its JSON.
-        options = ReadOptions(
+        options = kit.ReadOptions(
             path, first, limit, raw=path.lower().endswith(".ipynb"), line_overhead=_NUMBER_CHARS
         )
         found = kit.read(workspace, options)
     except PastEndError as error:
         if "total_lines" in error.details:
-            raise past_end_of_lines(error, f"line {first}", "a range that begins at 1 to") from None
+            raise kit.past_end_of_lines(error, f"line {first}", "a range that begins at 1 to") from None
         found = workspace.read(path)
         if found.kind != "directory":
             raise
     if found.kind == "directory":
-        message = f"{to_json(path)} is a directory."
-        raise NotAFileError(message, hint=Advice("Call ", call("ls", path=path), "."))
+        message = f"{kit.to_json(path)} is a directory."
+        raise NotAFileError(message, hint=kit.Advice("Call ", kit.call("ls", path=path), "."))
     if found.next is None or (last is not None and found.end_line >= last):
         return found
     # The continuation ends where the requested range does.
     arguments = {name: value for name, value in found.next["arguments"].items() if name != "limit"}
     arguments |= {} if last is None else {"limit": last - found.end_line}
     arguments |= {} if max_lines == _MAX_LINES else {"max_lines": max_lines}
-    following: NextCall = {"name": "read", "arguments": arguments}
+    following: kit.NextCall = {"name": "read", "arguments": arguments}
     return replace(found, next=following)
 
 
@@ -267,19 +242,19 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
-            f"`range` must be lines from 1, first to last, not {literal(lines)}.",
+            f"`range` must be lines from 1, first to last, not {kit.literal(lines)}.",
             hint="Pass 10~50, 7~7 (one line), 300~ (to the end), ~20 (the first 20) or ~ (all).",
             details={"parameter": "range", "value": lines},
         )
     return first, last
 
 
-def _follow(call: NextCall) -> Mapping[str, Any] | None:
+def _follow(call: kit.NextCall) -> Mapping[str, Any] | None:
     """Return the arguments of read_file for a call of `read`."""
     arguments = call["arguments"]
     if call["name"] != "read" or "column" in arguments:
         return None
-    first, last = arguments.get("offset", 1), last_line(arguments)
+    first, last = arguments.get("offset", 1), kit.last_line(arguments)
     if first < 1:
         return None
     made: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("path", "max_lines")}
@@ -289,20 +264,20 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
 
 
 def _renderer(
-    document: Callable[[Any, RenderContext, Limits], Document], workspace: Workspace
-) -> Callable[[RenderContext], ToolResult]:
+    document: Callable[[Any, kit.RenderContext, Limits], Document], workspace: Workspace
+) -> Callable[[kit.RenderContext], ToolResult]:
     limits = workspace.limits
-    render = document_renderer(
+    render = kit.document_renderer(
         lambda context, _: document(context.outcome, context, limits), _failure, to_yaml
     )
     return lambda context: render(context, workspace)
 
 
-def _failure(_: RenderContext, problem: Problem) -> Document:
+def _failure(_: kit.RenderContext, problem: kit.Problem) -> Document:
     return {"status": "error", **problem._asdict()}
 
 
-def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
+def _directory(found: ListResult, context: kit.RenderContext, limits: Limits) -> Document:
     path = str(context.arguments.get("path") or ".")
     if found.entries:  # spell the directory as the paths of its entries do
         path = found.entries[0].path.rpartition("/")[0] or "."
@@ -310,7 +285,7 @@ def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Doc
     return _fitted(limits, {"path": path}, "entries", entries, found.total, _skipped(found.skipped))
 
 
-def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document:
+def _file(found: ReadResult, context: kit.RenderContext, limits: Limits) -> Document:
     document: Document = {
         "status": "ok",
         "path": found.path,
@@ -332,12 +307,12 @@ def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document
 
 def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
     """Return the lines of a file, and facts that they do not show."""
-    content, cut = cut_lines(found, line_chars)
+    content, cut = kit.cut_lines(found, line_chars)
     document: Document = {"content": content}
     if numbered:
         lines = [
             f"{number:4}| {line[:line_chars]}"
-            for number, line in enumerate(lines_of(found), found.start_line)
+            for number, line in enumerate(kit.lines_of(found), found.start_line)
         ]
         ended = found.content.endswith("\r" if found.newline == "\r" else "\n")
         document["content"] = "\n".join([*lines, ""] if ended else lines)
@@ -350,12 +325,12 @@ def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
     return document
 
 
-def _files(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
+def _files(found: GrepResult, context: kit.RenderContext, limits: Limits) -> Document:
     head = {"pattern": context.arguments["pattern"], "files_matched": found.total_files}
     return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found))
 
 
-def _search(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
+def _search(found: GrepResult, context: kit.RenderContext, limits: Limits) -> Document:
     """Return the document of ripgrep_search, whose `rg_args` select what is shown."""
     arguments = read_arguments(context.arguments.get("rg_args"))
     if arguments.shows == "lines":
@@ -376,7 +351,12 @@ def _paths(found: GrepResult) -> list[Document]:
 
 
 def _counts(
-    found: GrepResult, context: RenderContext, limits: Limits, name: str = "counts", *, by_match: bool = True
+    found: GrepResult,
+    context: kit.RenderContext,
+    limits: Limits,
+    name: str = "counts",
+    *,
+    by_match: bool = True,
 ) -> Document:
     """Return the document of ripgrep_count, or of ripgrep_search with counts."""
     head = {"pattern": context.arguments["pattern"]}
@@ -389,7 +369,9 @@ def _counts(
     return _fitted(limits, head, name, items, found.total_files, more)
 
 
-def _snippets(found: GrepResult, context: RenderContext, limits: Limits, name: str = "matches") -> Document:
+def _snippets(
+    found: GrepResult, context: kit.RenderContext, limits: Limits, name: str = "matches"
+) -> Document:
     """Return the document of ripgrep_snippets and ripgrep_fixed, or of ripgrep_search with lines."""
     items = [_snippet(match, limits.grep_line_chars) for match in found.matches]
     query = "literal" if "literal" in context.arguments else "pattern"
@@ -410,7 +392,7 @@ def _fitted(
         omitted = {"truncated": True, "total": total} if count < total else {}
         return {"status": "ok", **head, name: list(items[:count]), **omitted, **more}
 
-    return document(most_that_fit(len(items), lambda count: to_yaml(document(count)), limits))
+    return document(kit.most_that_fit(len(items), lambda count: to_yaml(document(count)), limits))
 
 
 def _entry(entry: Entry) -> Document:
@@ -420,7 +402,7 @@ def _entry(entry: Entry) -> Document:
         "type": "dir" if entry.is_dir else "file" if leads_to_file else entry.type,
         "size": entry.size,
         "modified": timestamp(entry.mtime),
-        **without_empty(target=entry.target, protected=entry.protected),
+        **kit.without_empty(target=entry.target, protected=entry.protected),
     }
 
 
@@ -436,7 +418,7 @@ def timestamp(seconds: float | None) -> str | None:
 
 def _snippet(match: Match, line_chars: int) -> Document:
     before, after = ([line[:line_chars] for line in side] for side in (match.before, match.after))
-    content = "\n".join([*before, without_marks(match)[0], *after])
+    content = "\n".join([*before, kit.without_marks(match)[0], *after])
     snippet: Document = {"path": match.path, "line": match.line, "content": content}
     if before:
         snippet["start_line"] = match.line - len(before)
@@ -447,20 +429,20 @@ def _snippet(match: Match, line_chars: int) -> Document:
 
 def _matched_parts(match: Match) -> list[Document]:
     """Return each part of a line that matches and is not empty."""
-    text, spans = without_marks(match)
+    text, spans = kit.without_marks(match)
     return [
         {
             "path": match.path,
             "line": match.line + text.count("\n", 0, start),
             "content": text[start:end],
-            **without_empty(cut=any(match.cut)),
+            **kit.without_empty(cut=any(match.cut)),
         }
         for start, end in spans
         if end > start
     ]
 
 
-def _context_lines(context: RenderContext) -> int:
+def _context_lines(context: kit.RenderContext) -> int:
     """Return the number of context lines that the call requests, the larger of before and after."""
     given = {**context.arguments, **read_arguments(context.arguments.get("rg_args")).options}
     return max(given.get(name) or 0 for name in _CONTEXT_PARAMETERS)
@@ -469,21 +451,23 @@ def _context_lines(context: RenderContext) -> int:
 def _details(found: GrepResult) -> Document:
     """Return the fields that say how complete a search is."""
     complete = {} if found.exact else {"complete": False}
-    notes = [*found.nothing[1:], *glob_notes(found)]
-    return {**complete, **without_empty(notes=notes), **_skipped(found.skipped)}
+    notes = [*found.nothing[1:], *kit.glob_notes(found)]
+    return {**complete, **kit.without_empty(notes=notes), **_skipped(found.skipped)}
 
 
 def _skipped(skipped: Skipped) -> Document:
-    reasons = left_out(skipped)
+    reasons = kit.left_out(skipped)
     by_count = sorted(skipped.rules.items(), key=lambda item: (-item[1], item[0]))
     rules = [rule for rule, _ in by_count[:_MAX_RULES]] if reasons else []
-    return without_empty(skipped=reasons, ignored_by=rules)
+    return kit.without_empty(skipped=reasons, ignored_by=rules)
 
 
-DIALECT = Dialect(
+DIALECT = kit.Dialect(
     "dominds",
     _tools,
     # `max_lines` bounds the lines of a read.
     limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000},
-    render=document_renderer(lambda context, _: context.result.data, _failure, to_yaml),  # of unknown tools
+    render=kit.document_renderer(
+        lambda context, _: context.result.data, _failure, to_yaml
+    ),  # of unknown tools
 )

@@ -11,26 +11,6 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.toolkit import (
-    MAX_CONTEXT,
-    Advice,
-    Dialect,
-    GlobOptions,
-    GrepOptions,
-    RenderContext,
-    Retry,
-    Tool,
-    as_json,
-    case_options,
-    compile_globs,
-    first_line,
-    globs_from_root,
-    parse_filesize,
-    parse_types,
-    plural,
-    problem_of,
-    read_docstring,
-)
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     DEFAULT_FILESIZE,
     MAX_FILESIZE,
@@ -66,7 +46,7 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
 }
 
 
-def in_language(language: Language | None = None) -> Dialect:
+def in_language(language: Language | None = None) -> kit.Dialect:
     """Return the dialect with its errors in a language.
 
     Args:
@@ -76,20 +56,20 @@ def in_language(language: Language | None = None) -> Dialect:
         The dialect.
     """
 
-    def tools(workspace: Workspace) -> Sequence[Tool]:
+    def tools(workspace: Workspace) -> Sequence[kit.Tool]:
         return [
             _tool(workspace, language, _list_files, FileFilter),
             _tool(workspace, language, _search_content, SearchContent),
             _tool(workspace, language, _find_and_grep, FindAndGrep),
         ]
 
-    def render(context: RenderContext, _: Workspace) -> ToolResult:
+    def render(context: kit.RenderContext, _: Workspace) -> ToolResult:
         # The tools render their own failures, but an unknown tool has no renderer.
         if not isinstance(context.outcome, UnknownToolError):
             return context.result
         return _render_failure(context, "list_files", language)
 
-    return Dialect(
+    return kit.Dialect(
         NAME,
         tools,
         limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
@@ -102,7 +82,7 @@ def _tool(
     language: Language | None,
     run: Callable[[Workspace, _Parameters], ToolResult],
     parameters: type[_Parameters],
-) -> Tool:
+) -> kit.Tool:
     """Make a tool whose parameters are the fields of a dataclass."""
 
     def tool(**arguments: Any) -> ToolResult:
@@ -115,9 +95,9 @@ def _tool(
     vars(tool)["__signature__"] = inspect.Signature(required_first)
     texts: dict[str, str] = {}
     for each in reversed(parameters.__mro__):
-        texts |= read_docstring(each.__doc__).parameters
+        texts |= kit.read_docstring(each.__doc__).parameters
     tool.__doc__ = "\n    ".join(["Args:", *(f"{name}: {text}" for name, text in texts.items())])
-    return Tool(
+    return kit.Tool(
         function=tool,
         expose=tuple(each.name for each in required_first),
         effect="read",
@@ -175,14 +155,14 @@ def _check_numbers(given: FileFilter | ContentQuery) -> list[str]:
         if value is not None and most is not None and value > most:
             notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
     if isinstance(given, ContentQuery):
-        if max(given.context_before or 0, given.context_after or 0) > MAX_CONTEXT:
-            notes.append(f"context was lowered to {plural(MAX_CONTEXT, 'line')} on either side")
-        if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
+        if max(given.context_before or 0, given.context_after or 0) > kit.MAX_CONTEXT:
+            notes.append(f"context was lowered to {kit.plural(kit.MAX_CONTEXT, 'line')} on either side")
+        if kit.parse_filesize(given.max_filesize or MAX_FILESIZE) > kit.parse_filesize(MAX_FILESIZE):
             notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
     for name in ("exclude", "include_globs", "exclude_globs"):
         try:
             if globs := getattr(given, name, None):
-                compile_globs(globs)
+                kit.compile_globs(globs)
         except AgentFSError as error:
             error.details["parameter"] = name
             raise
@@ -198,7 +178,7 @@ def _find(workspace: Workspace, given: FileFilter, **more: Any) -> GlobResult:
         includes = _from_root(workspace, given.roots, given.include_globs)
         excludes = _excluded(workspace, given)
     try:
-        options = GlobOptions(
+        options = kit.GlobOptions(
             given.pattern if given.glob and given.pattern else includes or None,
             given.roots,
             regex=None if given.glob else given.pattern,
@@ -231,7 +211,7 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
         "word": given.word,
-        **case_options(given.case),
+        **kit.case_options(given.case),
         "multiline": given.multiline,
         "dot_all": False,
         "samples": SAMPLES,
@@ -240,7 +220,7 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "after": given.context_after,
         "encoding": given.encoding,
         "max_count": given.max_count,
-        "max_filesize": min(given.max_filesize or DEFAULT_FILESIZE, MAX_FILESIZE, key=parse_filesize),
+        "max_filesize": min(given.max_filesize or DEFAULT_FILESIZE, MAX_FILESIZE, key=kit.parse_filesize),
         "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
         **REPLY_FORMATS[given.format].options,
     }
@@ -248,11 +228,11 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
 
 def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     try:
-        return kit.grep(workspace, GrepOptions(**arguments))
+        return kit.grep(workspace, kit.GrepOptions(**arguments))
     except InvalidPatternError as error:
         # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
         suggestion = error.details.get("suggestion")
-        advice = Advice("To search for what was probably meant, ", Retry({"query": suggestion}), ".")
+        advice = kit.Advice("To search for what was probably meant, ", kit.Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,
@@ -268,27 +248,27 @@ def _excluded(workspace: Workspace, given: SearchContent | FindAndGrep) -> list[
 
 def _from_root(workspace: Workspace, roots: list[str] | None, globs: list[str] | None) -> list[str] | None:
     """Return globs of ripgrep for a search of one root; with several, they start at each."""
-    return globs_from_root(workspace, roots[0], globs) if roots and len(roots) == 1 else globs
+    return kit.globs_from_root(workspace, roots[0], globs) if roots and len(roots) == 1 else globs
 
 
 def _searchable_types(types: list[str] | None) -> list[str]:
     """Return the requested types of files that have contents."""
-    given = parse_types(types or ["f"])
+    given = kit.parse_types(types or ["f"])
     searchable = given - {"d"}
     if not searchable - {"e"} and "d" in given:
         raise own_error("no_files", "types")
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
-def _render_failure(context: RenderContext, tool: str, language: Language | None) -> ToolResult:
-    problem = problem_of(context)
+def _render_failure(context: kit.RenderContext, tool: str, language: Language | None) -> ToolResult:
+    problem = kit.problem_of(context)
     if problem is None:
         return context.result
     details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
     problem = translated(problem, details, tool, language or language_of_environment())
     error = {"code": problem.code, "message": problem.message}
-    reply = as_json(context, {"error": problem._asdict()})
-    return replace(reply, short_result=first_line(problem.message), error=error)
+    reply = kit.as_json(context, {"error": problem._asdict()})
+    return replace(reply, short_result=kit.first_line(problem.message), error=error)
 
 
 DIALECT = in_language()

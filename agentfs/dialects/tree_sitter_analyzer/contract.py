@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
-from agentfs.dialects.toolkit import Name, Names, NextCall, Problem, Retry
+from agentfs.dialects import toolkit as kit
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
@@ -147,7 +147,7 @@ class FindAndGrep(ContentQuery, FileFilter):
         sort: Order of the files: by path, newest first, or largest first.
     """
 
-    limit: Annotated[int, Name("file_limit")] = DEFAULT_LIMIT
+    limit: Annotated[int, kit.Name("file_limit")] = DEFAULT_LIMIT
     sort: Literal["path", "mtime", "size"] = "path"
 
 
@@ -288,7 +288,7 @@ _GREP_PARAMETERS: Mapping[str, str] = {
 }
 
 
-class _ToolNames(Names):
+class _ToolNames(kit.Names):
     """Translates parameters of a method in messages into those of the tools."""
 
     def __init__(self, parameter_names: Mapping[str, str]) -> None:
@@ -297,9 +297,9 @@ class _ToolNames(Names):
     def parameter(self, name: str) -> str | None:
         return self._parameter_names.get(name, name)
 
-    def retry(self, retry: Retry) -> Retry | None:
+    def retry(self, retry: kit.Retry) -> kit.Retry | None:
         if self is FIND_NAMES and set(retry.arguments) == {"pattern"} and not retry.without:
-            return Retry({"pattern": retry.arguments["pattern"], "glob": True})
+            return kit.Retry({"pattern": retry.arguments["pattern"], "glob": True})
         if retry.without not in ((), ("fixed_strings",)):
             return None
         arguments = {self._parameter_names.get(name, name): value for name, value in retry.arguments.items()}
@@ -307,16 +307,16 @@ class _ToolNames(Names):
             arguments |= {"hidden": opened, "no_ignore": opened}
         if arguments.pop("ignore_case", False):
             arguments["case"] = "insensitive"
-        return Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
+        return kit.Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
 
-    def map_retry(self, retry: Retry, _: Mapping[str, Any]) -> Retry | None:
+    def map_retry(self, retry: kit.Retry, _: Mapping[str, Any]) -> kit.Retry | None:
         return self.retry(retry)
 
 
 FIND_NAMES, GREP_NAMES = _ToolNames(_FIND_PARAMETERS), _ToolNames(_GREP_PARAMETERS)
 
 
-def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
+def _follow(call: kit.NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
     """Return the arguments of a tool for a call of a method with only a path."""
     arguments = call["arguments"]
     if call["name"] != method or arguments.keys() != {"path"}:
@@ -363,7 +363,9 @@ def language_of_environment() -> Language:
     return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
 
 
-def translated(problem: Problem, details: Mapping[str, Any], tool: str, language: Language) -> Problem:
+def translated(
+    problem: kit.Problem, details: Mapping[str, Any], tool: str, language: Language
+) -> kit.Problem:
     """Translate a failure of a tool and add a valid example of the call."""
     code, message, hint = problem
     own = _OWN.get(str(details.get("own_error", "")))
@@ -377,7 +379,7 @@ def translated(problem: Problem, details: Mapping[str, Any], tool: str, language
     lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_example(tool, code, details))}"]
     if tool != "list_files" and code in ("invalid_argument", "invalid_pattern"):
         lines.append(_GUIDE[language])
-    return Problem(code, f"⚠️ {message}", "\n".join(line for line in lines if line))
+    return kit.Problem(code, f"⚠️ {message}", "\n".join(line for line in lines if line))
 
 
 def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:

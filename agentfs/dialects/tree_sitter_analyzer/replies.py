@@ -6,17 +6,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from agentfs import ToolResult, Workspace
-from agentfs.dialects.toolkit import (
-    Joined,
-    absolute_in,
-    estimate_tokens,
-    glob_notes,
-    say,
-    skip_report,
-    to_json,
-    without_empty,
-    without_marks,
-)
+from agentfs.dialects import toolkit as kit
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     FIND_NAMES,
     GREP_NAMES,
@@ -43,12 +33,12 @@ _OTHER = ("rules", "reached")  # fields of Skipped that cannot be added
 
 def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: FileFilter) -> ToolResult:
     """Return the reply of list_files. Its own notes follow `notes`."""
-    absolute = absolute_in(workspace)
+    absolute = kit.absolute_in(workspace)
     entries = _fit(
         [_entry(entry, absolute(entry.path)) for entry in found.files], workspace.limits.output_tokens
     )
-    content = to_json(entries)
-    notes = [*notes, *glob_notes(found)]
+    content = kit.to_json(entries)
+    notes = [*notes, *kit.glob_notes(found)]
     notes += [] if found.total else [_nothing_found(found)]
     if len(entries) < found.total:
         total = _count(found.total, "entry", "entries", exact=found.exact)
@@ -84,7 +74,7 @@ def search_reply(
     given: SearchContent | FindAndGrep,
 ) -> ToolResult:
     """Return the reply of search_content, or of find_and_grep if the searched `files` are given."""
-    absolute, fmt = absolute_in(workspace), given.format
+    absolute, fmt = kit.absolute_in(workspace), given.format
     skipped = found.skipped if files is None else _combined(files.skipped, found.skipped)
     complete = found.exact and (files is None or (files.exact and not files.truncated))
     notes = [*notes, *_search_notes(found, files, skipped, given)]
@@ -96,7 +86,7 @@ def search_reply(
             "fd_elapsed_ms": files.elapsed_ms,
             "rg_elapsed_ms": found.elapsed_ms,
         }
-    reserved = estimate_tokens(to_json([notes, meta]))
+    reserved = kit.estimate_tokens(kit.to_json([notes, meta]))
     value = _formatted(found, fmt, absolute, workspace.limits.output_tokens, reserved)
     cut = found.truncated
     cut |= len(value) < len(found.matches) if fmt == "full" else fmt == "group_by_file" and "others" in value
@@ -108,13 +98,13 @@ def search_reply(
     tokens_saved = 0
     if given.optimize_paths:
         plain, value = value, _with_short_paths(value, fmt)
-        tokens_saved = estimate_tokens(to_json(plain)) - estimate_tokens(to_json(value))
+        tokens_saved = kit.estimate_tokens(kit.to_json(plain)) - kit.estimate_tokens(kit.to_json(value))
     if meta:
         meta["truncated"] = cut or not complete
         value = {**({"matches": value} if fmt == "full" else value), "meta": meta}
-    content = to_json(value)
+    content = kit.to_json(value)
     if fmt != "full":
-        tokens_saved = max(_full_tokens(found, absolute) - estimate_tokens(content), 0)
+        tokens_saved = max(_full_tokens(found, absolute) - kit.estimate_tokens(content), 0)
     notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     data: dict[str, Any] = {"matches": value}
     notes_beside: tuple[str, ...] = tuple(notes)
@@ -122,7 +112,7 @@ def search_reply(
         data, notes_beside = cast("dict[str, Any]", value), ()
         if notes:
             data = {**data, "notes": notes}
-            content = to_json(data)
+            content = kit.to_json(data)
     elif fmt == "total_only":
         data = {"total": value}
         notes_beside = _notes_on_count(found.total_matches, skipped, complete=complete)
@@ -150,11 +140,11 @@ def _search_notes(
     found: GrepResult, files: GlobResult | None, skipped: Skipped, given: SearchContent | FindAndGrep
 ) -> list[str]:
     """Return notes on why nothing was found and what was not searched."""
-    notes = [*glob_notes(found), *([] if files is None else glob_notes(files))]
+    notes = [*kit.glob_notes(found), *([] if files is None else kit.glob_notes(files))]
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
     elif not found.total_lines:
-        notes += filter(None, (say(each, GREP_NAMES) for each in found.nothing))
+        notes += filter(None, (kit.say(each, GREP_NAMES) for each in found.nothing))
     if isinstance(given, FindAndGrep) and files is not None and files.truncated:
         total = _count(files.total, "file", "files", exact=files.exact)
         notes.append(
@@ -168,12 +158,12 @@ def _search_notes(
 def _entry(entry: Entry, path: str) -> dict[str, Any]:
     times = {"size_bytes": entry.size, "mtime": None if entry.mtime is None else int(entry.mtime)}
     known = {name: value for name, value in times.items() if value is not None}
-    more = without_empty(ext=entry.ext, protected=entry.protected)
+    more = kit.without_empty(ext=entry.ext, protected=entry.protected)
     return {"path": path, "is_dir": entry.is_dir, **known, **more}
 
 
 def _nothing_found(found: GlobResult) -> str:
-    return say(Joined("; ", *found.nothing), FIND_NAMES)
+    return kit.say(kit.Joined("; ", *found.nothing), FIND_NAMES)
 
 
 def _or_raise(name: str, given: FileFilter) -> str:
@@ -193,7 +183,7 @@ def _time_note(skipped: Skipped, advice: str) -> list[str]:
 
 
 def _skip_note(skipped: Skipped, given: FileFilter | SearchContent) -> list[str]:
-    note = skip_report(skipped, can_open=False)
+    note = kit.skip_report(skipped, can_open=False)
     if not (given.hidden and given.no_ignore) and (skipped.hidden or skipped.ignored):
         note += " (hidden=true and no_ignore=true search hidden and ignored names)"
     return [note] if note else []
@@ -205,12 +195,12 @@ def _notes_on_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[st
         return ("partial",)
     count = skipped.total - skipped.vcs
     note = f"{count} left out"
-    short = note if estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out"
+    short = note if kit.estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out"
     return (short,) if count else ()
 
 
 def _size_warning(content: str, advice: str) -> list[str]:
-    tokens = estimate_tokens(content)
+    tokens = kit.estimate_tokens(content)
     return [f"⚠️ about {tokens:,} tokens: {advice}"] if tokens > _WARNING_TOKENS else []
 
 
@@ -229,7 +219,7 @@ def _formatted(
         return _fit([_match(each, absolute) for each in found.matches], budget)
     head = {"total_matches": found.total_matches, "total_files": found.total_files}
     least: dict[str, Any] = {**head, "base": "", "files": [], "others": {"files": 99_999, "matches": 999_999}}
-    remaining = REPLY_FORMATS[fmt].budget - estimate_tokens(to_json(least)) - reserved
+    remaining = REPLY_FORMATS[fmt].budget - kit.estimate_tokens(kit.to_json(least)) - reserved
     if fmt == "count_only_matches":
         counts = dict(_fit(_by_count(found), remaining))
         return {**head, "file_counts": counts, **_others(found, len(counts), sum(counts.values()))}
@@ -248,7 +238,7 @@ def _fit(items: Iterable[Any], budget: int) -> list[Any]:
         return list(items)
     taken: list[Any] = []
     for item in items:
-        budget -= estimate_tokens(to_json(item)) + 1
+        budget -= kit.estimate_tokens(kit.to_json(item)) + 1
         if budget < 0 and taken:
             break
         taken.append(item)
@@ -256,7 +246,7 @@ def _fit(items: Iterable[Any], budget: int) -> list[Any]:
 
 
 def _match(match: Match, absolute: Callable[[str], str]) -> dict[str, Any]:
-    line, spans = without_marks(match)
+    line, spans = kit.without_marks(match)
     return {
         "file": match.path,
         "abs_path": absolute(match.path),
@@ -269,7 +259,7 @@ def _match(match: Match, absolute: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _context(match: Match) -> dict[str, Any]:
-    return without_empty(before=list(match.before), after=list(match.after))
+    return kit.without_empty(before=list(match.before), after=list(match.after))
 
 
 def _cut(match: Match) -> dict[str, Any]:
@@ -298,7 +288,7 @@ def _summaries(found: GrepResult) -> Iterable[dict[str, Any]]:
 
 
 def _sample(match: Match) -> dict[str, Any]:
-    line = without_marks(match)[0].strip()
+    line = kit.without_marks(match)[0].strip()
     if len(line) > _SAMPLE_CHARS:
         line = f"{line[:_SAMPLE_CHARS]}…"
     return {"line_number": match.line, "line": line, **_context(match)}
@@ -307,11 +297,15 @@ def _sample(match: Match) -> dict[str, Any]:
 def _groups(found: GrepResult, absolute: Callable[[str], str], budget: int) -> list[dict[str, Any]]:
     files: list[dict[str, Any]] = []
     for match in found.matches:
-        line, spans = without_marks(match)
+        line, spans = kit.without_marks(match)
         item = {"line_number": match.line, "line": line, "spans": spans, **_context(match), **_cut(match)}
         file = {"file": match.path, "abs_path": absolute(match.path), "matches": list[Any]()}
         is_new = not files or files[-1]["file"] != match.path
-        budget -= estimate_tokens(to_json(item)) + 1 + (estimate_tokens(to_json(file)) + 1 if is_new else 0)
+        budget -= (
+            kit.estimate_tokens(kit.to_json(item))
+            + 1
+            + (kit.estimate_tokens(kit.to_json(file)) + 1 if is_new else 0)
+        )
         if budget < 0 and files:
             break
         if is_new:
@@ -340,7 +334,7 @@ def _with_short_paths(value: Any, fmt: OutputFormat) -> Any:
         if files and "abs_path" in files[0]:
             base = str(files[0]["abs_path"]).removesuffix(shortened[0]["file"])
         short = {"base": base, **value, "files": shortened}
-    return short if len(to_json(short)) < len(to_json(value)) else value
+    return short if len(kit.to_json(short)) < len(kit.to_json(value)) else value
 
 
 def _without_absolute(item: dict[str, Any]) -> dict[str, Any]:
@@ -355,6 +349,6 @@ def _common_directories(paths: Iterable[str]) -> str:
 
 def _full_tokens(found: GrepResult, absolute: Callable[[str], str]) -> int:
     """Estimate how many tokens the `full` format would take."""
-    paths = [estimate_tokens(path + absolute(path)) for path in found.counts]
-    paths = paths or [2 * estimate_tokens(absolute(""))]
+    paths = [kit.estimate_tokens(path + absolute(path)) for path in found.counts]
+    paths = paths or [2 * kit.estimate_tokens(absolute(""))]
     return round(min(found.total_lines, MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))
