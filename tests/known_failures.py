@@ -5,8 +5,6 @@ An entry is the beginning of the name of a test. Take it out together with its r
 
 # ruff: noqa: E501 - names of tests
 KNOWN_FAILURES = {
-    "tests/dialects/test_tree_sitter_analyzer.py::test_descriptions_have_markers": "a description lost its tokens",
-    "tests/dialects/test_tree_sitter_analyzer.py::test_the_schema_has_exactly": "a parameter lost its description",
     "tests/docs/test_site.py::test_each_public_name": "four public names have no example",
     "tests/editing/test_replace.py::test_a_denied_replacement": "a rule that names replace and a path refuses nothing",
     "tests/search/test_grep_options.py::test_a_permission_rule": "the rule search(…) names nothing, and is no error",

@@ -282,8 +282,9 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
                 return end + 1
             position = end + 1
     number, path = target
+    line = kit.quote(anchor.strip())
     raise NoMatchError(
-        f"Hunk {number} of {kit.quote(path)}: the line {kit.quote(anchor.strip())} after '@@' is not in the file.",
+        f"Hunk {number} of {kit.quote(path)}: the line {line} after '@@' is not in the file.",
         hint="After '@@', write a whole line of the file, below the previous hunk.",
         details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
     )

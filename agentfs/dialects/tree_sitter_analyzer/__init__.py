@@ -96,7 +96,9 @@ def _tool(
     texts: dict[str, str] = {}
     for each in reversed(parameters.__mro__):
         texts |= kit.read_docstring(each.__doc__).parameters
-    tool.__doc__ = "\n    ".join(["Args:", *(f"{name}: {text}" for name, text in texts.items())])
+    tool.__doc__ = "\n".join(
+        ["Search.", "", "Args:", *(f"    {name}: {text}" for name, text in texts.items())]
+    )
     return kit.Tool(
         function=tool,
         expose=tuple(each.name for each in required_first),

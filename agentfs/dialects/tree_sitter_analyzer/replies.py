@@ -1,9 +1,10 @@
 """The replies of `tree-sitter-analyzer` in each output format, with notes on what was left out. Pure."""
 
 import posixpath
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
-from typing import Any, cast
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from itertools import groupby
+from typing import Any
 
 from agentfs import ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
@@ -34,36 +35,22 @@ _OTHER = ("rules", "reached")  # fields of Skipped that cannot be added
 def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: FileFilter) -> ToolResult:
     """Return the reply of list_files. Its own notes follow `notes`."""
     absolute = kit.absolute_in(workspace)
-    entries = _fit(
-        [_entry(entry, absolute(entry.path)) for entry in found.files], workspace.limits.output_tokens
-    )
-    content = kit.to_json(entries)
-    notes = [*notes, *kit.glob_notes(found)]
-    notes += [] if found.total else [_nothing_found(found)]
-    if len(entries) < found.total:
-        total = _count(found.total, "entry", "entries", exact=found.exact)
+    entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
+    count = kit.most_that_fit(len(entries), lambda count: kit.to_json(entries[:count]), workspace.limits)
+    content = kit.to_json(entries[:count])
+    total = _count(found.total, "entry", "entries", exact=found.exact)
+    notes = [*notes, *kit.glob_notes(found), *([] if found.total else [_nothing_found(found)])]
+    if count < found.total:
         notes.append(
-            f"these are the first {len(entries):,} of {total}: narrow with pattern, extensions or "
+            f"these are the first {count:,} of {total}: narrow with pattern, extensions or "
             f"types{_or_raise('limit', given)}"
         )
     notes += _time_note(found.skipped, "depth, or fewer roots")
     notes += _skip_note(found.skipped, given)
     notes += _size_warning(content, "narrow with pattern, extensions, types or depth, or lower limit")
-    return ToolResult(
-        True,
-        content,
-        _count(found.total, "entry", "entries", exact=found.exact),
-        data={
-            "files": entries,
-            "total": found.total,
-            "exact": found.exact,
-            "truncated": len(entries) < found.total or not found.exact,
-            "elapsed_ms": found.elapsed_ms,
-            "skipped": asdict(found.skipped),
-            "notes": notes,
-        },
-        notes=tuple(notes),
-    )
+    facts = _facts(found.skipped, found.elapsed_ms, notes, exact=found.exact, cut=count < found.total)
+    data = {"files": entries[:count], "total": found.total, **facts}
+    return ToolResult(True, content, total, data=data, notes=tuple(notes))
 
 
 def search_reply(
@@ -77,45 +64,56 @@ def search_reply(
     absolute, fmt = kit.absolute_in(workspace), given.format
     skipped = found.skipped if files is None else _combined(files.skipped, found.skipped)
     complete = found.exact and (files is None or (files.exact and not files.truncated))
+    elapsed = found.elapsed_ms + (files.elapsed_ms if files is not None else 0)
     notes = [*notes, *_search_notes(found, files, skipped, given)]
-    meta: dict[str, Any] = {}
-    if files is not None and fmt != "total_only":
-        meta = {
-            "searched_file_count": found.searched_files,
-            "truncated": not complete,
-            "fd_elapsed_ms": files.elapsed_ms,
-            "rg_elapsed_ms": found.elapsed_ms,
-        }
-    reserved = kit.estimate_tokens(kit.to_json([notes, meta]))
-    value = _formatted(found, fmt, absolute, workspace.limits.output_tokens, reserved)
-    cut = found.truncated
-    cut |= len(value) < len(found.matches) if fmt == "full" else fmt == "group_by_file" and "others" in value
-    if cut:
-        notes.append(
-            f"not all of the {_count(found.total_lines, exact=complete)} matching lines are shown: narrow "
-            "with roots, include_globs or max_count, or use summary_only=true"
-        )
-    tokens_saved = 0
-    if given.optimize_paths:
-        plain, value = value, _with_short_paths(value, fmt)
-        tokens_saved = kit.estimate_tokens(kit.to_json(plain)) - kit.estimate_tokens(kit.to_json(value))
-    if meta:
-        meta["truncated"] = cut or not complete
-        value = {**({"matches": value} if fmt == "full" else value), "meta": meta}
+    items = _items(found, fmt)
+
+    def notes_on(count: int) -> list[str]:
+        # In the other formats `others` counts what is not shown.
+        shows_all = count == len(items) or fmt not in ("full", "group_by_file")
+        if shows_all and not found.truncated:
+            return notes
+        total = _count(found.total_lines, exact=complete)
+        advice = "narrow with roots, include_globs or max_count, or use summary_only=true"
+        return [*notes, f"not all of the {total} matching lines are shown: {advice}"]
+
+    def body(count: int) -> Any:
+        plain = _body(found, fmt, absolute, items[:count])
+        if not given.optimize_paths or not count:
+            return plain
+        short = _body(found, fmt, absolute, items[:count], _common_directories(items[:count]))
+        return short if len(kit.to_json(short)) < len(kit.to_json(plain)) else plain
+
+    def document(count: int, *more_notes: str) -> Any:
+        value = body(count)
+        if files is not None and fmt != "total_only":
+            value = {"matches": value} if isinstance(value, list) else value
+            value["meta"] = {
+                "searched_file_count": found.searched_files,
+                "truncated": not complete or notes_on(count) != notes,
+                "fd_elapsed_ms": files.elapsed_ms,
+                "rg_elapsed_ms": found.elapsed_ms,
+            }
+        said = [*notes_on(count), *more_notes] if isinstance(value, dict) else []
+        return {**value, "notes": said} if said else value
+
+    budget = REPLY_FORMATS[fmt].budget or workspace.limits.output_tokens
+    limits = replace(workspace.limits, output_tokens=min(budget, workspace.limits.output_tokens))
+    count = kit.most_that_fit(len(items), lambda count: kit.to_json(document(count)), limits)
+    cut = notes_on(count) != notes
+    advice = "summary_only=true takes ~500-2000, count_only_matches=true ~50-200"
+    warning = _size_warning(kit.to_json(document(count)), advice)
+    value, notes_of_all = document(count, *warning), [*notes_on(count), *warning]
     content = kit.to_json(value)
-    if fmt != "full":
-        tokens_saved = max(_full_tokens(found, absolute) - kit.estimate_tokens(content), 0)
-    notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
-    data: dict[str, Any] = {"matches": value}
-    notes_beside: tuple[str, ...] = tuple(notes)
-    if isinstance(value, dict):
-        data, notes_beside = cast("dict[str, Any]", value), ()
-        if notes:
-            data = {**data, "notes": notes}
-            content = kit.to_json(data)
-    elif fmt == "total_only":
-        data = {"total": value}
-        notes_beside = _notes_on_count(found.total_matches, skipped, complete=complete)
+    if fmt == "full":
+        plain = kit.to_json(_body(found, fmt, absolute, items[:count]))
+        saved = kit.estimate_tokens(plain) - kit.estimate_tokens(kit.to_json(body(count)))
+    else:
+        saved = max(_full_tokens(found, absolute) - kit.estimate_tokens(content), 0)
+    data: dict[str, Any] = value if isinstance(value, dict) else {"matches": value}
+    beside = () if isinstance(value, dict) else tuple(notes_of_all)
+    if fmt == "total_only":
+        data, beside = {"total": value}, _notes_on_count(found.total_matches, skipped, complete=complete)
     matches = _count(found.total_matches, "match", "matches", exact=complete)
     return ToolResult(
         True,
@@ -123,17 +121,24 @@ def search_reply(
         f"{matches} in {_count(found.total_files, 'file', 'files')}",
         data={
             **data,
-            "exact": complete,
-            "truncated": cut or not complete,
+            **_facts(skipped, elapsed, notes_of_all, exact=complete, cut=cut),
             "searched_files": found.searched_files,
-            "elapsed_ms": found.elapsed_ms + (files.elapsed_ms if files is not None else 0),
-            "skipped": asdict(skipped),
             "format": f"{fmt}+optimize_paths" if given.optimize_paths else fmt,
-            "tokens_saved": tokens_saved,
-            "notes": notes,
+            "tokens_saved": saved,
         },
-        notes=notes_beside,
+        notes=beside,
     )
+
+
+def _facts(skipped: Skipped, elapsed: float, notes: list[str], *, exact: bool, cut: bool) -> dict[str, Any]:
+    """Return the fields of `data` that every reply has."""
+    return {
+        "exact": exact,
+        "truncated": cut or not exact,
+        "elapsed_ms": elapsed,
+        "skipped": asdict(skipped),
+        "notes": notes,
+    }
 
 
 def _search_notes(
@@ -209,47 +214,60 @@ def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) ->
     return f"{'' if exact else 'at least '}{number:,}{f' {noun}' if noun else ''}"
 
 
-def _formatted(
-    found: GrepResult, fmt: OutputFormat, absolute: Callable[[str], str], budget: int, reserved: int
+def _items(found: GrepResult, fmt: OutputFormat) -> list[Any]:
+    """Return the parts of a reply, of which as many are shown as fit: matches, or files with counts."""
+    if fmt in ("full", "group_by_file"):
+        return list(found.matches)
+    counts = {} if fmt == "total_only" else found.counts
+    by_count = sorted(((path, count.matches) for path, count in counts.items()), key=lambda e: (-e[1], e[0]))
+    return by_count if fmt == "count_only_matches" else _summaries(found, by_count)
+
+
+def _body(
+    found: GrepResult,
+    fmt: OutputFormat,
+    absolute: Callable[[str], str],
+    items: list[Any],
+    base: str | None = None,
 ) -> Any:
-    """Return the search result in a format. Notes and metadata take `reserved` tokens of its budget."""
+    """Return some of the items in a format. If `base` is given, it is omitted from paths and said once."""
     if fmt == "total_only":
         return found.total_matches
-    if fmt == "full":
-        return _fit([_match(each, absolute) for each in found.matches], budget)
-    head = {"total_matches": found.total_matches, "total_files": found.total_files}
-    least: dict[str, Any] = {**head, "base": "", "files": [], "others": {"files": 99_999, "matches": 999_999}}
-    remaining = REPLY_FORMATS[fmt].budget - kit.estimate_tokens(kit.to_json(least)) - reserved
+    if fmt == "full":  # `abs_path` of the first match shows what to put before each `file`
+        return [
+            _match(each, base, absolute if base is None or not position else None)
+            for position, each in enumerate(items)
+        ]
+    head: dict[str, Any] = {} if base is None else {"base": base}
+    head |= {"total_matches": found.total_matches, "total_files": found.total_files}
     if fmt == "count_only_matches":
-        counts = dict(_fit(_by_count(found), remaining))
-        return {**head, "file_counts": counts, **_others(found, len(counts), sum(counts.values()))}
-    if fmt == "summary_only":
-        files = _fit(_summaries(found), remaining)
-        included = sum(file["matches"] for file in files)
+        shown: dict[str, Any] = {
+            "file_counts": {path.removeprefix(base or ""): count for path, count in items}
+        }
+        files, matches = len(items), sum(count for _, count in items)
+    elif fmt == "summary_only":
+        shown = {"files": [{**each, "file": each["file"].removeprefix(base or "")} for each in items]}
+        files, matches = len(items), sum(each["matches"] for each in items)
     else:
-        files = _groups(found, absolute, remaining)
-        included = sum(len(match["spans"]) for file in files for match in file["matches"])
-    return {**head, "files": files, **_others(found, len(files), included)}
+        groups = [list(group) for _, group in groupby(items, key=lambda match: match.path)]
+        shown = {"files": [_group(group, base, absolute if base is None else None) for group in groups]}
+        files, matches = len(groups), sum(len(match.spans) for match in items)
+        head |= {} if base is None else {"base": f"{absolute(base)}/"}
+    others = {"files": found.total_files - files, "matches": found.total_matches - matches}
+    return {**head, **shown, **({"others": others} if others["matches"] else {})}
 
 
-def _fit(items: Iterable[Any], budget: int) -> list[Any]:
-    """Return the first items whose JSON fits into a number of tokens, but at least one."""
-    if budget >= UNBOUNDED:
-        return list(items)
-    taken: list[Any] = []
-    for item in items:
-        budget -= kit.estimate_tokens(kit.to_json(item)) + 1
-        if budget < 0 and taken:
-            break
-        taken.append(item)
-    return taken
+def _path(path: str, base: str | None, absolute: Callable[[str], str] | None) -> dict[str, str]:
+    return {
+        "file": path.removeprefix(base or ""),
+        **({} if absolute is None else {"abs_path": absolute(path)}),
+    }
 
 
-def _match(match: Match, absolute: Callable[[str], str]) -> dict[str, Any]:
+def _match(match: Match, base: str | None, absolute: Callable[[str], str] | None) -> dict[str, Any]:
     line, spans = kit.without_marks(match)
     return {
-        "file": match.path,
-        "abs_path": absolute(match.path),
+        **_path(match.path, base, absolute),
         "line_number": match.line,
         "line": line,
         "submatches": [{"start": start, "end": end, "match": line[start:end]} for start, end in spans],
@@ -266,25 +284,15 @@ def _cut(match: Match) -> dict[str, Any]:
     return {"cut": dict(zip(("before", "after"), match.cut, strict=True))} if any(match.cut) else {}
 
 
-def _others(found: GrepResult, files: int, matches: int) -> dict[str, Any]:
-    """Return the number of files and matches that are not shown."""
-    others = {"files": found.total_files - files, "matches": found.total_matches - matches}
-    return {"others": others} if others["matches"] else {}
-
-
-def _by_count(found: GrepResult) -> list[tuple[str, int]]:
-    counts = ((path, count.matches) for path, count in found.counts.items())
-    return sorted(counts, key=lambda each: (-each[1], each[0]))
-
-
-def _summaries(found: GrepResult) -> Iterable[dict[str, Any]]:
+def _summaries(found: GrepResult, by_count: list[tuple[str, int]]) -> list[dict[str, Any]]:
     by_file: dict[str, list[Match]] = {}
     for match in found.matches:
         by_file.setdefault(match.path, []).append(match)
-    counts = _by_count(found)
-    samples = max(1, min(SAMPLES, _MAX_SAMPLES // max(len(counts), 1)))
-    for path, count in counts:
-        yield {"file": path, "matches": count, "samples": [*map(_sample, by_file[path][:samples])]}
+    samples = max(1, min(SAMPLES, _MAX_SAMPLES // max(len(by_count), 1)))
+    return [
+        {"file": path, "matches": count, "samples": [*map(_sample, by_file[path][:samples])]}
+        for path, count in by_count
+    ]
 
 
 def _sample(match: Match) -> dict[str, Any]:
@@ -294,56 +302,22 @@ def _sample(match: Match) -> dict[str, Any]:
     return {"line_number": match.line, "line": line, **_context(match)}
 
 
-def _groups(found: GrepResult, absolute: Callable[[str], str], budget: int) -> list[dict[str, Any]]:
-    files: list[dict[str, Any]] = []
-    for match in found.matches:
+def _group(matches: list[Match], base: str | None, absolute: Callable[[str], str] | None) -> dict[str, Any]:
+    shown: list[dict[str, Any]] = []
+    for match in matches:
         line, spans = kit.without_marks(match)
-        item = {"line_number": match.line, "line": line, "spans": spans, **_context(match), **_cut(match)}
-        file = {"file": match.path, "abs_path": absolute(match.path), "matches": list[Any]()}
-        is_new = not files or files[-1]["file"] != match.path
-        budget -= (
-            kit.estimate_tokens(kit.to_json(item))
-            + 1
-            + (kit.estimate_tokens(kit.to_json(file)) + 1 if is_new else 0)
-        )
-        if budget < 0 and files:
-            break
-        if is_new:
-            files.append(file)
-        files[-1]["matches"].append(item)
-    return files
+        item = {"line_number": match.line, "line": line, "spans": spans}
+        shown.append({**item, **_context(match), **_cut(match)})
+    return {**_path(matches[0].path, base, absolute), "matches": shown}
 
 
-def _with_short_paths(value: Any, fmt: OutputFormat) -> Any:
-    """Say the directories that all paths share only once, if that is shorter."""
-    if fmt == "total_only" or not value:
-        return value
-    if fmt == "full":  # `abs_path` of the first match shows what to put before each `file`
-        base = _common_directories([match["file"] for match in value])
-        first, *others = [{**match, "file": match["file"].removeprefix(base)} for match in value]
-        return [first, *map(_without_absolute, others)]
-    if fmt == "count_only_matches":
-        counts: dict[str, int] = value["file_counts"]
-        base = _common_directories(counts)
-        by_path = {path.removeprefix(base): count for path, count in counts.items()}
-        short = {"base": base, **value, "file_counts": by_path}
-    else:
-        files: list[dict[str, Any]] = value["files"]
-        base = _common_directories([file["file"] for file in files])
-        shortened = [{**_without_absolute(file), "file": file["file"].removeprefix(base)} for file in files]
-        if files and "abs_path" in files[0]:
-            base = str(files[0]["abs_path"]).removesuffix(shortened[0]["file"])
-        short = {"base": base, **value, "files": shortened}
-    return short if len(kit.to_json(short)) < len(kit.to_json(value)) else value
-
-
-def _without_absolute(item: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name != "abs_path"}
-
-
-def _common_directories(paths: Iterable[str]) -> str:
-    """Return the directories that all paths begin with, ending in `/`, or ""."""
-    common = posixpath.commonpath([posixpath.dirname(path) for path in paths] or [""])
+def _common_directories(items: list[Any]) -> str:
+    """Return the directories that the paths of all items begin with, ending in `/`, or ""."""
+    paths = [
+        each.path if isinstance(each, Match) else each["file"] if isinstance(each, dict) else each[0]
+        for each in items
+    ]
+    common = posixpath.commonpath([posixpath.dirname(path) for path in paths])
     return f"{common}/" if common else ""
 
 
