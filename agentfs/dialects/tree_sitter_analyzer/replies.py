@@ -22,6 +22,8 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
 )
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
+_Document = dict[str, Any] | list[dict[str, Any]] | int
+
 UNBOUNDED = 10**9  # more tokens than any reply has
 SAMPLES = 10  # if only one file has matches
 _MAX_SAMPLES = 30
@@ -77,25 +79,25 @@ def search_reply(
         advice = "narrow with roots, include_globs or max_count, or use summary_only=true"
         return [*notes, f"not all of the {total} matching lines are shown: {advice}"]
 
-    def body(count: int) -> Any:
+    def body(count: int) -> _Document:
         plain = _body(found, fmt, absolute, items[:count])
         if not given.optimize_paths or not count:
             return plain
         short = _body(found, fmt, absolute, items[:count], _common_directories(items[:count]))
         return short if len(kit.to_json(short)) < len(kit.to_json(plain)) else plain
 
-    def document(count: int, *more_notes: str) -> Any:
+    def document(count: int, *more_notes: str) -> _Document:
         value = body(count)
-        if files is not None and fmt != "total_only":
-            value = {"matches": value} if isinstance(value, list) else value
-            value["meta"] = {
+        if files is not None and not isinstance(value, int):
+            meta = {
                 "searched_file_count": found.searched_files,
                 "truncated": not complete or notes_on(count) != notes,
                 "fd_elapsed_ms": files.elapsed_ms,
                 "rg_elapsed_ms": found.elapsed_ms,
             }
-        said = [*notes_on(count), *more_notes] if isinstance(value, dict) else []
-        return {**value, "notes": said} if said else value
+            value = {**(value if isinstance(value, dict) else {"matches": value}), "meta": meta}
+        said = [*notes_on(count), *more_notes]
+        return {**value, "notes": said} if isinstance(value, dict) and said else value
 
     budget = REPLY_FORMATS[fmt].budget or workspace.limits.output_tokens
     limits = replace(workspace.limits, output_tokens=min(budget, workspace.limits.output_tokens))
@@ -110,7 +112,7 @@ def search_reply(
         saved = kit.estimate_tokens(plain) - kit.estimate_tokens(kit.to_json(body(count)))
     else:
         saved = max(_full_tokens(found, absolute) - kit.estimate_tokens(content), 0)
-    data: dict[str, Any] = value if isinstance(value, dict) else {"matches": value}
+    data = value if isinstance(value, dict) else {"matches": value}
     beside = () if isinstance(value, dict) else tuple(notes_of_all)
     if fmt == "total_only":
         data, beside = {"total": value}, _notes_on_count(found.total_matches, skipped, complete=complete)
@@ -219,8 +221,9 @@ def _items(found: GrepResult, fmt: OutputFormat) -> list[Any]:
     if fmt in ("full", "group_by_file"):
         return list(found.matches)
     counts = {} if fmt == "total_only" else found.counts
-    by_count = sorted(((path, count.matches) for path, count in counts.items()), key=lambda e: (-e[1], e[0]))
-    return by_count if fmt == "count_only_matches" else _summaries(found, by_count)
+    by_count = sorted(counts.items(), key=lambda each: (-each[1].matches, each[0]))
+    items: list[dict[str, Any]] = [{"file": path, "matches": count.matches} for path, count in by_count]
+    return items if fmt == "count_only_matches" else _with_samples(items, found)
 
 
 def _body(
@@ -229,7 +232,7 @@ def _body(
     absolute: Callable[[str], str],
     items: list[Any],
     base: str | None = None,
-) -> Any:
+) -> _Document:
     """Return some of the items in a format. If `base` is given, it is omitted from paths and said once."""
     if fmt == "total_only":
         return found.total_matches
@@ -240,14 +243,12 @@ def _body(
         ]
     head: dict[str, Any] = {} if base is None else {"base": base}
     head |= {"total_matches": found.total_matches, "total_files": found.total_files}
-    if fmt == "count_only_matches":
-        shown: dict[str, Any] = {
-            "file_counts": {path.removeprefix(base or ""): count for path, count in items}
-        }
-        files, matches = len(items), sum(count for _, count in items)
-    elif fmt == "summary_only":
-        shown = {"files": [{**each, "file": each["file"].removeprefix(base or "")} for each in items]}
+    if fmt in ("count_only_matches", "summary_only"):
+        named = [{**each, "file": each["file"].removeprefix(base or "")} for each in items]
         files, matches = len(items), sum(each["matches"] for each in items)
+        shown: dict[str, Any] = {"files": named}
+        if fmt == "count_only_matches":
+            shown = {"file_counts": {each["file"]: each["matches"] for each in named}}
     else:
         groups = [list(group) for _, group in groupby(items, key=lambda match: match.path)]
         shown = {"files": [_group(group, base, absolute if base is None else None) for group in groups]}
@@ -284,15 +285,12 @@ def _cut(match: Match) -> dict[str, Any]:
     return {"cut": dict(zip(("before", "after"), match.cut, strict=True))} if any(match.cut) else {}
 
 
-def _summaries(found: GrepResult, by_count: list[tuple[str, int]]) -> list[dict[str, Any]]:
+def _with_samples(files: list[dict[str, Any]], found: GrepResult) -> list[dict[str, Any]]:
     by_file: dict[str, list[Match]] = {}
     for match in found.matches:
         by_file.setdefault(match.path, []).append(match)
-    samples = max(1, min(SAMPLES, _MAX_SAMPLES // max(len(by_count), 1)))
-    return [
-        {"file": path, "matches": count, "samples": [*map(_sample, by_file[path][:samples])]}
-        for path, count in by_count
-    ]
+    samples = max(1, min(SAMPLES, _MAX_SAMPLES // max(len(files), 1)))
+    return [{**each, "samples": [*map(_sample, by_file[each["file"]][:samples])]} for each in files]
 
 
 def _sample(match: Match) -> dict[str, Any]:
@@ -313,10 +311,7 @@ def _group(matches: list[Match], base: str | None, absolute: Callable[[str], str
 
 def _common_directories(items: list[Any]) -> str:
     """Return the directories that the paths of all items begin with, ending in `/`, or ""."""
-    paths = [
-        each.path if isinstance(each, Match) else each["file"] if isinstance(each, dict) else each[0]
-        for each in items
-    ]
+    paths: list[str] = [each.path if isinstance(each, Match) else each["file"] for each in items]
     common = posixpath.commonpath([posixpath.dirname(path) for path in paths])
     return f"{common}/" if common else ""
 
