@@ -11,11 +11,17 @@ from agentfs.errors import InvalidArgumentError
 
 __all__ = ["BUILT_IN", "Dialect", "find", "names", "register"]
 
-# The module of each, named with `_` for `-`, defines `DIALECT`.
-BUILT_IN = (
-    *("wave", "text-editor", "apply-patch", "memory"),
-    *("rye", "dominds", "tree-sitter-analyzer", "codescout"),
-)
+# By name, the module of each and its constant.
+BUILT_IN = {
+    "wave": "wave.DIALECT",
+    "text-editor": "anthropic_files.TEXT_EDITOR",
+    "apply-patch": "apply_patch.DIALECT",
+    "memory": "anthropic_files.MEMORY",
+    "rye": "rye.DIALECT",
+    "dominds": "dominds.DIALECT",
+    "tree-sitter-analyzer": "tree_sitter_analyzer.DIALECT",
+    "codescout": "codescout.DIALECT",
+}
 _registered: dict[str, "Dialect"] = {}
 
 
@@ -60,7 +66,8 @@ def find(name: str) -> Dialect:
     if name in _registered:
         return _registered[name]
     if name in BUILT_IN:
-        dialect: Dialect = import_module(f"agentfs.dialects.{name.replace('-', '_')}").DIALECT
+        module, constant = BUILT_IN[name].split(".")
+        dialect: Dialect = getattr(import_module(f"agentfs.dialects.{module}"), constant)
         return dialect
     known = ("agentfs", *names())
     near = nearest(str(name).lower(), known)

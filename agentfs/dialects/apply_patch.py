@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
@@ -30,31 +30,8 @@ _HEREDOC = re.compile(
     r"(?:\s*\|\s*apply_?patch)?\s*\n(?P<patch>.*)\n\s*(?P=word)",
     re.DOTALL,
 )
-_TAB_WIDTHS = (4, 2, 8)  # spaces that models write for a tab
 _UNCHANGED = "Nothing was changed."
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})\w*\n(?P<patch>.*)\n(?P=fence)", re.DOTALL)
-
-# The grammar that the API enforces if the tool is freeform.
-GRAMMAR = r"""
-start: begin operation+ end
-begin: "*** Begin Patch" LF
-end: "*** End Patch" LF?
-
-operation: add | delete | update
-add: "*** Add File: " path LF added+
-delete: "*** Delete File: " path LF
-update: "*** Update File: " path LF move? hunks?
-move: "*** Move to: " path LF
-
-hunks: (anchor | changed)+ at_end?
-anchor: /@@( [^\n]+)?/ LF
-changed: /[-+ ][^\n]*/ LF
-added: /\+[^\n]*/ LF
-at_end: "*** End of File" LF
-path: /[^\n]+/
-
-LF: "\n"
-""".strip()
 
 _DESCRIPTION = """\
 Change files by a patch: it is made as a whole, or not at all. A patch looks like this:
@@ -318,11 +295,7 @@ def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str
             raise _ambiguous(text, old, [location.start for location in locations], target)
         if locations:
             return locations[0]
-    with_tabs = [_with_tabs(variant, width) for width in _TAB_WIDTHS for variant in variants]
-    location = _locate_exactly(text, [each for each in with_tabs if each not in variants], start, target)
-    if location is None:
-        raise _no_match(text, hunk, target)
-    return location._replace(via="tabs_for_spaces")
+    raise _no_match(text, hunk, target)
 
 
 def _locate_exactly(
@@ -344,18 +317,6 @@ def _locate_exactly(
         if matches:
             raise _ambiguous(text, old, matches, target)
     return None
-
-
-def _with_tabs(hunk: PatchHunk, width: int) -> PatchHunk:
-    """Return a hunk with a tab for each `width` spaces of indentation."""
-    indented = ((line[0], line[1:], line[1:].lstrip(" ")) for line in hunk.lines)
-    return replace(
-        hunk,
-        lines=tuple(
-            f"{mark}{(len(text) - len(rest)) // width * chr(9)}{(len(text) - len(rest)) % width * ' '}{rest}"
-            for mark, text, rest in indented
-        ),
-    )
 
 
 def _joined(lines: Sequence[str]) -> str:
@@ -403,12 +364,6 @@ def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchErr
     )
 
 
-def custom_tool() -> dict[str, Any]:
-    """Return the tool as OpenAI's Responses API takes a freeform one: plain text with a grammar."""
-    definition = {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
-    return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
-
-
 def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     # A call with the parameter `patch`, as other products have it, works too.
     def apply_patch(patch: Annotated[str, kit.Name("input")]) -> ToolResult:
@@ -446,6 +401,7 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
             workspace.move(path, operation.to)
         except AlreadyExistsError as error:
             if not error.details.get("same"):
+                workspace.write(operation.to, "", preview=True)  # raises an error unless it may be replaced
                 workspace.delete(operation.to)
                 workspace.move(path, operation.to)
     return notes
@@ -469,4 +425,4 @@ def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[st
     )
 
 
-DIALECT = kit.Dialect("apply-patch", _tools, policy={"overwrite": "always"})
+DIALECT = kit.Dialect("apply-patch", _tools)

@@ -31,14 +31,7 @@ from agentfs.editing.explain import explain_ambiguous as explain_ambiguous
 from agentfs.editing.explain import explain_no_match as explain_no_match
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
-from agentfs.errors import (
-    AgentFSError,
-    AmbiguousError,
-    InvalidArgumentError,
-    NoMatchError,
-    PastEndError,
-    UnknownToolError,
-)
+from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
@@ -356,82 +349,3 @@ def with_preset(settings: _Settings, preset: Mapping[str, Any], default: _Settin
     """Replace the settings that are at their default by those of a preset."""
     unset = [name for name in preset if getattr(settings, name) == getattr(default, name)]
     return replace(settings, **{name: preset[name] for name in unset}) if unset else settings
-
-
-# Shared by the dialects of Anthropic's tools, whose models know these messages.
-
-_ECHO_CHARS = 200
-_RANGE_OF_DIRECTORY = "The `view_range` parameter is not allowed when `path` points to a directory."
-
-
-def required(name: str, value: str | None, command: str) -> str:
-    """Return the value of a parameter that a command needs, or raise `invalid_argument`."""
-    if value is None:
-        raise _invalid(name, f"Parameter `{name}` is required for command: {command}")
-    return value
-
-
-def read_range(workspace: Workspace, path: str, view_range: list[int] | None) -> ReadResult:
-    """Read the lines of a `view_range`, or a page; without a range, the result may be about a directory."""
-    if view_range is None:
-        return workspace.read(path)
-    if len(view_range) != 2:
-        raise _bad_range(view_range, "It should be a list of two integers.")
-    first, last = view_range
-    if first < 1:
-        raise _bad_range(view_range, f"Its first element `{first}` should be a line number from 1.")
-    if last != -1 and last < first:
-        raise _bad_range(view_range, f"Its second element `{last}` should not be smaller than its first.")
-    try:
-        read = workspace.read(path, first, None if last == -1 else last - first + 1)
-    except PastEndError as error:
-        total = error.details.get("total_lines")
-        if total is None:
-            raise _invalid("view_range", _RANGE_OF_DIRECTORY) from None
-        inside = f"within the range of lines of the file: [1, {total}]"
-        raise _bad_range(view_range, f"Its first element `{first}` should be {inside}.") from None
-    if read.kind == "directory":
-        raise _invalid("view_range", _RANGE_OF_DIRECTORY)
-    return read
-
-
-def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:
-    return _invalid("view_range", f"Invalid `view_range`: {view_range}. {why}")
-
-
-def _invalid(parameter: str, message: str, **details: Any) -> InvalidArgumentError:
-    return InvalidArgumentError(message, details={"parameter": parameter, **details})
-
-
-def view_for(call: NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments of a view for a call of `read` or `ls`."""
-    arguments = call["arguments"]
-    if call["name"] == "ls" and arguments.keys() == {"path"}:
-        return {"command": "view", **arguments}
-    if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
-        return None
-    view: dict[str, Any] = {"command": "view", "path": arguments["path"]}
-    first, last = arguments.get("offset", 1), last_line(arguments)
-    if first != 1 or last is not None:
-        view["view_range"] = [first, -1 if last is None else last]
-    return view
-
-
-def numbered_lines(read: ReadResult, limits: Limits) -> list[str]:
-    """Return the lines of a page as `cat -n` does, with long lines cut and hidden characters visible."""
-    cut = [cut_line(line, limits.line_chars) for line in lines_of(read)]
-    shown = visible("\n".join(cut)).split("\n") if cut else []
-    lines = [f"{number:>6}\t{line}" for number, line in enumerate(shown, read.start_line)]
-    return [*lines, *([f"[{'; '.join(read.notes)}]"] if read.notes else [])]
-
-
-def no_replacement(error: NoMatchError | AmbiguousError, old: str, path: str) -> str:
-    """Return the message that the models know for an old text that is not there, or at several places."""
-    old = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
-    if isinstance(error, NoMatchError):
-        return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
-    lines = ", ".join(map(str, error.details["lines"]))
-    return (
-        f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
-        "Please ensure it is unique"
-    )

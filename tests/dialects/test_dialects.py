@@ -70,7 +70,7 @@ def test_a_new_dialect_of_the_package_is_one_module_and_a_row(ws, monkeypatch):
     monkeypatch.setitem(sys.modules, module.__name__, module)
     with pytest.raises(AgentFSError, match="no dialect 'small-two'"):
         ws.tools(dialect="small-two")
-    monkeypatch.setattr(dialects, "BUILT_IN", (*dialects.BUILT_IN, "small-two"))
+    monkeypatch.setattr(dialects, "BUILT_IN", {**dialects.BUILT_IN, "small-two": "small_two.DIALECT"})
     assert dialects.names().count("small-two") == 1
     tools = ws.tools(dialect="small-two")
     assert tools.call("put", {"path": "a.txt", "content": "x\n"}).data == "x"

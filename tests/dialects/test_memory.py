@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.dialects.memory import NAME
 from tests.tool_calls import accepts
 
+NAME = "memory"
 NOTES = "one\ntwo\nthree\none more\n"
 TOP = "Here're the files and directories up to 2 levels deep in {}, excluding hidden items and node_modules:"
 
@@ -135,6 +135,25 @@ def test_create(do, tmp_path):
     for path in ("/memories/notes.txt", "/memories/new"):
         assert failure(do("create", path, file_text=NOTES)) == f"Error: File {path} already exists"
     assert (tmp_path / "memories/notes.txt").read_text() == NOTES
+
+
+@pytest.mark.parametrize("spelling", ["", "/", "/.", "/sub/..", "/./"])
+def test_regression_no_command_makes_removes_or_renames_the_directory_of_all_notes(tmp_path, spelling):
+    """`create` of `/memories` made a file, and `delete` of `/memories/.` named an internal temporary."""
+    with Workspace(tmp_path) as ws:
+        do, top = speaker(ws), f"/memories{spelling}"
+        made = do("create", top, file_text="a note")
+        assert failure(made) == f"Error: File {top} already exists"
+        assert os.listdir(tmp_path) == []
+        assert do("create", "/memories/a.txt", file_text="a").success
+        for refused in (
+            do("create", top, file_text="a note"), do("delete", top),
+            do("rename", old_path=top, new_path="/memories/b"),
+        ):  # fmt: skip
+            assert not refused.success
+            assert ".agentfs" not in refused.content
+        assert do("delete", top).content == "Cannot delete the /memories directory itself"
+        assert os.listdir(tmp_path / "memories") == ["a.txt"]
 
 
 def test_no_policy_makes_create_replace_a_file(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.dialects.text_editor import NAME
+from agentfs.dialects.anthropic_files import EDITOR as NAME
 from tests.dialects.trees import lay_out_large
 from tests.tool_calls import accepts
 

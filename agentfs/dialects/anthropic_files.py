@@ -1,0 +1,445 @@
+"""The dialects `text-editor` and `memory`: Anthropic's two tools for files, each with several commands.
+
+Messages begin with the words that the models know; the workspace's own text follows. `/memories` is the
+directory `memories` of the workspace, and `memory` reads and changes nothing else.
+`docs/reference/dialects/text-editor.md` and `memory.md` compare them with their contracts.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from posixpath import dirname, normpath
+from typing import Any, Literal, TypeVar
+
+from agentfs import AgentFSError, Limits, ToolResult, Workspace
+from agentfs.dialects import toolkit as kit
+from agentfs.errors import (
+    AlreadyExistsError,
+    AmbiguousError,
+    InvalidArgumentError,
+    NoMatchError,
+    NotAFileError,
+    NotDirectoryError,
+    NotFoundError,
+    OutsideWorkspaceError,
+    PastEndError,
+    StaleError,
+    TooLargeError,
+    UnreadError,
+)
+from agentfs.results import (
+    DeleteResult,
+    EditResult,
+    ListResult,
+    MoveResult,
+    ReadResult,
+    Result,
+    Skipped,
+    WriteResult,
+)
+
+EDITOR = "str_replace_based_edit_tool"
+
+_T = TypeVar("_T")
+_TOP = "/memories"
+_DIRECTORY = _TOP[1:]
+_VIEW_DEPTH = 2
+_ECHO_CHARS = 200
+_SNIPPET_LINES = 120
+_MOST_LINES, _MOST_LISTED = 999_999, 10_000  # of `memory`
+_CONTEXT_LINES = 2  # of `memory`
+_HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
+_REVIEW = (
+    "Review the changes and make sure they are as expected (correct indentation, no duplicate lines, etc). "
+    "Edit the file again if necessary."
+)
+_EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+
+
+def _editor_tools(workspace: Workspace) -> Sequence[kit.Tool]:
+    def str_replace_based_edit_tool(
+        command: Literal["view", "create", "str_replace", "insert"],
+        path: str,
+        view_range: list[int] | None = None,
+        file_text: str | None = None,
+        old_str: str | None = None,
+        new_str: str | None = None,
+        insert_line: int | None = None,
+        insert_text: str | None = None,
+    ) -> Result:
+        """View, create and edit text files; a directory is viewed two levels deep.
+
+        Args:
+            command: What to do.
+            path: File or directory, relative to the workspace root or absolute inside it.
+            view_range: For view of a file: first and last line, from 1; -1 as the last is the end.
+            file_text: For create: the whole text of the file.
+            old_str: For str_replace: the text to replace, exactly as the file has it; it must occur once.
+            new_str: For str_replace: the text to put in its place; left out, the old is deleted.
+            insert_line: For insert: the line after which to insert; 0 is the beginning of the file.
+            insert_text: For insert: the text to insert, as lines of its own.
+        """
+        if command == "view":
+            read = _read(workspace, path, view_range)
+            return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
+        if command == "create":
+            return workspace.write(path, _required("file_text", file_text, command))
+        if command == "str_replace":
+            return workspace.edit(path, _required("old_str", old_str, command), new_str or "")
+        line = _required("insert_line", insert_line, command)
+        # In older versions of the tool the parameter was new_str here too.
+        text = _required("insert_text", new_str if insert_text is None else insert_text, command)
+        return kit.insert(workspace, path, line, text)
+
+    commands = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
+    return [
+        kit.Tool(
+            function=str_replace_based_edit_tool,
+            effect="write",
+            methods={name: {"command": command} for name, command in commands.items()},
+            renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
+            follow=_view_for,
+        )
+    ]
+
+
+def _memory_tools(workspace: Workspace) -> Sequence[kit.Tool]:
+    inside = workspace.view(only=[_DIRECTORY])
+
+    def memory(
+        command: Literal["view", "create", "str_replace", "insert", "delete", "rename"],
+        path: str | None = None,
+        view_range: list[int] | None = None,
+        file_text: str | None = None,
+        old_str: str | None = None,
+        new_str: str | None = None,
+        insert_line: int | None = None,
+        insert_text: str | None = None,
+        old_path: str | None = None,
+        new_path: str | None = None,
+    ) -> Result | ToolResult:
+        """Keep notes across conversations: text files under /memories. View that directory first.
+
+        Args:
+            command: What to do; delete and rename take files and directories.
+            path: File or directory, such as /memories/notes.txt; for every command but rename.
+            view_range: For view of a file: first and last line, from 1; -1 as the last is the end.
+            file_text: For create: the whole text of the new file.
+            old_str: For str_replace: the text to replace, exactly as the file has it; it must occur once.
+            new_str: For str_replace: the text to put in its place; left out, the old is deleted.
+            insert_line: For insert: the line after which to insert; 0 is the beginning of the file.
+            insert_text: For insert: the text to insert, as lines of its own.
+            old_path: For rename: the file or directory.
+            new_path: For rename: its new path, which must be free.
+        """
+        name, given = ("old_path", old_path) if command == "rename" else ("path", path)
+        place = _below(_required(name, given, command))
+        is_top = normpath(place) == _DIRECTORY
+        if is_top and command in {"delete", "rename"}:
+            message = f"Cannot {command} the {_TOP} directory itself"
+            raise InvalidArgumentError(message, details={"path": given})
+        if command == "view":
+            return _view_memory(inside, place, view_range)
+        if command == "create":
+            text = _required("file_text", file_text, command)
+            written = None if is_top else inside.write(place, text, overwrite=False)
+            if written is None or not written.created:  # a file has this text already
+                raise AlreadyExistsError("", details={"path": place})
+            return written
+        if command == "str_replace":
+            return _str_replace(inside, place, _required("old_str", old_str, command), new_str or "")
+        if command == "insert":
+            line = _required("insert_line", insert_line, command)
+            text = _required("insert_text", insert_text, command).rstrip("\n")
+            return kit.insert(inside, place, line, f"{text}\n")
+        if command == "rename":
+            return inside.move(place, _below(_required("new_path", new_path, command)))
+        return inside.delete(place, recursive=True)
+
+    renames = {"old_string": "old_str", "new_string": "new_str"}
+    return [kit.Tool(function=memory, effect="write", methods={}, renames=renames, follow=_memory_view_for)]
+
+
+def _required(name: str, value: _T | None, command: str) -> _T:
+    """Return the value of a parameter that a command needs."""
+    if value is None:
+        message = f"Parameter `{name}` is required for command: {command}"
+        raise InvalidArgumentError(message, details={"parameter": name})
+    return value
+
+
+def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> ReadResult:
+    """Read the lines of a `view_range`, or a page; without a range, the result may be about a directory."""
+    if view_range is None:
+        return workspace.read(path)
+    if len(view_range) != 2:
+        raise _wrong_range(f"Invalid `view_range`: {view_range}. It should be a list of two integers.")
+    first, last = view_range
+    if first < 1:
+        why = f"Its first element `{first}` should be a line number from 1."
+    elif last != -1 and last < first:
+        why = f"Its second element `{last}` should not be smaller than its first."
+    else:
+        try:
+            read = workspace.read(path, first, None if last == -1 else last - first + 1)
+            total = None if read.kind == "directory" else read.total_lines
+        except PastEndError as error:
+            read, total = None, error.details.get("total_lines")
+        if total is None:
+            raise _wrong_range("The `view_range` parameter is not allowed when `path` points to a directory.")
+        if read is not None:
+            return read
+        inside = f"within the range of lines of the file: [1, {total}]"
+        why = f"Its first element `{first}` should be {inside}."
+    raise _wrong_range(f"Invalid `view_range`: {view_range}. {why}")
+
+
+def _wrong_range(message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(message, details={"parameter": "view_range"})
+
+
+def _below(path: str) -> str:
+    """Return the path in the workspace for a path under `/memories`; its first `/` may be missing."""
+    place = path.removeprefix("/").rstrip("/")
+    if place.partition("/")[0] != _DIRECTORY:
+        message = f"Path must start with {_TOP}, got: {kit.one_line(path)}"
+        raise OutsideWorkspaceError(message, details={"path": path})
+    return place
+
+
+def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) -> Result | ToolResult:
+    try:
+        read = _read(inside, place, view_range)
+        if read.kind == "directory":
+            # Every level, because the size of a directory is that of its files.
+            how: dict[str, Any] = {"hidden": False, "include_ignored": True, "ignore": "node_modules"}
+            return inside.ls(place, 0, _MOST_LISTED, **how)
+    except NotFoundError:
+        if place != _DIRECTORY:
+            raise
+        return ToolResult(True, _listed(_TOP, ListResult([], 0, Skipped())), "0 entries")
+    if read.total_lines > _MOST_LINES:
+        message = f"File /{kit.one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
+        raise TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
+    return read
+
+
+def _str_replace(inside: Workspace, place: str, old: str, new: str) -> EditResult:
+    """Replace the only occurrence of a text; the lines around its start are the notes of the result."""
+    old = old.replace("\r\n", "\n")
+
+    def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
+        if not old:
+            raise InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
+        found = kit.occurrences(text, old)
+        if not found:
+            raise kit.explain_no_match(text, old, new, place)
+        if len(found) > 1:
+            raise kit.explain_ambiguous(text, old, found, place)
+        [start] = found
+        changed = f"{text[:start]}{new}{text[start + len(old) :]}".removesuffix("\n").split("\n")
+        line = text.count("\n", 0, start)
+        first = max(line - _CONTEXT_LINES, 0)
+        snippet = _numbered(changed[first : line + _CONTEXT_LINES + 1], first + 1)
+        return [(start, start + len(old), new)], snippet
+
+    return kit.splice(inside, kit.SpliceOptions(place, span))
+
+
+def _view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
+    """Return the arguments of a view for a call of `read` or `ls`."""
+    arguments = call["arguments"]
+    if call["name"] == "ls" and arguments.keys() == {"path"}:
+        return {"command": "view", **arguments}
+    if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
+        return None
+    first, last = arguments.get("offset", 1), kit.last_line(arguments)
+    lines = {} if first == 1 and last is None else {"view_range": [first, -1 if last is None else last]}
+    return {"command": "view", "path": arguments["path"], **lines}
+
+
+def _memory_view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
+    view = _view_for(call)
+    inside = view and view["path"].partition("/")[0] == _DIRECTORY
+    return {**view, "path": f"/{view['path']}"} if view and inside else None
+
+
+def _numbered(lines: Sequence[str], first: int) -> list[str]:
+    """Return lines as `cat -n` does, with hidden characters visible."""
+    shown = kit.visible("\n".join(lines)).split("\n") if lines else []
+    return [f"{number:>6}\t{line}" for number, line in enumerate(shown, first)]
+
+
+def _page(head: str, read: ReadResult, limits: Limits) -> str:
+    lines = [kit.cut_line(line, limits.line_chars) for line in kit.lines_of(read)]
+    notes = [f"[{'; '.join(read.notes)}]"] if read.notes else []
+    return "\n".join([head, *_numbered(lines, read.start_line), *notes])
+
+
+def _render_editor(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
+    content = context.result.content
+    match context.outcome:
+        case ReadResult(kind="text") as read:
+            head = f"Here's the result of running `cat -n` on {kit.one_line(read.path)}:"
+            content = _page(head, read, workspace.limits)
+        case ListResult():
+            path = kit.one_line(context.arguments["path"])
+            content = (
+                f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, "
+                f"excluding hidden items:\n{content}"
+            )
+        case WriteResult() as written:
+            done = "File created successfully at" if written.created else "The file was overwritten at"
+            content = "\n".join([f"{done}: {kit.one_line(written.path)}", *written.notes])
+        case EditResult() as edited:
+            content = _edited(edited)
+        case AgentFSError() as error:
+            return _editor_failure(context, error)
+        case _:
+            pass
+    return replace(context.result, content=content)
+
+
+def _edited(edited: EditResult) -> str:
+    path = kit.one_line(edited.path)
+    notes = [f"[{note}]" for note in edited.notes]
+    if edited.applied_via not in {"exact", "offset"}:
+        notes.append(f"[old_str was found by {edited.applied_via.replace('_', ' ')}]")
+    head = f"The file {path} has been edited. Here's the result of running `cat -n` on a snippet of {path}:"
+    return "\n".join([head, *_snippet(edited.diff), *notes, _REVIEW])
+
+
+def _snippet(diff: str) -> list[str]:
+    """Return the new lines of a diff and their context lines, each with its number."""
+    lines: list[str] = []
+    number = omitted = 0
+    for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):
+        if hunk := _HUNK.match(line):
+            lines += ["..."] if lines else []
+            number = int(hunk[1])
+        elif line[:1] in {" ", "+"}:
+            if len(lines) < _SNIPPET_LINES:
+                lines += _numbered([line[1:].removesuffix("\r")], number)
+            else:
+                omitted += 1
+            number += 1
+    return [*lines, f"[{omitted} more lines]"] if omitted else lines
+
+
+def _editor_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResult:
+    given, more = context.arguments, [error.message, *error.places(), error.hint]
+    path = kit.one_line(str(given.get("path", "")))
+    match error:
+        case NotFoundError():
+            message, more = f"The path {path} does not exist. Please provide a valid path.", [error.hint]
+        case NoMatchError():
+            message = _no_replacement(error, given, path)
+        case AmbiguousError():
+            message = _no_replacement(error, given, path)
+            more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
+        case UnreadError() | StaleError() | AlreadyExistsError() if given.get("command") == "create":
+            message = f"File {path} already exists, and was not overwritten."
+        case _:
+            return context.result
+    return _failed(context, error, message, more)
+
+
+def _failed(context: kit.RenderContext, error: AgentFSError, message: str, more: Sequence[Any]) -> ToolResult:
+    """Return a failure with the message that the models know, followed by the workspace's own."""
+    content = "\n".join([message, *filter(None, map(str, more))])
+    return replace(context.result, content=content, error={"code": error.code, "message": message})
+
+
+def _no_replacement(error: NoMatchError | AmbiguousError, given: Mapping[str, Any], path: str) -> str:
+    """Return the message that the models know for an old text that is not there, or at several places."""
+    old = str(given.get("old_str"))
+    old = kit.visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
+    if isinstance(error, NoMatchError):
+        return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+    lines = ", ".join(map(str, error.details["lines"]))
+    found = f"Multiple occurrences of old_str `{old}` in lines: {lines}."
+    return f"No replacement was performed. {found} Please ensure it is unique"
+
+
+def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
+    given, outcome = context.arguments, context.outcome
+    if isinstance(outcome, AgentFSError):
+        return _memory_failure(context, outcome)
+    path = kit.one_line(str(given.get("path", "")))
+    match outcome:
+        case ReadResult(kind="text"):
+            page = outcome if outcome.truncated_by else replace(outcome, notes=())
+            content = _page(f"Here's the content of {path} with line numbers:", page, workspace.limits)
+        case ListResult():
+            content = _listed(path.rstrip("/"), outcome)
+        case WriteResult():
+            content = f"File created successfully at: {path}"
+        case EditResult() if given["command"] == "str_replace":
+            content = "\n".join([_EDITED, *outcome.notes])
+        case EditResult():
+            content = f"The file {path} has been edited."
+        case DeleteResult():
+            content = f"Successfully deleted {path}"
+        case MoveResult():
+            old, new = (kit.one_line(given[name]) for name in ("old_path", "new_path"))
+            content = f"Successfully renamed {old} to {new}"
+        case _:
+            return context.result
+    return replace(context.result, content=content)
+
+
+def _listed(path: str, listed: ListResult) -> str:
+    """Return the lines for a directory, whose entries of all levels are listed."""
+    top = normpath(path)[1:]
+    sizes = dict.fromkeys([top, *(each.path for each in listed.entries)], 0)
+    for each in listed.entries:
+        place = each.path
+        while place in sizes:
+            sizes[place] += each.size or 0
+            place = dirname(place)
+    excluded = "excluding hidden items and node_modules"
+    head = f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, {excluded}:"
+    lines = [head, f"{_shown_size(sizes[top])}\t{path}"]
+    for each in sorted(listed.entries, key=lambda entry: entry.path.split("/")):
+        below = each.path.removeprefix(f"{top}/")
+        if below.count("/") < _VIEW_DEPTH:
+            lines.append(f"{_shown_size(sizes[each.path])}\t{path}/{kit.one_line(below)}{'/' * each.is_dir}")
+    cut = listed.total - len(listed.entries)
+    return "\n".join([*lines, *([f"[{kit.plural(cut, 'more entry', 'more entries')}]"] if cut > 0 else [])])
+
+
+def _shown_size(size: int) -> str:
+    power = min(max(size.bit_length() - 1, 0) // 10, 3)
+    value = size / 1024**power
+    return f"{value:.{0 if value.is_integer() else 1}f}{'BKMG'[power]}"
+
+
+def _memory_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResult:
+    given = context.arguments
+    command = given.get("command")
+    path, old, new = (kit.one_line(str(given.get(name))) for name in ("path", "old_path", "new_path"))
+    more: list[Any] = []
+    match error:
+        case NoMatchError() | AmbiguousError():
+            message = _no_replacement(error, given, path)
+            more = [*([error.message] if isinstance(error, NoMatchError) else []), *error.places()]
+        case AlreadyExistsError() if command == "rename":
+            message = f"Error: The destination {new} already exists"
+        case AlreadyExistsError() | NotAFileError() if command == "create":
+            message = f"Error: File {path} already exists"
+        case NotFoundError() | NotAFileError() | NotDirectoryError() if command != "create":
+            message = f"The path {old if command == 'rename' else path} does not exist"
+            message += ". Please provide a valid path." if command in {"view", "str_replace"} else ""
+            message = message if command == "view" else f"Error: {message}"
+            more = [error.hint] if isinstance(error, NotFoundError) else []
+        case InvalidArgumentError() if "total_lines" in error.details:
+            message = f"Error: {error.message}"
+        case OutsideWorkspaceError() if error.hint:
+            message = f"Path /{kit.one_line(error.details['path'])} would escape {_TOP} directory"
+        case _:
+            return context.result
+    return _failed(context, error, message, more)
+
+
+TEXT_EDITOR = kit.Dialect("text-editor", _editor_tools, render=_render_editor)
+MEMORY = kit.Dialect("memory", _memory_tools, render=_render_memory)
