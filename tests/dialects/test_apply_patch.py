@@ -3,7 +3,6 @@
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.dialects.apply_patch import GRAMMAR, custom_tool
 from tests.dialects.trees import lay_out_large
 
 APP = 'import os\n\n\ndef greet():\n    print("Hi")\n\n\ndef leave():\n    print("Bye")\n'
@@ -34,9 +33,6 @@ def test_the_tool_in_both_shapes(ws):
     assert tool["function"]["name"] == "apply_patch"
     assert list(tool["function"]["parameters"]["properties"]) == ["input"]
     assert tool["function"]["parameters"]["required"] == ["input"]
-    custom = custom_tool()
-    assert (custom["type"], custom["name"]) == ("custom", "apply_patch")
-    assert custom["format"] == {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
     sent = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c",
             "input": "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"}  # fmt: skip
     reply = ws.tools(dialect="apply-patch").answer([sent])[0]
@@ -90,14 +86,36 @@ def test_add_a_file(apply, tmp_path):
     assert (tmp_path / "empty").read_text() == ""
 
 
-@pytest.mark.parametrize("read", [False, True])
-def test_add_over_a_file(apply, ws, tmp_path, read):
-    if read:
-        ws.read("obsolete.txt")
+def test_add_over_a_file(apply, ws, tmp_path):
+    ws.read("obsolete.txt")
     assert apply("*** Add File: obsolete.txt", "+new").success
     assert (tmp_path / "obsolete.txt").read_text() == "new\n"
     ws.undo()
     assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps the old file"
+
+
+@pytest.mark.parametrize("overwrite", ["seen", "always", "never"])
+@pytest.mark.parametrize("read", [False, True])
+def test_regression_the_policy_decides_what_a_patch_may_replace(tmp_path, overwrite, read):
+    """A patch replaced files that were never read."""
+    replacing = {
+        "kept.txt": ["*** Add File: kept.txt", "+new"],
+        "moved.txt": ["*** Update File: a.txt", "*** Move to: moved.txt"],
+    }
+    for name, lines in replacing.items():
+        (tmp_path / "a.txt").write_text("a\n")
+        (tmp_path / name).write_text("old\n")
+        with Workspace(tmp_path, policy=Policy(overwrite=overwrite)) as ws:
+            if read:
+                ws.read(name)
+            patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+            result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
+        may = overwrite == "always" or (overwrite == "seen" and read)
+        assert result.success == may, result.content
+        assert (tmp_path / name).read_text() == (
+            "old\n" if not may else "new\n" if "+new" in lines else "a\n"
+        )
+        assert (tmp_path / "a.txt").exists() == (name == "kept.txt" or not may)
 
 
 def test_delete_a_file(apply, ws, tmp_path):
@@ -133,12 +151,13 @@ def test_a_hunk_is_not_found_above_the_previous_one(apply, tmp_path, anchor):
     assert apply("*** Update File: src/app.py", *second, *lines).success, "from the top down"
 
 
-def test_move_a_file(apply, tmp_path):
+def test_move_a_file(apply, ws, tmp_path):
     assert apply(
         "*** Update File: src/app.py", "*** Move to: lib/main.py", "@@", "-import os", "+import sys"
     ).success
     assert not (tmp_path / "src/app.py").exists()
     assert (tmp_path / "lib/main.py").read_text() == APP.replace("os", "sys")
+    ws.read("obsolete.txt")
     assert apply("*** Update File: lib/main.py", "*** Move to: obsolete.txt").success
     assert (tmp_path / "obsolete.txt").read_text() == APP.replace("os", "sys")
 
@@ -390,10 +409,3 @@ def test_files_over_10_mib(apply, tmp_path):
     failed = apply("*** Update File: large.txt", "@@", "-a needle", "+b", " hay")
     assert failed.error["code"] == "too_large"
     assert (tmp_path / "large.txt").read_bytes() == before
-
-
-def test_spaces_for_tabs(apply, tmp_path):
-    (tmp_path / "tabs.go").write_text("func f() {\n\treturn\n}\n")
-    patched = apply("*** Update File: tabs.go", "@@", " func f() {", "+    g()", "     return")
-    assert "found by tabs for spaces" in patched.content
-    assert (tmp_path / "tabs.go").read_text() == "func f() {\n\tg()\n\treturn\n}\n"

@@ -84,25 +84,6 @@ def test_a_header_ends_an_update_even_if_it_is_indented():
     assert [(each.kind, each.path) for each in found] == [("update", "f"), ("delete", "h")]
 
 
-TABS = "def f():\n\tif x:\n\t\treturn 1\n\treturn 2\n"
-
-
-@pytest.mark.parametrize("width", [2, 4, 8])
-def test_spaces_of_a_hunk_find_the_tabs_of_a_file_and_write_tabs(width):
-    hunk = ["@@", " \tif x:", "-\t\treturn 1", "+\t\treturn 3", "+\t\t# done", " \treturn 2"]
-    spaces = [line.replace("\t", " " * width) for line in hunk]
-    assert made(TABS, *spaces) == made(TABS, *hunk) == TABS.replace("1", "3\n\t\t# done")
-    (operation,) = read_patch(patch("*** Update File: f", *spaces))
-    assert locate_hunks(TABS, operation.hunks, "f")[1] == ["hunk 1 was found by tabs for spaces"]
-
-
-def test_spaces_for_tabs_must_name_one_place():
-    with pytest.raises(AmbiguousError):
-        made(TABS + TABS, "@@", "     if x:", "-        return 1")
-    with pytest.raises(NoMatchError):
-        made(TABS, "@@", "     if y:", "-        return 1")
-
-
 def test_the_end_of_file_marker_ends_a_hunk():
     (operation,) = read_patch(patch("*** Update File: f", "@@", "-a", "*** End of File", "@@", "+b"))
     assert [hunk.at_end for hunk in operation.hunks] == [True, False]
