@@ -4,9 +4,9 @@
 
 The tasks run on a tree that is built here and on a copy of a Python source tree, if one is given; with
 `--before` also with the package of another checkout. The task of a new format needs a tree of Django. The
-scripts make the mistakes that models make: damaged old texts, wrong paths, names and parameters of other
-products' tools, patterns that mean something else. What an answer suggests is followed literally, once: an
-old text, a near path, a call, arguments to pass.
+scripts make the mistakes that models make: damaged old texts, wrong paths, names of other products' tools,
+aliases of parameters, patterns that mean something else. What an answer suggests is followed literally, once:
+an old text, a near path, a call, arguments to pass.
 """
 
 import argparse

@@ -179,7 +179,9 @@ def replace_in_files(
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
     notes: tuple[str, ...] = ()
-    if not options.preview:
+    if options.preview:
+        root.judge([file.change for file in files])
+    else:
         sent = {file.change.path: file.change for file in files}
         finished = Finished({})
         if finisher is not None:

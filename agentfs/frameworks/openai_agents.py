@@ -7,9 +7,9 @@ from agentfs.frameworks.versions import needs
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult
-from agentfs.tools.approval import answering, needs_approval
+from agentfs.tools.approval import answering
 from agentfs.tools.tool import Tool
-from agentfs.tools.toolset import Toolset
+from agentfs.tools.toolset import Toolset, needs_approval
 
 with needs("openai-agents", "0.24", tested="0.24"):
     from agents import FunctionTool, RunContextWrapper, SpanError, get_current_span

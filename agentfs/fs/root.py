@@ -475,10 +475,13 @@ class Root:
         notes: Sequence[str] = self.link_notes(shown, real_path)
         if after != data:
             resolved.check_replaceable(status)
-            if not preview:
+            changes = [Change(real_path, before, node)]
+            if preview:
+                self.judge(changes)
+            else:
                 options = ApplyOptions(max_bytes, begin_again, self.recorder, by_others=by_others(found))
                 try:
-                    applied = self._begin([Change(real_path, before, node)], options, resolved)
+                    applied = self._begin(changes, options, resolved)
                     notes = (*notes, *applied.notes)
                 except NotFoundError:
                     if before is not None:
@@ -533,11 +536,15 @@ class Root:
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
+    def judge(self, changes: Sequence[Change]) -> None:
+        """Raise an error if the permission rules refuse changes that are about to be made or previewed."""
+        if self._context.access is not None:
+            self._context.access.begin(changes)
+
     def _begin(
         self, changes: Sequence[Change], options: ApplyOptions, held: ResolvedPath | None = None
     ) -> Applied:
-        if self._context.access is not None:
-            self._context.access.begin(changes)
+        self.judge(changes)
         return self._apply(changes, options, held)
 
     def _apply(

@@ -9,21 +9,20 @@ from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
 from agentfs.fs.path import is_in
-from agentfs.history.authors import OTHER, Origin, TracedFile, TracedHunk, is_text, replay, text_of
+from agentfs.history.authors import OTHER, LineOrigin, TracedFile, TracedHunk, is_text, replay, text_of
 from agentfs.history.journal import Journal
 from agentfs.history.log import net_changes
 from agentfs.history.report import name_paths, paired
 from agentfs.history.step_merge import merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
-from agentfs.results import FileReview, Hunk, Review
-from agentfs.results import Origin as ShownOrigin
+from agentfs.results import FileReview, Hunk, Origin, Review
 from agentfs.shown.workspace_context import Context
 from agentfs.text import UNKNOWN_8BIT, ReplacedLines, bounded_lines, decode, one_line, plural
 from agentfs.text.diff import split_lines
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
-BY_OTHERS = Origin(OTHER, touches_other=True)
+BY_OTHERS = LineOrigin(OTHER, touches_other=True)
 
 
 class FoundHunk(NamedTuple):
@@ -211,7 +210,7 @@ class _Files:
             new_start=c + (d > c),
             new_lines=tuple(new),
             origins=tuple(
-                ShownOrigin(*cast("tuple[Literal['tool'], str]", each.author)) for each in traced.origins
+                Origin(*cast("tuple[Literal['tool'], str]", each.author)) for each in traced.origins
             ),
             note=note,
         )

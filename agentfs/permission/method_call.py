@@ -88,6 +88,7 @@ class MethodCall:
         self.workspace = workspace
         self.policy = workspace.policy
         self.name = method.__name__
+        self.only_reads = effect == "read"
         self.is_preview = self.arguments.get("preview") is True
         self.effect: Effect = "read" if self.is_preview else effect
         self.is_command = effect == "execute"
@@ -125,15 +126,13 @@ class MethodCall:
         self.paths = self._paths()
         subject = Subject(self.paths, ignores_case=self.workspace._root.ignores_case)
         if self.is_preview:
-            for path in self.paths:
-                self.check_change(path)
+            self._check_change_of_paths()
         if self.effect == "read" or not self._is_planned:
             decision = decide(self.policy, self.names, self.effect, subject)
             if decision.outcome == "refuse":
                 raise self.refusal(decision)
             return decision.outcome == "ask"
-        for path in self.paths or ("",):
-            self.check_change(path)
+        self._check_change_of_paths()
         if rule := self._rule_before(self.policy.deny_rules, subject):
             raise self.refusal(Decision("refuse", rule))
         return self._rule_before(self.policy.ask_rules, subject) is not None
@@ -185,17 +184,27 @@ class MethodCall:
 
     def judge(self, change: Change) -> Decision:
         """Decide about one change; raise if it is refused."""
-        decision = decide(self.policy, self.names, action_of(change), self.subject(change.path))
+        decision = self._decide(action_of(change), self.subject(change.path))
         if decision.outcome == "refuse":
             raise self.refusal(decision, [change.path])
         return decision
 
     def check_change(self, path: str) -> None:
-        """Raise an error if no change of a path is allowed. A preview is refused by rules only."""
+        """Raise an error if no change of a path is allowed."""
         subject = self.subject(path) if path else Subject()
-        decisions = [decide(self.policy, self.names, action, subject) for action in _ACTIONS]
-        if all(each.outcome == "refuse" and (each.rule or not self.is_preview) for each in decisions):
+        decisions = [self._decide(action, subject) for action in _ACTIONS]
+        if all(each.outcome == "refuse" for each in decisions):
             raise self.refusal(decisions[0], [path] if path else ())
+
+    def _check_change_of_paths(self) -> None:
+        for path in self.paths or ("",):
+            self.check_change(path)
+
+    def _decide(self, action: Action, subject: Subject) -> Decision:
+        """Decide about an action; only deny rules refuse a preview, because it changes nothing."""
+        decision = decide(self.policy, self.names, action, subject)
+        is_denied = decision.outcome == "refuse" and decision.rule is not None
+        return Decision("allow") if self.is_preview and not is_denied else decision
 
     def subject(self, path: str) -> Subject:
         """Return a canonical path with its other spellings in the arguments, for rules about it."""
@@ -288,7 +297,9 @@ class CallAccess:
         ]
 
     def _judges_reading(self, rule: Rule) -> bool:
-        return rule.name in self._call.names if rule.name not in GROUPS else _is_about(rule, "read")
+        if rule.name in GROUPS:
+            return _is_about(rule, "read")
+        return rule.name in self._call.names and self._call.only_reads
 
     def _covering(self, rules: Iterable[Rule], path: str) -> Rule | None:
         subject = self._call.subject(path)

@@ -1,15 +1,12 @@
 """Approval by the framework or the MCP server that runs a call: the callback `ask`, and its answers."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError
 from agentfs.permissions import Deny, PermissionAnswer, PermissionRequest
-from agentfs.tools.gate import may_ask
-from agentfs.tools.toolset import Toolset
 
 Answer: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
 _answer: ContextVar[Answer | None] = ContextVar("agentfs_answer", default=None)
@@ -56,12 +53,3 @@ def answering(answer: Answer) -> Generator[None]:
         raise pause.reason from None
     finally:
         _answer.reset(token)
-
-
-def needs_approval(toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> bool:
-    """Return True if the user may be asked about a call. It runs nothing, so it does not know the changes."""
-    try:
-        tool, values = toolset.bind(name, arguments)
-        return toolset.workspace is not None and may_ask(toolset.workspace, tool, values)
-    except AgentFSError:
-        return False  # the call is refused without a question

@@ -29,6 +29,7 @@ from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.gate import (
     GatedBy,
     check_tool_rule,
+    may_ask,
     permission_of,
     rule_names,
     run_in_time,
@@ -224,16 +225,6 @@ class Toolset:
                     f"There is no tool {short_repr(name)}.", hint=f"The tools are {', '.join(self._tools)}."
                 )
         return names
-
-    @property
-    def workspace(self) -> Any:
-        """The workspace whose rules, limits and events hold for the tools, or None."""
-        return self._workspace
-
-    def bind(self, name: str, arguments: str | Mapping[str, Any] | None) -> tuple[Tool, dict[str, Any]]:
-        """Return the tool that a call means, and its arguments; raise the error for a wrong call."""
-        tool, _ = find_tool(self._tools, name)
-        return tool, bind(tool, parse_arguments(arguments, repair=tool.effect in READING)).values
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -536,6 +527,16 @@ class Toolset:
     def _only_reads(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name) if isinstance(call.name, str) else None
         return tool is not None and tool.effect in READING
+
+
+def needs_approval(toolset: Toolset, name: str, arguments: Mapping[str, Any]) -> bool:
+    """Return True if the user may be asked about a call. It runs nothing, so it does not know the changes."""
+    workspace, tools = toolset._workspace, toolset._tools  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    try:
+        tool, _ = find_tool(tools, name)
+        return workspace is not None and may_ask(workspace, tool, bind(tool, arguments).values)
+    except AgentFSError:
+        return False  # the call is refused without a question
 
 
 def _own_name(given: Callable[..., Any] | Tool) -> str:

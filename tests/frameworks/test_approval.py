@@ -4,8 +4,9 @@ import pytest
 
 from agentfs import Allow, Policy, Toolset, Workspace, connect
 from agentfs.frameworks import ask
-from agentfs.tools.approval import Paused, answering, needs_approval
+from agentfs.tools.approval import Paused, answering
 from agentfs.tools.tool import tool
+from agentfs.tools.toolset import needs_approval
 from tests.remote.over_pipe import open_pipe
 
 POLICY = Policy(allow=["read", "change(free/**)"], on_ask=ask)

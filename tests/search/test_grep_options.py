@@ -122,7 +122,7 @@ def test_a_result_of_find_is_searched_in_its_order_without_vanished_files(tree, 
 def test_a_permission_rule_sees_the_searched_paths_not_the_found_ones(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.txt").write_text("value\n")
-    with Workspace(tmp_path, policy=Policy(deny=("search(in)",))) as ws:
+    with Workspace(tmp_path, policy=Policy(deny=("grep(in)",))) as ws:
         assert list(kit.grep(ws, "value", files=kit.find(ws)).counts) == list(ws.grep("value").counts)
         with pytest.raises(RefusedError):
             kit.grep(ws, "value", files=["in/a.txt"])
