@@ -206,11 +206,6 @@ class Policy:
         _ = self.allow_rules, self.deny_rules, self.ask_rules
 
     @cached_property
-    def askers(self) -> tuple[OnAsk, ...]:
-        """The callback of `on_ask`, if there is one."""
-        return () if self.on_ask is None else (self.on_ask,)
-
-    @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
         """The rules of `allow`, parsed."""
         return tuple(map(parse_rule, self.allow))
@@ -228,7 +223,7 @@ class Policy:
     @cached_property
     def guards(self) -> bool:
         """True if a rule, the mode or a callback may refuse a call."""
-        asks = self.mode != "bypass" and bool(self.askers or self.allow)
+        asks = self.mode != "bypass" and (self.on_ask is not None or bool(self.allow))
         return self.mode == "plan" or bool(self.deny or self.ask) or asks
 
 

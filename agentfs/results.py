@@ -450,13 +450,11 @@ class DeleteResult(Result):
         path: The deleted path, relative to the root.
         type: The kind of entry that was deleted.
         files: The number of files and links that were deleted.
-        unlisted: The number of them that are hidden or ignored, so that `ls` does not show them.
     """
 
     path: str
     type: EntryType
     files: int = 1
-    unlisted: int = 0
 
 
 @frozen

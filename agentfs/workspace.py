@@ -8,13 +8,14 @@ from copy import copy
 from functools import partial
 from os import fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from agentfs import commands, concurrency, editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.base.lazy import import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
+from agentfs.errors import must_be
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.log import Recording
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from agentfs.commands.request import Surroundings
     from agentfs.tools.toolset import Toolset
 
-# Callers may pass mappings; the methods always get `Edit` and `LineChange` objects.
+# Callers may pass mappings.
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
 LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
@@ -377,6 +378,8 @@ class Workspace:
                 for one that has changed since, `already_exists`, `encoding`, `read_only`,
                 `outside_workspace`, `not_a_file`.
         """
+        if newline not in (known := get_args(editing.write.LineEnds)):
+            raise must_be("newline", f"one of {', '.join(map(repr, known))}", repr(newline), "")
         target = self._edit_target(path, encoding, preview=preview)
         return editing.write.write_file(target, content, overwrite=overwrite, newline=newline)
 
@@ -466,7 +469,8 @@ class Workspace:
             AgentFSError: As `edit`, naming the edit that failed.
         """
         target = self._edit_target(path, encoding, preview=preview, raw=raw)
-        return editing.edit.edit_file(target, cast("Sequence[Edit]", edits))
+        made = [Edit(**each) if isinstance(each, Mapping) else each for each in edits]
+        return editing.edit.edit_file(target, made)
 
     @tool(effect="write", needs={"read": ("line_ids",), "grep": ("line_ids",)})
     def edit_lines(self, path: Path, changes: LineChanges, *, preview: bool = False) -> EditResult:
@@ -484,6 +488,7 @@ class Workspace:
             AgentFSError: `unread` if no ids were shown, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
+        changes = [LineChange(**each) if isinstance(each, Mapping) else each for each in changes]
         return cast(
             "EditResult", self._carry_out(_options(editing.change_options.EditLinesOptions, locals()))
         )
@@ -628,7 +633,7 @@ class Workspace:
                 `refused`, `read_only`, `outside_workspace`; `io`, also a PermissionError, if the system
                 denies the access.
         """
-        return editing.write.write_bytes(self._context, fspath(path), data)
+        return editing.write.write_bytes(self._context, fspath(path), memoryview(data).tobytes())
 
     @tool(effect="write", for_models=False)
     def mkdir(self, path: Path) -> DirectoryResult:

@@ -780,6 +780,13 @@ def is_integer(value: Any) -> bool:
     return integer and -LARGEST <= value <= LARGEST
 
 
+def as_text(value: Any) -> Any:
+    """Return a path as text, also in a list; return any other value as it is."""
+    if isinstance(value, os.PathLike):
+        return _fspath(value)
+    return [*map(as_text, value)] if type(value) is list else value
+
+
 def describe_names(members: Sequence[Parameter]) -> str:
     """Return the names of parameters or members, with the required ones marked."""
     return ", ".join(f"{member.name} (required)" if member.required else member.name for member in members)

@@ -318,8 +318,8 @@ def _policy(policy: Policy, context: ToolContext, mode: kit.Mode, call: tuple[st
     if context.permission_mode is None or policy.mode == "plan":
         mode = policy.mode
     asked = _ASKED[mode] if callbacks else ()
-    on_ask = _asking_all([*policy.askers, *callbacks])
-    return replace(policy, mode=mode, on_ask=on_ask, ask=[*policy.ask, *asked])
+    own = [] if policy.on_ask is None else [policy.on_ask]
+    return replace(policy, mode=mode, on_ask=_asking_all([*own, *callbacks]), ask=[*policy.ask, *asked])
 
 
 def _asking_all(callbacks: Sequence[kit.OnAsk]) -> kit.OnAsk | None:

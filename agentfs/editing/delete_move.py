@@ -68,7 +68,7 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
     what = "" if kind == "file" else f" ({kind})"
     if len(nodes) > 1:
         what = f" (directory, {plural(files, 'file')}{f', {unlisted} hidden or ignored' if unlisted else ''})"
-    result = DeleteResult(entry.path, kind, files, unlisted, notes=notes)
+    result = DeleteResult(entry.path, kind, files, notes=notes)
     return with_text(result, f"Deleted {quote(entry.path)}{what}.")
 
 

@@ -169,8 +169,7 @@ def replace_in_files(
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
-        change_of = partial(_changed_file, context, options, matcher)
-        files = _changed_files(change_of, options, found)
+        files = _changed_files(partial(_changed_file, context, options, matcher), options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
     if not files:

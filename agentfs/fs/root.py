@@ -476,12 +476,11 @@ class Root:
         if after != data:
             resolved.check_replaceable(status)
             changes = [Change(real_path, before, node)]
-            if preview:
-                self.judge(changes)
-            else:
+            self.judge(changes)
+            if not preview:
                 options = ApplyOptions(max_bytes, begin_again, self.recorder, by_others=by_others(found))
                 try:
-                    applied = self._begin(changes, options, resolved)
+                    applied = self._apply(changes, options, resolved)
                     notes = (*notes, *applied.notes)
                 except NotFoundError:
                     if before is not None:
@@ -532,7 +531,8 @@ class Root:
             raise oserrors.read_only()
         try:
             given = max_bytes, conflict, self.recorder, log_step, undoing
-            return self._begin(changes, ApplyOptions(*given, by_others=by_others))
+            self.judge(changes)
+            return self._apply(changes, ApplyOptions(*given, by_others=by_others))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
@@ -540,12 +540,6 @@ class Root:
         """Raise an error if the permission rules refuse changes that are about to be made or previewed."""
         if self._context.access is not None:
             self._context.access.begin(changes)
-
-    def _begin(
-        self, changes: Sequence[Change], options: ApplyOptions, held: ResolvedPath | None = None
-    ) -> Applied:
-        self.judge(changes)
-        return self._apply(changes, options, held)
 
     def _apply(
         self, changes: Sequence[Change], options: ApplyOptions, held: ResolvedPath | None = None

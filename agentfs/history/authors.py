@@ -13,7 +13,7 @@ from agentfs.text.git_patch import Blob
 OTHER: Author = ("other", "")
 
 
-class LineOrigin(NamedTuple):
+class Trace(NamedTuple):
     """The addition or removal of a line.
 
     `name` is the step and the index in its version, "" for another program. `touches_other` is True for lines
@@ -29,7 +29,7 @@ class TracedHunk(NamedTuple):
     """Lines that differ from the base, with the origin of each new line, or of the deletion."""
 
     place: ReplacedLines
-    origins: tuple[LineOrigin, ...]
+    origins: tuple[Trace, ...]
 
 
 def is_text(node: Node | None, text: str) -> bool:
@@ -48,32 +48,30 @@ class TracedFile:
 
     def __init__(self, node: Node | None) -> None:
         self.node, self.text = node, text_of(node)
-        self.last = LineOrigin(OTHER, touches_other=True)  # the origin of the last change
-        self._restored: LineOrigin | None = None  # that of an undo that came back to an earlier version
-        self._lines: list[LineOrigin | None] = [None] * line_count(self.text)
-        self._removals: list[LineOrigin | None] = [None] * (len(self._lines) + 1)  # of lines before each line
+        self.last = Trace(OTHER, touches_other=True)  # the origin of the last change
+        self._restored: Trace | None = None  # that of an undo that came back to an earlier version
+        self._lines: list[Trace | None] = [None] * line_count(self.text)
+        self._removals: list[Trace | None] = [None] * (len(self._lines) + 1)  # of lines before each line
 
     def keep_version(self, versions: dict[str, Self]) -> None:
         """Keep the present version, by its digest."""
         if isinstance(self.node, FileNode | None):
             versions[_key(self.node)] = copy(self)
 
-    def restore(self, version: Self, origin: LineOrigin) -> None:
+    def restore(self, version: Self, origin: Trace) -> None:
         """Go back to an earlier version, whose lines keep their authors."""
         self.node, self.text, self.last, self._restored = version.node, version.text, version.last, origin
         self._lines, self._removals = version._lines, version._removals
 
-    def advance(
-        self, node: Node | None, origin: LineOrigin, births: Mapping[int, Author] | None = None
-    ) -> None:
+    def advance(self, node: Node | None, origin: Trace, births: Mapping[int, Author] | None = None) -> None:
         """Go on to the next version; `births` has the authors of lines that are not by its author."""
         if node == self.node:
             return
         self.node, self.last, self._restored, text = node, origin, None, text_of(node)
         if text == self.text:
             return
-        lines: list[LineOrigin | None] = []
-        removals: list[LineOrigin | None] = []
+        lines: list[Trace | None] = []
+        removals: list[Trace | None] = []
         self._removals, done = [*self._removals], 0
         for start, end, new_start, new_end in git_line_changes(self.text, text):
             lines += self._lines[done:start]
@@ -81,12 +79,12 @@ class TracedFile:
             replaced = filter(None, (*self._lines[start:end], *self._removals[start : end + 1]))
             touches = any(each.touches_other for each in replaced) or origin.author == OTHER
             added = [
-                LineOrigin((births or {}).get(at, origin.author), f"{origin.name}:{at}", touches)
+                Trace((births or {}).get(at, origin.author), f"{origin.name}:{at}", touches)
                 for at in range(new_start, new_end)
             ]
             lines += added
             removals += [None] * len(added)
-            removed = None if added else LineOrigin(origin.author, f"{origin.name}:{start}-", touches)
+            removed = None if added else Trace(origin.author, f"{origin.name}:{start}-", touches)
             self._removals[end], done = removed, end
         self.text = text
         self._lines = [*lines, *self._lines[done:]]
@@ -127,14 +125,14 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
             if change.path not in files:
                 files[change.path] = TracedFile(change.before)
             file = files[change.path]
-            file.advance(change.before, LineOrigin(OTHER, touches_other=True))
+            file.advance(change.before, Trace(OTHER, touches_other=True))
             if change.before in restored:
                 file.keep_version(versions.setdefault(change.path, {}))
         for path, source in file_moves(step.changes).items():
             files[path], files[source] = files[source], TracedFile(None)
-            files[path].last = LineOrigin(author, str(number))
+            files[path].last = Trace(author, str(number))
         for change in changed:
-            file, origin = files[change.path], LineOrigin(author, str(number))
+            file, origin = files[change.path], Trace(author, str(number))
             known = versions.get(change.path, {}).get(_key(change.after))
             if step.reverts and known is not None:
                 file.restore(known, origin)

@@ -9,7 +9,7 @@ from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
 from agentfs.fs.path import is_in
-from agentfs.history.authors import OTHER, LineOrigin, TracedFile, TracedHunk, is_text, replay, text_of
+from agentfs.history.authors import OTHER, Trace, TracedFile, TracedHunk, is_text, replay, text_of
 from agentfs.history.journal import Journal
 from agentfs.history.log import net_changes
 from agentfs.history.report import name_paths, paired
@@ -22,7 +22,7 @@ from agentfs.text.diff import split_lines
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
-BY_OTHERS = LineOrigin(OTHER, touches_other=True)
+BY_OTHERS = Trace(OTHER, touches_other=True)
 
 
 class FoundHunk(NamedTuple):

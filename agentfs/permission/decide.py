@@ -73,7 +73,7 @@ def decide(policy: Policy, names: Collection[str], effect: Judged, subject: Subj
     accepts = policy.mode == "accept_edits" and effect in ("create", "edit", "write")
     if accepts or policy.mode == "bypass" or _is_allowed(policy.allow_rules, names, effect, subject):
         return Decision("allow")
-    unasked = effect == "read" or not (policy.askers or policy.allow)
+    unasked = effect == "read" or (policy.on_ask is None and not policy.allow)
     return Decision("allow" if unasked else "ask")
 
 

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from agentfs.arguments.checks import ArgumentChecker
+from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
 from agentfs.base.visible import one_line
 from agentfs.errors import (
@@ -28,7 +28,7 @@ from agentfs.errors import (
 from agentfs.fs import Change, Root, quote
 from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused, request_about
 from agentfs.permission.decide import Decision, Subject, covers_path, decide, is_caught, path_and_parents
-from agentfs.permissions import GROUPS, Action, Effect, PermissionRequest, Rule
+from agentfs.permissions import GROUPS, Action, Effect, OnAsk, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 
@@ -70,7 +70,6 @@ class MethodCall:
         method: The function.
         effect: Its effect.
         bound: The arguments.
-        checker: Checks arguments that the user changes.
         perform: Runs the method on a workspace, whose files are then judged.
     """
 
@@ -80,7 +79,6 @@ class MethodCall:
         method: Callable[..., Any],
         effect: Effect,
         bound: inspect.BoundArguments,
-        checker: ArgumentChecker,
         perform: Callable[[Any, dict[str, Any]], Any],
     ) -> None:
         bound.apply_defaults()
@@ -95,7 +93,7 @@ class MethodCall:
         self.names = () if self.is_command else (self.name,)  # rules about `run` are about its text
         self.paths: tuple[str, ...] = ()  # in the arguments, in every spelling
         self._spellings: dict[str, tuple[str, ...]] = {}  # those of each canonical path
-        self._checker, self._perform = checker, perform
+        self._perform = perform
         # A method of a subclass may change something by itself, so it is decided about before it runs.
         defined = (vars(cls).get(self.name) for cls in type(workspace).__mro__)
         self._is_planned = any(getattr(each, "_agentfs_plannable", False) for each in defined)
@@ -111,12 +109,11 @@ class MethodCall:
                 return self._call(CallAccess(self))
             except _Unanswered as unanswered:
                 plan = _Plan(unanswered.changes)
-        for asker in self._askers():
-            answer = ask_user(asker, self._request(plan.changes))
-            if answer.arguments is not None:
-                self._change_arguments(answer.arguments)
-                self._to_end(self._must_be_asked_about)  # it may be refused now
-                plan = self._to_end(self._plan)
+        answer = ask_user(self._asker(), self._request(plan.changes))
+        if answer.arguments is not None:
+            self._change_arguments(answer.arguments)
+            self._to_end(self._must_be_asked_about)  # it may be refused now
+            plan = self._to_end(self._plan)
         if plan.error is not None:
             raise plan.error
         return self._call(CallAccess(self, granted=True, expected=plan.changes))
@@ -125,14 +122,14 @@ class MethodCall:
         """Return True if the user must be asked whatever the call changes; raise if it is refused."""
         self.paths = self._paths()
         subject = Subject(self.paths, ignores_case=self.workspace._root.ignores_case)
-        if self.is_preview:
-            self._check_change_of_paths()
+        if not self.only_reads:
+            for path in self.paths or ("",):
+                self.check_change(path)
         if self.effect == "read" or not self._is_planned:
             decision = decide(self.policy, self.names, self.effect, subject)
             if decision.outcome == "refuse":
                 raise self.refusal(decision)
             return decision.outcome == "ask"
-        self._check_change_of_paths()
         if rule := self._rule_before(self.policy.deny_rules, subject):
             raise self.refusal(Decision("refuse", rule))
         return self._rule_before(self.policy.ask_rules, subject) is not None
@@ -167,16 +164,15 @@ class MethodCall:
         asks = decision.outcome == "ask"
         now = asks and (decision.rule is not None or not staged)
         if asks:
-            self._askers()
+            self._asker()
         if now:
             self.ask_about(())
         return _CommandAccess(self, is_answered=not asks or now, is_asked=now)
 
     def ask_about(self, changes: Sequence[Change]) -> None:
         """Ask about a command, or about the changes that it has made."""
-        for asker in self._askers():
-            if ask_user(asker, self._request(changes)).arguments:
-                raise InvalidArgumentError("The arguments of a command cannot be changed.")
+        if ask_user(self._asker(), self._request(changes)).arguments:
+            raise InvalidArgumentError("The arguments of a command cannot be changed.")
 
     def refusal(self, decision: Decision, paths: Sequence[str] | None = None) -> AgentFSError:
         """Return the error for a refused call."""
@@ -184,8 +180,7 @@ class MethodCall:
 
     def judge(self, change: Change) -> Decision:
         """Decide about one change; raise if it is refused."""
-        decision = self._decide(action_of(change), self.subject(change.path))
-        if decision.outcome == "refuse":
+        if (decision := self._decide(action_of(change), self.subject(change.path))).outcome == "refuse":
             raise self.refusal(decision, [change.path])
         return decision
 
@@ -195,10 +190,6 @@ class MethodCall:
         decisions = [self._decide(action, subject) for action in _ACTIONS]
         if all(each.outcome == "refuse" for each in decisions):
             raise self.refusal(decisions[0], [path] if path else ())
-
-    def _check_change_of_paths(self) -> None:
-        for path in self.paths or ("",):
-            self.check_change(path)
 
     def _decide(self, action: Action, subject: Subject) -> Decision:
         """Decide about an action; only deny rules refuse a preview, because it changes nothing."""
@@ -211,10 +202,10 @@ class MethodCall:
         spellings = (path, *self._spellings.get(path, ()))
         return Subject(spellings, ignores_case=self.workspace._root.ignores_case)
 
-    def _askers(self) -> Sequence[Any]:
-        if not self.policy.askers:
+    def _asker(self) -> OnAsk:
+        if self.policy.on_ask is None:
             raise not_permitted(NOBODY, self.name, self.paths)
-        return self.policy.askers
+        return self.policy.on_ask
 
     def _plan(self) -> _Plan:
         """Run the call up to its first change, and return what it is about to do."""
@@ -241,8 +232,7 @@ class MethodCall:
     def _change_arguments(self, changed: Any) -> None:
         if unknown := changed.keys() - self.arguments.keys():
             raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
-        _, checked = self._checker.check((), dict(changed))
-        self.arguments |= checked
+        self.arguments |= {name: as_text(value) for name, value in changed.items()}
 
     def _call(self, access: "CallAccess") -> Any:
         """Run the method on a root that judges each file."""

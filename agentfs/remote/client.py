@@ -17,7 +17,7 @@ from os import PathLike, fspath
 from typing import Any, Self, TypedDict
 
 import agentfs
-from agentfs.arguments.checks import ArgumentChecker
+from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, DisconnectedError, closed
 from agentfs.events import OnEvent, reports_calls
@@ -29,7 +29,7 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
-from agentfs.tools.guard import by_field, check_arguments, given_fields, host_policy
+from agentfs.tools.guard import by_field, check_open, given_fields, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
@@ -274,7 +274,7 @@ def _question(asked: Any, functions: Sequence[Callable[..., Any]], policy: Polic
     """Return the number of a question, the function of the program that it is for, and the arguments."""
     found = wire.from_wire(asked, lambda number: functions[number if number >= 0 else len(functions)])
     if isinstance(found, list) and len(found) > 2 and callable(found[1]):
-        wanted = list[PermissionRequest] if found[1] in policy.askers else list[Any]
+        wanted = list[PermissionRequest] if found[1] is policy.on_ask else list[Any]
         if wire.is_instance(found[2:], wanted):
             return found
     raise wire.ProtocolError("it asked an invalid question")
@@ -315,13 +315,14 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
-        bound = signature().bind(self, *args, **kwargs)
+        named = {name: as_text(value) for name, value in kwargs.items()}
+        bound = signature().bind(self, *map(as_text, args), **named)
         _, *given = bound.arguments.items()
         bound.apply_defaults()
         carry_out = self._carry_out_there  # pyright: ignore[reportPrivateUsage] # a method of the class
         return carry_out(name, effect, bound.arguments, dict(given), returns())
 
-    checked = check_arguments(remote)
+    checked = check_open(remote)
     return checked if declared is None else reports_calls(checked)
 
 
@@ -379,7 +380,6 @@ def connect(
         AgentFSError: `disconnected`; `unsupported` if the remote side has another version; `refused` for what
             the server does not allow; any error that opening a `Workspace` there raises.
     """
-    ArgumentChecker(connect).check((), locals())
     functions: list[Callable[..., Any]] = []
     policy, limits = policy or Policy(), limits or Limits()
     opening = {

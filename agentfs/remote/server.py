@@ -22,7 +22,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 import agentfs
 from agentfs import errors
-from agentfs.arguments.checks import checks_arguments
 from agentfs.base import call_context
 from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
@@ -139,14 +138,15 @@ class Server:
         if self._workspace is not None:
             self._workspace.close()
 
-    @checks_arguments
-    def _open(self, version: str, root: str, state: str | None, policy: Policy, limits: Limits) -> Any:
+    def _open(self, version: str, root: str, state: str | None, policy: Any, limits: Any) -> Any:
         """Open the workspace of the client, and return what the client must know."""
         if version != agentfs.__version__:
             raise errors.UnsupportedSystemError(
                 f"The remote side has agentfs {agentfs.__version__}, not {version[:20]!a}.",
                 hint="Install the same version on both sides.",
             )
+        if not isinstance(policy, Policy) or not isinstance(limits, Limits):
+            raise wire.ProtocolError("The client sent no policy or no limits.")
         options, path = self._options, self._inside(root)
         if state is not None:
             if options.state is None:
@@ -244,7 +244,6 @@ class Server:
         given["policy"] = narrowed(given.get("policy", outer.policy), own)
         return outer.view(**given)
 
-    @checks_arguments
     def _enter(self, workspace: Workspace, block: str, method: str, arguments: dict[str, Any]) -> None:
         if method not in _BLOCKS or block in self._blocks:
             raise wire.ProtocolError("There is no such block.")
@@ -253,7 +252,6 @@ class Server:
         inside = value if isinstance(value, Workspace) else workspace
         self._blocks[block] = _Block(manager, _BLOCKS[method], value, inside)
 
-    @checks_arguments
     def _leave(self, block: str, *, raised: bool) -> Any:
         manager, outcome, value, _ = self._block(block)
         del self._blocks[block]

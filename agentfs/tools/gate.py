@@ -66,14 +66,10 @@ def permission_of(
     paths = tuple(map(one_line, subject.paths))
 
     def ask() -> Mapping[str, Any]:
-        if not policy.askers:
+        if policy.on_ask is None:
             raise not_permitted(NOBODY, tool.name, subject.paths)
         request = PermissionRequest(tool.name, tool.effect, values, paths, tool=called_as)
-        changed: dict[str, Any] = {}
-        for asker in policy.askers:
-            changed |= ask_user(asker, request).arguments or {}
-            request = replace(request, arguments={**request.arguments, **changed})
-        return changed
+        return ask_user(policy.on_ask, request).arguments or {}
 
     return ask
 

@@ -8,13 +8,12 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
-from operator import methodcaller
 from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
 
 from agentfs import permission, search
-from agentfs.arguments.checks import ArgumentChecker, checks_arguments
 from agentfs.arguments.hints import resolve_hints
+from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import is_debugging, reports_calls
@@ -25,7 +24,7 @@ from agentfs.permissions import GROUPS, READING, Effect
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.tool import declaration_of, declarations, declare
+from agentfs.tools.tool import declaration_of, declarations, is_method
 
 _C = TypeVar("_C", bound=type)
 _CarryOut = Callable[[Any, Any], Any]
@@ -54,30 +53,20 @@ _G = TypeVar("_G", bound=Guarded)
 
 
 def guard_methods(cls: _C) -> _C:
-    """Make the public methods of a class check their arguments, and those that are tools the permission.
-
-    A method that overrides a tool, in the class or a mixin, inherits its declaration unless it has its own.
-    """
-    inherited = {
-        name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
-    }
-    methods = {
-        name: each for name in inherited if not hasattr(each := getattr(cls, name), "_agentfs_guarded")
-    }
-    for name, method in (methods | vars(cls)).items():
-        if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
-            declared = declaration_of(method) or inherited.get(name)
-            if name in inherited:
-                _adopt_parameters(cls, name, method)
-            if declared is not None:
-                declare(method, declared)
-            effect = declared.effect if declared else "none"
-            is_checked_later = effect == "none" or name in OPTION_METHODS
-            checked = check_arguments(method) if is_checked_later else _check_call(method, effect)
-            checked = checked if declared is None else reports_calls(checked)
-            checked.__dict__["_agentfs_guarded"] = True
-            checked.__dict__["_agentfs_plannable"] = not inherited  # it changes files by `Root.apply` alone
-            setattr(cls, name, checked)
+    """Make the public methods of a class check that it is open, and those that are tools the permission."""
+    is_subclass = any(map(declarations, cls.__mro__[1:]))
+    of_mixins = {name: getattr(cls, name) for name in declarations(cls)}
+    for name, method in (of_mixins | vars(cls)).items():
+        if not isinstance(method, types.FunctionType) or name.startswith("_") or is_method(method):
+            continue
+        declared = declaration_of(method)
+        effect = declared.effect if declared else "none"
+        is_checked_later = effect == "none" or name in OPTION_METHODS
+        checked = check_open(method) if is_checked_later else _check_call(method, effect)
+        checked = checked if declared is None else reports_calls(checked)
+        checked.__dict__["_agentfs_guarded"] = True
+        checked.__dict__["_agentfs_plannable"] = not is_subclass  # it changes files by `Root.apply` alone
+        setattr(cls, name, checked)
     return cls
 
 
@@ -122,16 +111,6 @@ def given_fields(options: Any) -> dict[str, Any]:
     """Return the options that differ from their defaults."""
     defaults = {each.name: each.default for each in fields(options)}
     return {name: getattr(options, name) for name in defaults if getattr(options, name) != defaults[name]}
-
-
-def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> None:
-    """Give an override with `*args, **kwargs` the parameters of the tool that it overrides."""
-    kinds = {each.kind for each in inspect.signature(method).parameters.values()}
-    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
-        defined = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
-        overridden = next(each for each in defined if each is not method and declaration_of(each))
-        method.__dict__["__signature__"] = inspect.signature(overridden)
-        method.__annotations__ = resolve_hints(overridden)[0]
 
 
 def check_rules(cls: type[Any], policy: Policy) -> None:
@@ -194,31 +173,39 @@ def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
     return test
 
 
-def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a method check that the workspace is open, and the types of its arguments."""
-    needs_open = method.__name__ not in ("__init__", "close")
-    return checks_arguments(method, methodcaller("_check_open") if needs_open else None)
+def check_open(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a method check that the workspace is open."""
+    if method.__name__ == "close":
+        return method
+
+    @functools.wraps(method)
+    def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+        self._check_open()
+        return method(self, *args, **kwargs)
+
+    return checked
 
 
 def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
-    """Make a method check its arguments and its permission, and run within a deadline."""
-    checker = ArgumentChecker(method)
+    """Make a method check its permission, and run within a deadline; paths are passed to it as text."""
     changes = effect not in READING
+    signature = functools.cache(lambda: inspect.signature(method))
 
     @functools.wraps(method)
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
         self._root.check_open()
-        positional, named = checker.check(args, kwargs)
+        positional = [*map(as_text, args)]
+        named = {name: as_text(value) for name, value in kwargs.items()}
         if changes and self._outputs.has_names:
-            given = checker.by_name(positional, named)
+            given = signature().bind_partial(self, *positional, **named).arguments
             for parameter in ("path", "to") if "path" in given else ("paths",):
                 _refuse_kept_names(self, given.get(parameter) or ())
         timeout = None if effect == "execute" else named.get("timeout")  # a command's time is its own
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds, apart=bool(self._journal.groups)):
             if self.policy.guards and self._guarded_by != method.__name__:
-                bound = checker.signature.bind(self, *positional, **named)
-                return permission.method_call.MethodCall(self, method, effect, bound, checker, act).run()
+                bound = signature().bind(self, *positional, **named)
+                return permission.method_call.MethodCall(self, method, effect, bound, act).run()
             return perform(self, method, positional, named, effect)
 
     def act(workspace: Guarded, arguments: dict[str, Any]) -> Any:

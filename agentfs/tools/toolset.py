@@ -9,7 +9,6 @@ from itertools import groupby
 from string import Formatter
 from typing import Any, Self
 
-from agentfs.arguments.checks import checks_arguments
 from agentfs.arguments.kinds import Schema, object_schema, short_repr
 from agentfs.base import call_context
 from agentfs.base.advice import METHODS, Names
@@ -90,7 +89,6 @@ class Toolset:
     _rules_checked = False
     _rule_names: tuple[str, ...] = ()  # also of tools that were left out later
 
-    @checks_arguments
     def __init__(
         self,
         callables: Iterable[Callable[..., Any] | Tool],

@@ -40,7 +40,6 @@ NOT_FOR_USERS = {
     "deny_rules",
     "ask_rules",
     "guards",
-    "askers",
     "summary",
 }
 # What has no example, as it takes more than a block of code.

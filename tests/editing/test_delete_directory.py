@@ -36,7 +36,7 @@ def test_a_directory_with_its_contents_is_one_undoable_step(top):
     with Workspace(top) as ws:
         done = ws.delete("d", recursive=True)
         assert snapshot(top) == without(before, "d")
-        assert (done.path, done.type, done.files, done.unlisted) == ("d", "directory", 8, 2)
+        assert (done.path, done.type, done.files) == ("d", "directory", 8)
         assert str(done) == 'Deleted "d" (directory, 8 files, 2 hidden or ignored).'
         assert ws.undo().steps == 1
         assert snapshot(top) == before

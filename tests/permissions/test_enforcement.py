@@ -722,10 +722,9 @@ def test_a_path_object_from_a_callback_is_checked_by_the_rules(tree):
 
 
 @pytest.mark.parametrize(("changed", "named"), [
-    ({"path": 5}, "path"), ({"new_string": None}, "new_string"), ({"replace_all": "yes"}, "replace_all"),
     ({"nothing": 1}, "nothing"), ({"self": 1}, "self"),
 ])  # fmt: skip
-def test_changed_arguments_of_a_wrong_type_are_refused(tree, changed, named):
+def test_changed_arguments_that_the_method_does_not_have_are_refused(tree, changed, named):
     with Workspace(tree, policy=Policy(on_ask=lambda request: Allow(changed))) as ws:
         with pytest.raises(InvalidArgumentError, match=named):
             ws.edit("src/a.txt", "one", "two")

@@ -72,8 +72,6 @@ def test_a_new_tool_has_its_permission_and_arguments_checked(root):
         )  # it reads by `read`, which is refused
         with pytest.raises(RefusedError):
             ws.erase("a.py")
-        with pytest.raises(InvalidArgumentError, match="`path` must be a string"):
-            ws.outline(3)
     assert requests[0] == ("outline", "read", ("a.py",), "outline")
     assert requests[-1] == ("erase", "write", ("a.py",), None)
     for rule in ("outline(*.py)", "outline", "read", "*"):
@@ -138,5 +136,3 @@ def test_a_tool_of_a_mixin_has_its_permission_checked(plugged):
         with pytest.raises(RefusedError):
             ws.outline("a.md")
         assert ws.tools().call("outline", {"path": "a.md"}).error["code"] == "refused"
-        with pytest.raises(InvalidArgumentError, match="`path` must be a string"):
-            ws.outline(3)
