@@ -427,14 +427,12 @@ class ReplaceResult(Result):
         replacements: The number of places in all files.
         diff: The full change as a unified diff.
         skipped: Numbers of files that were not searched.
-        searched_files: Files whose content was searched.
     """
 
     files: dict[str, int]
     replacements: int
     diff: str
     skipped: Skipped
-    searched_files: int = 0
 
     @property
     def summary(self) -> str:

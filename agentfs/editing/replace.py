@@ -406,7 +406,6 @@ def _result(
         replacements=total,
         diff=diff,
         skipped=found.skipped,
-        searched_files=found.searched,
         notes=tuple(applied),
     )
     done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
