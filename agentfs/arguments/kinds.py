@@ -784,7 +784,8 @@ def as_text(value: Any) -> Any:
     """Return a path as text, also in a list; return any other value as it is."""
     if isinstance(value, os.PathLike):
         return _fspath(value)
-    return [*map(as_text, value)] if type(value) is list else value
+    items: Any = value
+    return [*map(as_text, items)] if type(value) is list else value
 
 
 def describe_names(members: Sequence[Parameter]) -> str:
