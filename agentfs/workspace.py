@@ -328,8 +328,8 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             offset: First line, from 1; negative counts from the end (-20: the last 20).
-            limit: Most lines to show; by default as many as fit.
-            column: First character of each line to show, from 1.
+            limit: Most lines; by default as many as fit.
+            column: First character of each line, from 1.
             encoding: The codec of the text, if the bytes do not show it.
             raw: Show a notebook as JSON, binary content in hexadecimal.
             line_ids: Show an id before the `|` of each line, for edit_lines.

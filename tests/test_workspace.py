@@ -18,6 +18,7 @@ from agentfs.errors import (
     RefusedError,
 )
 from agentfs.fs import Root
+from agentfs.providers import FORMATS
 from agentfs.text import estimate_tokens
 from tests import kit
 from tests.tool_calls import accepts
@@ -252,8 +253,9 @@ def test_edits_from_thirty_threads_all_land(ws, tmp_path):
     assert (tmp_path / "a.txt").read_text() == "".join(f"[{number}]\n" for number in range(30))
 
 
-def test_the_seven_schemas_cost_at_most_1773_tokens(ws):
-    compact = json.dumps(ws.tools().schemas("openai"), separators=(",", ":"), ensure_ascii=False)
+@pytest.mark.parametrize("provider", list(FORMATS))
+def test_the_seven_schemas_cost_at_most_1773_tokens(ws, provider):
+    compact = json.dumps(ws.tools().schemas(provider), separators=(",", ":"), ensure_ascii=False)
     assert max(len(compact) / 4, estimate_tokens(compact)) <= 1773
 
 

@@ -20,13 +20,11 @@ class MCP(Provider):
     def schema(self, tool: Schema, effect: Effect, name: str, *, strict: bool) -> Schema:
         """Return one tool of `tools/list`."""
         del name, strict
-        title = tool["name"].replace("_", " ").strip().capitalize()
         return {
             "name": tool["name"],
-            "title": title,
             "description": tool["description"],
             "inputSchema": tool["parameters"],
-            "annotations": {"title": title, **_annotations(effect)},
+            "annotations": _annotations(effect),
         }
 
     def read_call(self, call: Any) -> ToolCall | None:
@@ -49,6 +47,6 @@ def call_result(result: ToolResult) -> Message:
 
 
 def _annotations(effect: Effect) -> dict[str, bool]:
-    reads = effect in READING
-    hints = {"readOnlyHint": reads, "destructiveHint": not reads, "idempotentHint": reads}
+    """Return the annotations that differ from the default of MCP, and whether the tool only reads."""
+    hints = {"readOnlyHint": effect in READING}
     return hints if effect == "execute" else {**hints, "openWorldHint": False}  # a command may use a network
