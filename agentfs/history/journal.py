@@ -33,7 +33,7 @@ _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE begun", ())
 Bases = Mapping[str, Node | None]  # the accepted nodes, by path
 
 
-class OpenRecordings(Protocol):
+class Recordings(Protocol):
     """The open recordings, which must not take the changes of the workspace for those of others."""
 
     def settle(self, changes: Sequence[Change]) -> None:
@@ -76,7 +76,7 @@ class Journal:
         self._read_node, self._most_bytes = read_node, most_bytes
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
-        self.recordings: OpenRecordings | None = None  # until the first recording
+        self.recordings: Recordings | None = None  # until the first recording
         self._main: Journal | None = None  # set in a journal for one transaction
         watch_forks(self)
 

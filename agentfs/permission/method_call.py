@@ -321,8 +321,6 @@ class CallAccess:
         """Judge the changes of a call before the first is made; leave the call if the user must be asked."""
         decisions = [self._call.judge(change) for change in changes]
         if self._expected and _by_path(changes) != self._expected:
-            if others := [change.path for change in changes if change.path not in self._expected]:
-                raise not_permitted("The user was not asked about these files", self._call.name, others)
             raise StaleError(
                 "The files have changed since the call was allowed; nothing was changed.",
                 hint="Read the file again, then decide again.",

@@ -381,7 +381,7 @@ def test_a_block_that_two_steps_find_at_two_places_is_refused(tmp_path):
 
 @pytest.mark.parametrize(("expect", "replace_all", "code"), [
     (2, True, None), (3, True, "ambiguous"), (1, True, "ambiguous"), (2, False, "ambiguous"),
-    (0, True, "invalid_argument"), (-1, True, "invalid_argument"), (True, True, "invalid_argument"),
+    (0, True, "invalid_argument"), (-1, True, "invalid_argument"),
 ])  # fmt: skip
 def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, expect, replace_all, code):
     file = tmp_path / "a.txt"
