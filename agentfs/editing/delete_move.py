@@ -1,6 +1,6 @@
 """`delete` and `move` of files, links and directories, so that `undo` can take them back."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -18,24 +18,37 @@ from agentfs.errors import (
     SpecialFileError,
     TooLargeError,
 )
-from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
+from agentfs.fs import (
+    Change,
+    Directory,
+    DirectoryNode,
+    FileNode,
+    MovedNode,
+    Node,
+    Root,
+    display_name,
+    entry_type,
+    quote,
+)
 from agentfs.fs.oserrors import write_protected
 from agentfs.history.database import Contents
 from agentfs.history.report import changed_meanwhile
-from agentfs.history.step_merge import NodeReader
 from agentfs.limits import Limits
-from agentfs.results import DeleteResult, Entry, EntryType, MoveResult
+from agentfs.results import DeleteResult, Entry, MoveResult
 from agentfs.shown.workspace_context import Context
 from agentfs.text import footer, with_text
 from agentfs.tree.walk import Walk
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts
-_MOST_MOVED = 10_000  # files and directories; each takes two of the 20,000 changes of a journal step
+_MOST_MOVED = 20_000  # files and directories; each takes two changes of a journal step
 _MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one call
 _MOST_NAMED = 20  # entries that keep a directory from being changed
 _PART = 1000  # directory entries to list at once
 # Errors of one entry that concern the whole directory.
 _FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
+
+
+_UNREAD, _OTHER = {"f": MovedNode("file"), "l": MovedNode("symlink")}, MovedNode("other")
 
 
 def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult:
@@ -48,11 +61,13 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
         _check_empty(root, entry.path)
     conflict = partial(_conflict, root=root)
     with _about_directory(entry, "deleted"):
+        node = _node(root, entry, real_path, max_bytes=limits.file_bytes)
+        nodes = [("", node)]
         if recursive:
-            nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
-        else:
+            contents = Contents()  # the contents need not fit in memory
             read = partial(root.node, max_bytes=limits.file_bytes)
-            nodes = [("", _node(root, read, entry, real_path))]
+            below = partial(_below, root, lambda path: (found := read(path)) and contents.keep_node(found))
+            nodes = _subtree(root, entry, real_path, node, below, _MOST_DELETED)
         _check_size(limits, entry, nodes)
         _check_deletable(root, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
@@ -80,13 +95,8 @@ def _check_deletable(root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]]
             if not node.mode & 0o222 and node.mode & 0o444:  # a mode without rights protects nothing
                 raise write_protected(path, node.mode)
             if root.policy.overwrite == "never":
-                raise _kept_by_policy(path)
-
-
-def _kept_by_policy(path: str) -> RefusedError:
-    return RefusedError(
-        f"{quote(path)} was kept: this workspace does not replace existing files.", details={"path": path}
-    )
+                kept = f"{quote(path)} was kept: this workspace does not replace existing files."
+                raise RefusedError(kept, details={"path": path})
 
 
 def _check_size(limits: Limits, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
@@ -109,64 +119,53 @@ def _listed(root: Root, limits: Limits, entry: Entry) -> int:
 def move_path(context: Context, path: str, to: str) -> MoveResult:
     """Move a file, a link or a directory tree to a free path; a link is not followed."""
     root, tracker, limits, _ = context
-    entry, real_path, target = _source_and_target(root, path, to, "moved")
-    _check_free(root, entry, to, "move")
+    entry, real_path, target = _source_and_target(root, path, to)
     with _about_directory(entry, "moved"):
-        nodes = _subtree(root, limits, entry, real_path, _MOST_MOVED, moving=True)
+        node = _node(root, entry, real_path, unread=True)
+        if entry.type != "directory":
+            root.check_may_move(real_path)
+        nodes = _subtree(root, entry, real_path, node, partial(_unread_below, root, target), _MOST_MOVED)
         removed = [Change(real_path + below, node, None) for below, node in nodes]
         created = [Change(target + below, None, node, real_path + below) for below, node in nodes]
         applied = root.apply(
             [*removed, *created], max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root)
         )
-    for below, _ in nodes:
-        tracker.record_copy(real_path + below, target + below)
-    shown, kind, files, text = _arrived(root, entry, nodes, target, to)
-    result = MoveResult(entry.path, shown, kind, files, notes=applied.notes)
-    return with_text(result, f"Moved {text}.")
+    tracker.record_copy(real_path, target)
+    try:
+        shown = root.entry(to).path
+    except AgentFSError:  # the move itself has succeeded
+        shown = display_name(target)
+    files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
+    what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
+    result = MoveResult(entry.path, shown, entry_type(node), files, notes=applied.notes)
+    return with_text(result, f"Moved {quote(entry.path)} to {quote(shown)}{what}.")
 
 
-def _source_and_target(root: Root, path: str, to: str, done: str) -> tuple[Entry, str, str]:
-    """Return the entry and the real path of the source, and the real path of the target."""
+def _source_and_target(root: Root, path: str, to: str) -> tuple[Entry, str, str]:
+    """Return the entry and the real path of the source, and the real path of the target, which is free."""
     entry, real_path = root.entry(path), root.real_path(path)
     if not real_path:
-        raise RefusedError(f"The workspace root cannot be {done}.", details={"path": path})
+        raise RefusedError("The workspace root cannot be moved.", details={"path": path})
     target = root.real_path(to, creating=True)
     if target == real_path:
         raise AlreadyExistsError(
             f"{quote(entry.path)} is already at this path.",
-            hint=Advice(f"Nothing needs to be {done}, or pass another path as ", ParameterName("to"), "."),
+            hint=Advice("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
             details={"path": entry.path, "same": True},
         )
     if target.startswith(f"{real_path}/"):
         raise InvalidArgumentError(
-            f"The directory {quote(entry.path)} cannot be {done} into itself.",
+            f"The directory {quote(entry.path)} cannot be moved into itself.",
             hint=Advice("Pass as ", ParameterName("to"), " a path outside this directory."),
             details={"parameter": "to", "path": entry.path},
         )
-    return entry, real_path, target
-
-
-def _check_free(root: Root, entry: Entry, to: str, verb: str) -> None:
-    """Raise `already_exists` unless the target is free; name the path inside a directory."""
     if root.exists(to):
         existing = root.entry(to)
         inside = f"{existing.path}/{entry.name}"
         into = existing.is_dir and not root.exists(inside)
-        retry = Advice(f"To {verb} into this directory, ", Retry({"to": inside}), ".")
+        retry = Advice("To move into this directory, ", Retry({"to": inside}), ".")
         raise _taken(existing.path, retry if into else "")
-
-
-def _arrived(
-    root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]], target: str, to: str
-) -> tuple[str, EntryType, int, str]:
-    """Return the displayed target, the kind of entry, the number of files, and a text with all of them."""
-    try:
-        shown = root.entry(to).path
-    except AgentFSError:  # the change itself has succeeded
-        shown = display_name(target)
-    files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
-    what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    return shown, entry_type(nodes[0][1]), files, f"{quote(entry.path)} to {quote(shown)}{what}"
+    return entry, real_path, target
 
 
 @contextmanager
@@ -183,74 +182,87 @@ def _about_directory(entry: Entry, done: str) -> Generator[None]:
 
 def _subtree(
     root: Root,
-    limits: Limits,
     entry: Entry,
     real_path: str,
+    node: Node,
+    entries: Callable[[Directory, list[AgentFSError]], Iterator[tuple[str, Node]]],
     most: int,
-    changed: str | None = None,
-    *,
-    moving: bool = False,
 ) -> list[tuple[str, Node]]:
     """Return the nodes at and below a path, each with its relative path, from the top down.
 
-    `changed` is the path whose entries will change; by default they are the nodes themselves. With `moving`,
-    files may be too large to read, or special.
+    `entries` yields those below an open directory, and collects refusals.
     """
-    changed = real_path if changed is None else changed
-    read = partial(root.node_to_move if moving else root.node, max_bytes=limits.file_bytes)
-    node = _node(root, read, entry, real_path)
     found = [("", node)]
-    if entry.type == "directory":
-        contents = Contents()  # the contents need not fit in memory
+    if isinstance(node, DirectoryNode):
         faults: list[AgentFSError] = []
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
                 raise _conflict(Change(real_path, node, None), None, root)
-            for change in _below(root, read, top, faults, (real_path, changed)):
+            for below, each in entries(top, faults):
                 if len(found) == most:
                     raise TooLargeError(
                         f"It has more than {plural(most, 'entry', 'entries')}.",
                         hint="Take its subdirectories one by one.",
                         details={"path": entry.path, "limit": most},
                     )
-                kept = contents.keep(change).before
-                if kept is not None:
-                    found.append((change.path[len(real_path) :], kept))
+                found.append((f"/{below}", each))
         if faults:
             raise _joined(faults)
     return found
 
 
-def _node(root: Root, read: NodeReader, entry: Entry, real_path: str) -> Node:
+def _unread_below(
+    root: Root, target: str, directory: Directory, faults: list[AgentFSError]
+) -> Iterator[tuple[str, Node]]:
+    """Yield each entry below an open directory, unread, unless it may not move to `target`."""
+    call_context.check()
+    listed = directory.typed_names()
+    names = [name for name, _ in listed]
+    for top, check in ((directory.real_path, root.check_may_move), (target, root.check_may_change)):
+        for name in root.unchangeable_names(top, names):
+            try:
+                check(f"{top}/{name}")
+            except _FAULTS as error:
+                faults.append(error)
+    for name, type_ in listed:
+        if type_ != "d":
+            yield name, _UNREAD.get(type_, _OTHER)
+            continue
+        with directory.open_directory(name) as opened:
+            yield name, root.node(opened.real_path, max_bytes=0, unread=True) or DirectoryNode()
+            for below, node in _unread_below(root, f"{target}/{name}", opened, faults):
+                yield f"{name}/{below}", node
+
+
+def _node(root: Root, entry: Entry, real_path: str, *, max_bytes: int = 0, unread: bool = False) -> Node:
     """Return the node of an entry; raise the conflict if another program has replaced it since."""
-    node = read(real_path)
+    node = root.node(real_path, max_bytes=max_bytes, unread=unread)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)
     return node
 
 
 def _below(
-    root: Root, read: NodeReader, directory: Directory, faults: list[AgentFSError], paths: tuple[str, str]
-) -> Iterator[Change]:
-    """Yield the removal of each entry below an open directory, from the top down; collect refusals.
-
-    `paths` are the top of the subtree and the path whose entries will change, such as the target of a copy.
-    """
-    top, changed = paths
+    root: Root, read: Callable[[str], Node | None], directory: Directory, faults: list[AgentFSError]
+) -> Iterator[tuple[str, Node]]:
+    """Yield each entry below an open directory with its path from there."""
     for part in directory.scan_parts(_PART):
         for listed in part:
             call_context.check()
             path = f"{directory.real_path}/{listed.name}"
             try:
                 node = read(path)
-                root.check_may_change(changed + path[len(top) :])
+                root.check_may_change(path)
             except _FAULTS as error:
                 faults.append(error)
                 continue
-            yield Change(path, node, None)
+            if node is None:
+                continue
+            yield listed.name, node
             if isinstance(node, DirectoryNode):
                 with directory.open_directory(listed.name) as opened:
-                    yield from _below(root, read, opened, faults, paths)
+                    for below, each in _below(root, read, opened, faults):
+                        yield f"{listed.name}/{below}", each
 
 
 def _joined(faults: Sequence[AgentFSError]) -> AgentFSError:

@@ -10,26 +10,26 @@ import os
 import stat
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Joined
+from agentfs.base.advice import Advice, call
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.context import RootContext
+from agentfs.fs.context import RootContext, is_unchanged
 from agentfs.fs.file import (
     apply_metadata,
     create_temporary,
-    moved_at,
-    moved_in,
     new_temporary,
     node_at,
     node_in,
     remove_stale_temporaries,
+    unread_at,
+    unread_in,
 )
 from agentfs.fs.lock import ATTEMPTS, file_locks
 from agentfs.fs.node import (
@@ -44,10 +44,12 @@ from agentfs.fs.node import (
     Metadata,
     MovedNode,
     Node,
+    NotRestoredError,
     Recorder,
 )
 from agentfs.fs.path import quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.text import first_names
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RETRY_SECONDS = 0.5  # how long a failed batch retries to reverse its changes
@@ -101,9 +103,11 @@ def apply_changes(
 ) -> Applied:
     """Implement `Root.apply`."""
     with _locked(context, root_path, changes), _excluding_others(options.recorder):
-        wanted = _checked(context, _with_parents(context, changes, options.max_bytes), changes, options)
+        wanted = _with_parents(context, changes)
+        renames = _Renames.of(wanted)
+        wanted = _checked(context, wanted, changes, options, renames)
         with suppress(_NotRenamedError):
-            return _Batch(context, options, renames=_renames(wanted)).apply(wanted)
+            return _Batch(context, options, renames=renames).apply(wanted)
         return _Batch(context, options).apply(wanted)  # copy to the other file system, then remove
 
 
@@ -143,67 +147,90 @@ def _device(context: RootContext, directory: str) -> str:
             directory = os.path.dirname(directory)
 
 
-def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
+def _with_parents(context: RootContext, changes: Sequence[Change]) -> list[Change]:
     """Return the changes, plus one for each missing directory above a created node."""
     wanted = {change.path: change for change in changes}
     for change in changes:
         if change.before is not None or change.after is None:
             continue
         for above in directories_above(change.path):
-            if above in wanted or node_at(context, above, max_bytes) is not None:
+            if above in wanted or unread_at(context, above) is not None:
                 break
             wanted[above] = Change(above, None, DirectoryNode())
     return list(wanted.values())
 
 
-def _renames(changes: Sequence[Change]) -> dict[str, str]:
-    """Return the source of each file or whole directory that moves unchanged, by its target."""
-    created = {each.path: each for each in changes if each.before is None and each.after is not None}
-    nodes = {path: each.after for path, each in created.items()}
-    removed = {each.path: each.before for each in changes if each.after is None}
-    targets, sources, found = sorted(nodes), sorted(removed), dict[str, str]()
-    turning = {each.path for each in changes if _turns(each)}
-    for path in targets:
-        source = created[path].moved_from
-        if source in removed and not any(
-            _is_below(*each) for each in ((path, found), (path, turning), (source, turning))
-        ):
-            contents = _contents(path, nodes, targets)
-            if contents == _contents(source, removed, sources):
+class _Renames(NamedTuple):
+    """The files and whole directories that move unchanged, each by one rename."""
+
+    sources: Mapping[str, str] = {}  # by target
+    along: Collection[str] = ()  # all paths below these sources and targets
+
+    @classmethod
+    def of(cls, changes: Sequence[Change]) -> "_Renames":
+        """Return the moves among some changes."""
+        created = {each.path: each for each in changes if each.before is None and each.after is not None}
+        new = {path: (each.after, _mode(each.after)) for path, each in created.items()}
+        old = {each.path: (each.before, _mode(each.before)) for each in changes if each.after is None}
+        targets, sources = sorted(new), sorted(old)
+        turning = {each.path for each in changes if _turns(each)}
+        found, along = dict[str, str](), set[str]()
+        for path in targets:
+            source = created[path].moved_from
+            if source not in old or path in along:
+                continue
+            here, there = _at_or_below(path, targets), _at_or_below(source, sources)
+            unchanged = [(each[len(path) :], new[each]) for each in here] == [
+                (each[len(source) :], old[each]) for each in there
+            ]
+            if unchanged and not _is_below(path, turning) and not _is_below(source, turning):
                 found[path] = source
-    return found
+                along.update(here[1:], there[1:])
+        return cls(found, along)
 
 
-def _contents(
-    top: str, nodes: Mapping[str, Node | None], paths: Sequence[str]
-) -> dict[str, tuple[Node | None, int | None]]:
-    """Return the nodes at and below a path, with the modes of directories; `paths` are in order."""
+_NO_RENAMES = _Renames()
+
+
+def _at_or_below(top: str, paths: Sequence[str]) -> Sequence[str]:
+    """Return a path and those below it; `paths` are in order."""
     below = paths[bisect_left(paths, f"{top}/") : bisect_left(paths, f"{top}0")]  # "0" follows "/"
-    return {path[len(top) :]: (nodes[path], _mode(nodes[path])) for path in (top, *below)}
+    return [top, *below]
 
 
 def _checked(
-    context: RootContext, changes: Sequence[Change], requested: Sequence[Change], options: ApplyOptions
+    context: RootContext,
+    changes: Sequence[Change],
+    requested: Sequence[Change],
+    options: ApplyOptions,
+    renames: _Renames,
 ) -> list[Change]:
     """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
     named = {change.path for change in requested}
     unasked = replace(context, access=None)  # who may create a node may create the directories above it
     turning = {change.path for change in changes if _turns(change)}
 
-    unread = {each.path for each in changes if isinstance(each.before or each.after, MovedNode)}
-
-    def node(path: str) -> Node | None:
+    def node(change: Change) -> Node | None:
+        path = change.path
         at = context if path in named else unasked
         top = next((above for above in directories_above(path) if above in turning), None)
-        if top is not None and not isinstance(node_at(at, top, options.max_bytes), DirectoryNode):
+        if top is not None and not isinstance(unread_at(at, top), DirectoryNode):
             return None  # there is a file or a link, which becomes a directory
-        return moved_at(at, path) if path in unread else node_at(at, path, options.max_bytes)
+        if isinstance(change.before or change.after, MovedNode):
+            return unread_at(at, path)
+        return node_at(at, path, options.max_bytes)
 
     wanted: list[Change] = []
     made: set[str] | None = None
+    along: dict[str, list[str]] = {}  # the names that a rename takes along unread, by directory
     for change in changes:
         path, before, after = change.path, change.before, change.after
-        present = node(path)
+        if path in renames.along and isinstance(before or after, MovedNode):
+            directory, _, name = path.rpartition("/")
+            along.setdefault(directory, []).append(name)
+            wanted.append(change)
+            continue
+        present = node(change)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
             if not isinstance(before, DirectoryNode) or after.mode == present.mode:
                 continue  # created already
@@ -224,6 +251,9 @@ def _checked(
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             before = replace(before, metadata=present.metadata)
         wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))
+    for directory, names in along.items():
+        for name in context.unchangeable_names(directory, names):
+            context.check_may_change(f"{directory}/{name}", (f"{directory}/{name}",))
     return wanted
 
 
@@ -231,9 +261,9 @@ def _is_below(path: str, directories: Container[str]) -> bool:
     return any(above in directories for above in directories_above(path))
 
 
-def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
+def _already_made(changes: Sequence[Change], node: Callable[[Change], Node | None]) -> set[str]:
     """Return the paths that already have the wanted node. Of a moved file, return both paths or neither."""
-    present = {change.path: node(change.path) for change in changes}
+    present = {change.path: node(change) for change in changes}
     missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
     return {
         each.path
@@ -250,7 +280,7 @@ class _Batch:
         context: RootContext,
         options: ApplyOptions,
         held: ResolvedPath | None = None,
-        renames: Mapping[str, str] = {},
+        renames: _Renames = _NO_RENAMES,
     ) -> None:
         """Prepare a batch.
 
@@ -258,11 +288,13 @@ class _Batch:
             context: The root and its settings.
             options: The arguments of `Root.apply`.
             held: The resolved path of a single file.
-            renames: The moves that are made by one rename, with all below them: the source by the target.
+            renames: The moves that are made by renames.
         """
-        self._context, self._options, self._held, self._renames = context, options, held, renames
-        self._tops = {*renames, *renames.values()}
+        self._context, self._options, self._held = context, options, held
+        self._renames = renames.sources
+        self._renamed = {*renames.along, *renames.sources, *renames.sources.values()}
         self._temporaries: dict[str, str] = {}  # by the path of the change
+        self._copied: dict[str, tuple[str, os.stat_result]] = {}  # the target and status of each source
         self._private: dict[str, str] = {}  # a directory for temporaries, by the directory in which it lies
         # A function that reverses each change that was made; it returns False if the path has changed since.
         self._reversals: list[tuple[str, Callable[[], bool]]] = []
@@ -274,12 +306,13 @@ class _Batch:
 
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or reverse those that were made."""
-        not_reversed: list[str] = []
         try:
             if len(changes) > 1:
                 self._sets_modes = any(_mode(each.after) is not None for each in changes)
                 self._closed = {each.path for each in changes if _is_closed(each.before)}
-            prepared = tuple([each if self._is_renamed(each) else self._prepare(each) for each in changes])
+            prepared = tuple(
+                [each if each.path in self._renamed else self._prepare(each) for each in changes]
+            )
             with self._options.recording(prepared) as recorded:
                 try:
                     call_context.begin_commit()  # a call cancelled during the recording changes nothing
@@ -289,15 +322,14 @@ class _Batch:
                     with call_context.uncounted():
                         self._remove_temporaries()
                         if isinstance(error, Exception) or not self._is_complete(recorded):
-                            not_reversed = self._reverse()  # before the journal looks at the outcome
+                            self._reverse(error)  # before the journal looks at the outcome
                     raise
         except BaseException as error:
             with call_context.uncounted():
                 self._remove_temporaries()
-            known = self._known(error, changes, not_reversed)
-            if known is error:
-                raise
-            raise known from None
+            if isinstance(error, OSError) and not isinstance(error, AgentFSError):
+                raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
+            raise
         finally:
             self._reversals.clear()  # they refer to this object, and to contents
         self._remove_temporaries()
@@ -306,38 +338,25 @@ class _Batch:
         notes = [f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
 
-    def _is_renamed(self, change: Change) -> bool:
-        """Return True if a rename makes a change, with all at and below its path."""
-        return bool(self._tops) and (change.path in self._tops or _is_below(change.path, self._tops))
-
     def _steps(self, changes: Sequence[Change]) -> list[_Step]:
         if len(changes) == 1 and not self._renames and not changes[0].of_directory:
             return [(_Batch.put if changes[0].after else _Batch.remove, changes[0])]
         moved = [each for each in changes if each.path in self._renames]
-        return _in_order([each for each in changes if not self._is_renamed(each)], moved)
+        return _in_order([each for each in changes if each.path not in self._renamed], moved)
 
     def _is_complete(self, changes: Sequence[Change]) -> bool:
         """Return True if an interrupt came after the last change."""
-        return bool(self._reversals) and all(
-            node_at(self._context, each.path, self._options.max_bytes) == each.after
-            for each in changes
-            if not isinstance(each.before or each.after, MovedNode)
-        )
+        return bool(self._reversals) and all(self._present(each) == each.after for each in changes)
 
-    def _known(
-        self, error: BaseException, changes: Sequence[Change], not_reversed: Sequence[str]
-    ) -> BaseException:
-        known = error
-        if isinstance(error, OSError):
-            known = oserrors.from_oserror(error, changes[0].path if changes else ".")
-        if not_reversed and isinstance(known, AgentFSError):
-            known.hint = Joined(" ", known.hint, f"{self._names(not_reversed)} could not be restored.")
-        return known
+    def _present(self, change: Change) -> Node | None:
+        """Return the node at the path of a change; unread if the change moves it."""
+        if isinstance(change.before or change.after, MovedNode):
+            return unread_at(self._context, change.path)
+        return node_at(self._context, change.path, self._options.max_bytes)
 
     def _names(self, paths: Sequence[str]) -> str:
-        names = ", ".join(quote(self._context.display_path(path)) for path in sorted(paths)[:_NOTED_PATHS])
-        more = len(paths) - _NOTED_PATHS
-        return f"{names} and {more} more" if more > 0 else names
+        shown = [quote(self._context.display_path(path)) for path in sorted(paths)]
+        return first_names(shown, _NOTED_PATHS)
 
     def _at(self, path: str) -> AbstractContextManager[ResolvedPath]:
         open_here = None if self._held is None else self._held.other(path)
@@ -374,7 +393,7 @@ class _Batch:
                 remove_stale_temporaries(self._context, at.parent)
             try:
                 if isinstance(after, MovedNode):
-                    self._copy_file(change.moved_from, at)
+                    self._copied[change.moved_from] = path, self._copy(change.moved_from, at)
                     return change
                 for note in _create(at, after, replaced, metadata):
                     self._notes.setdefault(note, []).append(path)
@@ -385,14 +404,18 @@ class _Batch:
                 raise at.error(error, os.path.basename(path)) from None
         return change
 
-    def _copy_file(self, source: str, at: ResolvedPath) -> None:
-        """Copy a file of any size to another file system."""
+    def _copy(self, source: str, at: ResolvedPath) -> os.stat_result:
+        """Copy a link, or a file of any size, to another file system; return the status of the source."""
         with self._at(source) as old:
             status = syscalls.lstat(old.parent, old.name)
+            if stat.S_ISLNK(status.st_mode):
+                os.symlink(syscalls.readlink(old.parent, old.name), at.name, dir_fd=at.parent)
+                return status
             if not stat.S_ISREG(status.st_mode):
                 raise oserrors.not_regular(self._context.display_path(source), status.st_mode)
             fd = syscalls.open_file(old.parent, old.name)
         with open(fd, "rb") as file, open(syscalls.create_file(at.parent, at.name, 0o600), "wb") as copy:
+            status = os.fstat(fd)
             while piece := file.read(_PIECE):
                 call_context.check()
                 copy.write(piece)
@@ -400,6 +423,7 @@ class _Batch:
             mode = status.st_mode & 0o777
             apply_metadata(copy.fileno(), Metadata(mode, (status.st_uid, status.st_gid)))
             os.fsync(copy.fileno())
+        return status
 
     def _temporary_for(self, path: str) -> str:
         """Return the path of a new temporary, in the directory of a path.
@@ -518,13 +542,8 @@ class _Batch:
     def set_mode(self, change: Change) -> None:
         """Give a directory its mode and owner."""
         after = change.after
-        if not isinstance(after, DirectoryNode):
+        if not isinstance(after, DirectoryNode) or after.mode is None:  # the system has decided it
             return
-        if after.mode is None:
-            if not isinstance(change.before, DirectoryNode):
-                return  # the system has decided it
-            with self._changing(change.path) as target:
-                after = DirectoryNode(syscalls.new_directory_mode(target.parent, new_temporary("part")))
         old = change.before if isinstance(change.before, DirectoryNode) else DirectoryNode(0o700)
         self._reversals.append((change.path, partial(self._set_mode, change.path, old)))
         for note in self._set_directory(change.path, after):
@@ -541,10 +560,12 @@ class _Batch:
         # Other programs do not take our lock and may have written.
         if target is self._held and target.is_settled():
             return
-        if isinstance(change.before, MovedNode):
-            present: Node | None = moved_in(target)
-        else:
-            present = node_in(self._context, target, self._options.max_bytes)
+        if change.path in self._copied:
+            now, (_, copied) = target.stat(), self._copied[change.path]
+            if now is None or not is_unchanged(copied, now):
+                raise self._options.conflict(change, unread_in(target))
+            return
+        present = node_in(self._context, target, self._options.max_bytes)
         if present != change.before:
             raise self._options.conflict(change, present)
 
@@ -565,25 +586,41 @@ class _Batch:
 
     # Reversals
 
-    def _reverse(self) -> list[str]:
-        """Reverse what was made, the latest first; return the paths for which this failed."""
-        return [path for path, reverse in reversed(self._reversals) if self._retry(reverse) is None]
+    def _reverse(self, error: BaseException) -> None:
+        """Reverse what was made, the latest first. Raise `io` if that fails, for the journal to keep it."""
+        failed = [path for path, reverse in reversed(self._reversals) if self._retry(reverse) is None]
+        if not failed or not isinstance(error, Exception):
+            return
+        cause = oserrors.from_oserror(error, failed[-1]) if isinstance(error, OSError) else error
+        message, details = getattr(cause, "message", repr(cause)), getattr(cause, "details", {})
+        raise NotRestoredError(
+            f"A change failed half way, and {self._names(failed)} could not be restored: {message}",
+            hint=Advice("When nothing hinders it any more, restore it: ", call("undo"), "."),
+            details={**details, "not_restored": [*map(self._context.display_path, failed)]},
+        ) from None
 
     def _restore(self, change: Change) -> bool:
         """Put the old node of a file or link back; return False if others have changed it."""
         path, before, after = change.path, change.before, change.after
-        present = node_at(self._context, path, self._options.max_bytes)
+        present = self._present(change)
         if present == before:
             return True
         if present != after:
             return False
-        if not isinstance(before, FileNode | LinkNode):
-            return before is None and self._remove_at(path)
+        if isinstance(before, DirectoryNode):
+            return False
+        if before is None:
+            # The target of a copied file is removed only if the source is there.
+            copied = isinstance(after, MovedNode)
+            is_only = copied and unread_at(self._context, change.moved_from) is None
+            return not is_only and self._remove_at(path)
         temporary = os.path.join(os.path.dirname(path), new_temporary())
-        metadata = before.metadata if isinstance(before, FileNode) else None
         with self._at(temporary) as source, self._at(path) as target:
             try:
-                _create(source, before, None, metadata)
+                if isinstance(before, MovedNode):
+                    self._copy(self._copied[path][0], source)
+                else:
+                    _create(source, before, None, getattr(before, "metadata", None))
                 if present is None:
                     syscalls.rename_new(source.parent, source.name, target.name)
                 else:

@@ -4,12 +4,13 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentfs.fs import oserrors
 from agentfs.fs.node import Change
+from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import display_name, is_in, path_from
 from agentfs.fs.protect import NameMatcher
 from agentfs.fs.trees import Trees
@@ -28,6 +29,12 @@ def is_settled(changed: int, now: int) -> bool:
     """Return True if changes after `now` get a later time than `changed`, the latest time of a file."""
     fine = changed % 1_000_000  # the file system stores times finer than milliseconds
     return now - changed >= (min(_TICK, TIME_RESOLUTION) if fine else TIME_RESOLUTION)
+
+
+def is_unchanged(seen: os.stat_result, now: os.stat_result) -> bool:
+    """Return True if two statuses are those of one file, with the same size and times."""
+    facts = "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"
+    return all(getattr(seen, fact) == getattr(now, fact) for fact in facts)
 
 
 class FileAccess(Protocol):
@@ -89,6 +96,12 @@ class RootContext:
             raise oserrors.not_regular(path, status.st_mode)
         if any(map(self.unreadable.covers, names)):
             raise oserrors.protected(path, self.display_path(names[0]))
+
+    def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
+        """Return the names in a directory that may be protected, or that rules may forbid to change."""
+        if self.access is not None or self.own or STATE_MARK in names:
+            return names
+        return {*self.unreadable.covered(directory, names), *self.unwritable.covered(directory, names)}
 
     def check_may_change(self, path: str, names: Sequence[str]) -> None:
         """Raise ProtectedError, or RefusedError for a permission rule, if a path may not be changed.

@@ -11,7 +11,7 @@ from typing import Self
 from agentfs.base import call_context
 from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.context import RootContext, file_clock, is_settled
+from agentfs.fs.context import RootContext, file_clock, is_settled, is_unchanged
 from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, MovedNode, Node, type_of
 from agentfs.fs.path import display_name, is_temporary_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -84,8 +84,7 @@ class OpenFile:
 
     def changed(self) -> bool:
         """Return True if the size or times have changed since the file was opened."""
-        now, facts = os.fstat(self.fd), ("st_size", "st_mtime_ns", "st_ctime_ns")
-        return any(getattr(now, fact) != getattr(self.stat, fact) for fact in facts)
+        return not is_unchanged(self.stat, os.fstat(self.fd))
 
     def close(self) -> None:
         """Close the file. It may be closed twice."""
@@ -149,8 +148,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if stat.S_ISLNK(status.st_mode):
                 return LinkNode(syscalls.readlink(parent, name))
             if stat.S_ISDIR(status.st_mode):
-                mode = stat.S_IMODE(status.st_mode)
-                return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
+                return directory_node(status)
             if not stat.S_ISREG(status.st_mode):
                 raise oserrors.not_regular(resolved.display_path, status.st_mode)
             fd = syscalls.open_file(parent, name)
@@ -170,19 +168,27 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
 
 
-def moved_at(context: RootContext, real_path: str) -> Node | None:
+def unread_at(context: RootContext, real_path: str) -> Node | None:
     """Return the node at a real path without reading it, or None if it does not exist."""
     try:
         with resolve_real(context, real_path, create_parents=True) as resolved:
-            return moved_in(resolved)
+            return unread_in(resolved)
     except (NotFoundError, NotDirectoryError):
         return None
 
 
-def moved_in(resolved: ResolvedPath) -> Node | None:
+def unread_in(resolved: ResolvedPath) -> Node | None:
     """Return the node at a resolved path without reading it, or None if it does not exist."""
     status = resolved.stat()
-    return None if status is None else MovedNode(type_of(status.st_mode))
+    if status is None:
+        return None
+    return directory_node(status) if stat.S_ISDIR(status.st_mode) else MovedNode(type_of(status.st_mode))
+
+
+def directory_node(status: os.stat_result) -> DirectoryNode:
+    """Return the node of a directory."""
+    mode = stat.S_IMODE(status.st_mode)
+    return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
 
 
 def write_all(fd: int, content: bytes) -> None:

@@ -52,11 +52,6 @@ def hold(fd: int) -> int:
     return fd
 
 
-def is_held(fd: int) -> bool:
-    """Return True if this process holds the lock. A forked copy does not."""
-    return fd in _locks.held
-
-
 def let_go(fd: int) -> None:
     """Close a descriptor that `hold` recorded."""
     if fd in _locks.held:

@@ -62,7 +62,7 @@ class DirectoryNode:
 
 @frozen
 class MovedNode:
-    """A node that a move takes along unread: a file that is too large, a FIFO, a socket or a device."""
+    """A file, link or special file that a move takes along unread."""
 
     kind: EntryType
 
@@ -136,6 +136,10 @@ class Changed(NamedTuple):
 
 class ConcurrentChange(Exception):  # noqa: N818 - caught by `Root.update`
     """The file was changed after it was read, so the update must start again."""
+
+
+class NotRestoredError(FileIOError):
+    """A change failed half way, and could not be reversed; a journal keeps what is left of it."""
 
 
 # Makes the error if the node at a path is not the `before` of its change.
@@ -266,9 +270,7 @@ def node_from_json(plain: list[Any] | None) -> Node | None:
 
 
 def _metadata_to_json(metadata: Metadata | None) -> list[Any]:
-    if metadata is None:
-        return []
-    return [metadata.owner]
+    return [] if metadata is None else [metadata.owner]
 
 
 def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:

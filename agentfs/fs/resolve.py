@@ -18,7 +18,7 @@ from typing import Self
 
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.context import RootContext
+from agentfs.fs.context import RootContext, is_unchanged
 from agentfs.fs.path import (
     MAX_PARTS,
     ParsedPath,
@@ -189,12 +189,7 @@ class ResolvedPath:
         if seen is None:
             return False
         now = self.stat()
-        return now is not None and (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns) == (
-            seen.st_ino,
-            seen.st_size,
-            seen.st_mtime_ns,
-            seen.st_ctime_ns,
-        )
+        return now is not None and is_unchanged(seen, now)
 
     def check_may_change(self) -> os.stat_result | None:
         """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed.

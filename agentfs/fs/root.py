@@ -17,8 +17,6 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
     RefusedError,
-    SpecialFileError,
-    TooLargeError,
     UnsupportedSystemError,
     closed,
 )
@@ -26,7 +24,7 @@ from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
-from agentfs.fs.file import OpenFile, moved_at, node_at, node_in, open_regular
+from agentfs.fs.file import OpenFile, node_at, node_in, open_regular, unread_at
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
     Change,
@@ -139,18 +137,13 @@ class Root:
             own=own_directories.own_paths([(tree.path, tree.source) for tree in trees]),
         )
         self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
-        if policy.read_only:
-            return
-        try:
-            if own_directories.contains(self.path):
-                raise RefusedError(  # noqa: TRY301 - the root is closed below
-                    f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
-                    hint="Choose another root or open this one with Policy(read_only=True).",
-                    details={"path": given},
-                )
-        except BaseException:
+        if not policy.read_only and own_directories.contains(self.path):
             self.close()
-            raise
+            raise RefusedError(
+                f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
+                hint="Choose another root or open this one with Policy(read_only=True).",
+                details={"path": given},
+            )
 
     @property
     def trees(self) -> Trees:
@@ -480,7 +473,7 @@ class Root:
             if not preview:
                 options = ApplyOptions(max_bytes, begin_again, self.recorder, by_others=by_others(found))
                 try:
-                    applied = self._apply(changes, options, resolved)
+                    applied = apply_single(self._context, resolved, changes[0], options)
                     notes = (*notes, *applied.notes)
                 except NotFoundError:
                     if before is not None:
@@ -532,7 +525,7 @@ class Root:
         try:
             given = max_bytes, conflict, self.recorder, log_step, undoing
             self.judge(changes)
-            return self._apply(changes, ApplyOptions(*given, by_others=by_others))
+            return apply_changes(self._context, self.path, changes, ApplyOptions(*given, by_others=by_others))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
@@ -540,13 +533,6 @@ class Root:
         """Raise an error if the permission rules refuse changes that are about to be made or previewed."""
         if self._context.access is not None:
             self._context.access.begin(changes)
-
-    def _apply(
-        self, changes: Sequence[Change], options: ApplyOptions, held: ResolvedPath | None = None
-    ) -> Applied:
-        if held is not None:
-            return apply_single(self._context, held, changes[0], options)
-        return apply_changes(self._context, self.path, changes, options)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
@@ -570,21 +556,28 @@ class Root:
         """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
-    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return the node at a real path, or None. A link at the end is not followed."""
-        return node_at(self._context, real_path, max_bytes)
+    def node(self, real_path: str, *, max_bytes: int, unread: bool = False) -> Node | None:
+        """Return the node at a real path, or None. A link at the end is not followed.
 
-    def node_to_move(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return the node at a real path as `node` does; of one that cannot be read, only its type."""
-        try:
-            return self.node(real_path, max_bytes=max_bytes)
-        except (TooLargeError, SpecialFileError):
-            return moved_at(self._context, real_path)
+        With `unread`, a file of any size or type becomes a `MovedNode`.
+        """
+        context = self._context
+        return unread_at(context, real_path) if unread else node_at(context, real_path, max_bytes)
+
+    def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
+        """Return the names in a directory that perhaps may not be changed; `check_may_change` says why."""
+        return self._context.unchangeable_names(directory, names)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
         with resolve_real(self._context, real_path, create_parents=True) as resolved:
             resolved.check_may_change()
+
+    def check_may_move(self, real_path: str) -> None:
+        """Raise an error if a path may not be changed, or if a rule forbids to read it."""
+        self.check_may_change(real_path)
+        if self._context.access is not None:
+            self._context.access.check_read(real_path)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""

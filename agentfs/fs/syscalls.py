@@ -10,10 +10,9 @@ import os
 import re
 import select
 import stat
-import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,6 +23,8 @@ if sys.platform != "win32":  # on Windows, agentfs can be imported but no worksp
     import fcntl
     import pwd
 
+    read_at = os.preadv  # reads from a position into buffers
+
 # Errors of a hard link that is impossible, in general or between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM}  # it is missing, denied, or lacks the flag
@@ -31,7 +32,6 @@ _LIST_SECONDS = 0.1
 _fstat = os.fstat  # for a look before each call, which may fail without harm; tests make the others fail
 _OPENAT2 = 437  # on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
-_AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH, _STATX_BTIME = 0x100, 0x1000, 0x800
 _RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 _MOUNTS = "/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2})")
@@ -171,15 +171,6 @@ def may_write(handle: int, name: str, mode: int) -> bool:
     )
 
 
-def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:
-    content = os.pread(fd, len(views[0]), position)
-    views[0][: len(content)] = content
-    return len(content)
-
-
-read_at = getattr(os, "preadv", _pread_into)  # reads from a position into buffers
-
-
 def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:
     """Rename a file, here or to another directory; a file at the new name is replaced."""
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
@@ -226,19 +217,6 @@ def link_into(handle: int, source: str, to: int, name: str) -> bool:
     return True
 
 
-def new_directory_mode(handle: int, name: str) -> int:
-    """Return the permissions of a new directory, by creating one.
-
-    The umask cannot be read without changing it for all threads.
-    """
-    os.mkdir(name, dir_fd=handle)
-    try:
-        return lstat(handle, name).st_mode & 0o777
-    finally:
-        with suppress(OSError):  # it is removed later
-            os.rmdir(name, dir_fd=handle)
-
-
 def try_lock(fd: int) -> bool:
     """Lock an open file against other processes without waiting; return True for success."""
     try:
@@ -269,22 +247,6 @@ def file_system(handle: int) -> int:
         return 0
     status = (ctypes.c_long * 64)()  # struct statfs; the type is the first field
     return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
-
-
-def birth_time(handle: int, name: str = "") -> int | None:
-    """Return the creation time of an open directory, or of a name in it, in nanoseconds; None if unknown."""
-    status = lstat(handle, name) if name else os.fstat(handle)
-    seconds = getattr(status, "st_birthtime", None)  # macOS, BSD
-    if seconds is not None:
-        return int(seconds * 1e9)
-    call = c_function("statx")
-    if call is None:
-        return None
-    facts = ctypes.create_string_buffer(256)  # struct statx
-    if call(handle, os.fsencode(name), _AT_SYMLINK_NOFOLLOW | _AT_EMPTY_PATH, _STATX_BTIME, facts) != 0:
-        return None
-    (mask,), (born, nanoseconds) = struct.unpack_from("I", facts, 0), struct.unpack_from("qI", facts, 80)
-    return born * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else None
 
 
 @cache

@@ -68,23 +68,20 @@ class MountEntry:
         self.name = tree.path
         self._tree = tree
 
-    def is_file(self, *, follow_symlinks: bool = False) -> bool:
+    def is_file(self, **_: bool) -> bool:
         """Return False."""
-        del follow_symlinks
         return False
 
-    def is_dir(self, *, follow_symlinks: bool = False) -> bool:
+    def is_dir(self, **_: bool) -> bool:
         """Return True."""
-        del follow_symlinks
         return True
 
     def is_symlink(self) -> bool:
         """Return False."""
         return False
 
-    def stat(self, *, follow_symlinks: bool = False) -> os.stat_result:
+    def stat(self, **_: bool) -> os.stat_result:
         """Return its status."""
-        del follow_symlinks
         handle = self._tree.handle  # a reference keeps it open
         return syscalls.lstat(handle.fd, ".")
 

@@ -13,7 +13,8 @@ from agentfs import history
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
-from agentfs.fs import Change, FileNode, LinesBy, Node, Root, node_to_json, quote
+from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, node_to_json, quote
+from agentfs.fs.node import NotRestoredError
 from agentfs.history import log as bounds
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step
@@ -157,24 +158,27 @@ class Journal:
             if recordings is not None:
                 recordings.settle(all_changes)
             self._store(steps, begun=True)
-            made = True
+            made = steps
             try:
                 yield changes
             except BaseException as error:
-                # A failed change was taken back. After an interrupt, only the tree can tell.
-                plain = isinstance(error, Exception | call_context.Cancelled)
-                made = not plain and self._is_any_made(all_changes)
+                # A failed change was taken back. If that failed, or after an interrupt, the tree must tell.
+                is_reversed = isinstance(error, Exception | call_context.Cancelled)
+                is_reversed = is_reversed and not isinstance(error, NotRestoredError)
+                made = [] if is_reversed else self.made(steps)
                 raise
             finally:
                 # Order matters: after an interrupt here, the step must still be recorded as begun.
-                if made:
+                if made == steps:
                     self._add(steps)
                     self.accepted.update(bases)
-                    if recordings is not None:
-                        recordings.observe(all_changes)
-                if self.is_kept and steps:
-                    ends = [_END_BEGUN, *([self._accepted_row()] if bases else [])]
-                    self.contents.database.defer(ends if made else [_DROP_BEGUN])
+                    if self.is_kept and steps:
+                        ends = [_END_BEGUN, *([self._accepted_row()] if bases else [])]
+                        self.contents.database.defer(ends)
+                else:
+                    self.replace_begun(made)
+                if recordings is not None:
+                    recordings.observe(change for step in made for change in step.changes)
                 self._bound()
 
     def record(self, step: Step | None, statements: Sequence[Statement] = ()) -> None:
@@ -185,22 +189,30 @@ class Journal:
             self._add(steps)
             self._bound()
 
-    def replace_begun(self, steps: Sequence[Step]) -> None:
-        """At the opening, store what was made of the steps that were begun in their place."""
-        self.contents.database.defer([_DROP_BEGUN])
-        self._store(steps, begun=False)
-        self._add(steps)
+    def made(self, steps: Sequence[Step]) -> list[Step]:
+        """Return steps with only the changes that the tree shows as made; none if nothing was changed."""
+        last = {change.path: change for step in steps for change in step.changes}
+        made = {path for path, change in last.items() if self._is_made(change)}
+        if all(last[path].changes_nothing for path in made):
+            return []
+        kept = [
+            step._replace(changes=tuple(each for each in step.changes if each.path in made)) for step in steps
+        ]
+        return [step for step in kept if step.changes]
 
-    def is_made(self, change: Change) -> bool:
-        """Return True if the tree shows a change as made."""
+    def _is_made(self, change: Change) -> bool:
+        unread = isinstance(change.before or change.after, MovedNode)
         with suppress(AgentFSError):
-            return self._read_node is not None and self._read_node(change.path) == change.after
+            read = self._read_node
+            return read is not None and read(change.path, unread=unread) == change.after
         return False
 
-    def _is_any_made(self, changes: Sequence[Change]) -> bool:
-        """Return True if the tree shows a change as made; a directory tells only if there are no files."""
-        files = [each for each in changes if not each.of_directory] or changes
-        return any(map(self.is_made, files))
+    def replace_begun(self, steps: Sequence[Step]) -> None:
+        """Store what was made of the steps that were begun in their place."""
+        if self.is_kept:
+            self.contents.database.defer([_DROP_BEGUN])
+        self._store(steps, begun=False)
+        self._add(steps)
 
     def _add(self, steps: Iterable[Step]) -> None:
         for step in steps:

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from agentfs.fs import Change, LinesBy, Node
+from agentfs.fs import Change, LinesBy, MovedNode, Node, entry_type
 from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
 from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
-MAX_CHANGES = 20_000  # of all kept steps together
+MAX_CHANGES = 50_000  # of all kept steps together
 MAX_CHECKPOINTS = 10_000
 _SPARE = 8  # steps are dropped when there are an eighth more than the maximum
 
@@ -120,7 +120,10 @@ class Log:
         for step in reversed(self._steps):
             for change in step.changes:
                 if change.path == path:
-                    return step if change.after == node else None
+                    after = change.after
+                    if isinstance(after, MovedNode) and node is not None:
+                        return step if entry_type(node) == after.kind else None
+                    return step if after == node else None
         return None
 
     def add(self, step: Step) -> None:

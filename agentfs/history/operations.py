@@ -14,7 +14,7 @@ from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import net_changes
 from agentfs.history.report import changes_result, name_paths
-from agentfs.history.step_merge import is_same_node, read_node
+from agentfs.history.step_merge import is_same_node, kept_reader, read_node, with_contents
 from agentfs.history.undo import RequestedPaths, real_paths, roll_back_transaction
 from agentfs.results import ChangesResult, CheckpointResult
 from agentfs.shown.workspace_context import Context
@@ -42,9 +42,10 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
     contents = Contents()  # keeps contents that other programs wrote out of memory
+    read = kept_reader(root, context.limits.file_bytes, contents.keep_node)
     marked: dict[str, list[str]] = {_BY_OTHERS: [], _UNKNOWN: []}
     found: list[Change] = []
-    for net in net_changes(steps):
+    for net in net_changes(with_contents(steps, read)):
         if not root.is_usable(net.path) or not (
             scope is None or any(is_in(net.path, each) for each in scope)
         ):

@@ -16,7 +16,7 @@ from agentfs.errors import (
     InvalidArgumentError,
     RefusedError,
 )
-from agentfs.fs import Change, DirectoryNode, Node, Root, node_to_json, quote
+from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, node_to_json, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
@@ -116,8 +116,17 @@ class OpenRecordings:
         """Take note of changes that the workspace itself has made, so that no recording has them."""
         if not self._open:
             return
+        changes = [*changes]
+        moved = {
+            each.path: self._seen.get(each.path) for each in changes if isinstance(each.before, MovedNode)
+        }
         for change in changes:
             path, node = change.path, change.after
+            if isinstance(node, MovedNode):
+                seen = moved.get(change.moved_from)
+                if seen is not None and not self._is_left_out(path):
+                    self._seen[path] = seen
+                continue
             if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
                 with suppress(AgentFSError):
                     node = self._open[-1].root.node(path, max_bytes=0)

@@ -10,7 +10,7 @@ from agentfs.base.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.log import Step, file_moves
-from agentfs.history.step_merge import Clash, Lines
+from agentfs.history.step_merge import Clash, Lines, filled_changes
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text import (
@@ -180,10 +180,10 @@ def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[
     return patches, 0
 
 
-def proposed_changes(
-    changes: Iterable[Change], may_show: MayShow, display: Display
-) -> tuple[str, tuple[ProposedChange, ...]]:
+def proposed_changes(changes: Sequence[Change], root: Root) -> tuple[str, tuple[ProposedChange, ...]]:
     """Return the diff and the texts of planned changes, except those that may not be shown."""
+    may_show, display = root.may_show, root.display_path
+    changes = filled_changes(changes, lambda each: root.node(each.moved_from, max_bytes=_PATCH_BYTES))
     proposed: list[ProposedChange] = []
     diffs: list[str] = []
     left = _PATCH_BYTES

@@ -10,10 +10,11 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
 from agentfs.fs.path import is_in
 from agentfs.history.authors import OTHER, Trace, TracedFile, TracedHunk, is_text, replay, text_of
+from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import net_changes
 from agentfs.history.report import name_paths, paired
-from agentfs.history.step_merge import merge_nodes, read_node
+from agentfs.history.step_merge import kept_reader, merge_nodes, read_node, with_contents
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.results import FileReview, Hunk, Origin, Review
 from agentfs.shown.workspace_context import Context
@@ -72,7 +73,8 @@ def changed_files(
     with journal.exclusive():
         steps, _ = journal.steps_since(since)
         every, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
-    steps, every = [*steps], [*every]
+    read = kept_reader(root, context.limits.file_bytes, Contents().keep_node)
+    steps, every = with_contents(steps, read), with_contents(every, read)
     traced = replay(every, dropped + 1)
     net = {each.path: each for each in net_changes(steps)}
     origins = {each.path: each.before for each in net_changes(every)}

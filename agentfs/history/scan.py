@@ -288,11 +288,6 @@ def with_moves(changes: Sequence[Change]) -> list[Change]:
     for each in reversed(old):
         sources.setdefault(each.before, []).append(each.path)
     found = {each.path: sources[each.after].pop() for each in new if sources.get(each.after)}
-    for to, origin in list(found.items()):
-        for target, source in zip(directories_above(to), directories_above(origin), strict=False):
-            if target not in created or source not in deleted:
-                break
-            found.setdefault(target, source)
     return [replace(each, moved_from=found[each.path]) if each.path in found else each for each in changes]
 
 

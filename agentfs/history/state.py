@@ -1,7 +1,7 @@
 """Opening of a state directory, and of the journal in it."""
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.fs import FileNode, Node, Root, node_from_json, quote
 from agentfs.history.database import Contents, Database, from_stored, put_meta
 from agentfs.history.journal import Journal, node_reader, step_from_json
+from agentfs.history.log import Step
 from agentfs.history.report import name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.limits import Limits
@@ -182,20 +183,20 @@ def _settle_begun(journal: Journal, begun: list[int]) -> tuple[str, ...]:
         return ()
     log = journal.log
     steps = [log.step(number) for number in begun]
-    last = {change.path: change for step in steps for change in step.changes}
-    made = {change.path for change in last.values() if journal.is_made(change)}
-    kept = [
-        step._replace(changes=tuple(each for each in step.changes if each.path in made)) for step in steps
-    ]
-    is_any = any(not last[path].changes_nothing for path in made)
     back = "redo" if log.takes_back(begun[0]) else "undo"
     log.remove_last(len(begun))
-    journal.replace_begun([step for step in kept if step.changes] if is_any else [])
-    files = [path for path, change in last.items() if not change.of_directory] or [*last]
-    what = f"a change of {name_paths(sorted(files))} was under way when a process died"
-    done = sorted(made.intersection(files))
-    if not is_any or not done:
+    kept = journal.made(steps)
+    journal.replace_begun(kept)
+    wanted, made = _paths(steps), _paths(kept)
+    what = f"a change of {name_paths(sorted(wanted))} was under way when a process died"
+    if not made:
         return (f"{what}, and was not made",)
-    if len(done) == len(files):
+    if made >= wanted:
         return (f"{what}, and is complete; it is in the journal",)
-    return (f"{what}; the change of {name_paths(done)} was made, and {back} takes it back",)
+    return (f"{what}; the change of {name_paths(sorted(made))} was made, and {back} takes it back",)
+
+
+def _paths(steps: Sequence[Step]) -> set[str]:
+    """Return the paths of files, or of directories if there are no files."""
+    changes = [change for step in steps for change in step.changes]
+    return {each.path for each in changes if not each.of_directory} or {each.path for each in changes}

@@ -3,13 +3,14 @@
 Each step is merged with the present files by a three-way merge, as in `git revert`. The tree is only read.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+import os
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError, SpecialFileError, TooLargeError
+from agentfs.errors import AgentFSError
 from agentfs.fs import (
     Change,
     DirectoryNode,
@@ -21,12 +22,20 @@ from agentfs.fs import (
     directories_above,
     entry_type,
 )
-from agentfs.history.log import file_moves
+from agentfs.history.log import Step, file_moves
 from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
 
-NodeReader = Callable[[str], Node | None]
+
+class NodeReader(Protocol):
+    """Reads the node at a path; with `unread`, what a move takes along becomes a `MovedNode`."""
+
+    def __call__(self, path: str, *, unread: bool = False) -> Node | None:
+        """Return the node, or None."""
+        ...
+
+
 Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
 
 
@@ -55,21 +64,21 @@ class Merged(NamedTuple):
     clash: Clash | None = None
 
 
-def take_steps(steps: Iterable[Sequence[Change]], read: NodeReader, keep: Callable[[Node], Node]) -> Outcome:
+def take_steps(steps: Sequence[Sequence[Change]], read: NodeReader, keep: Callable[[Node], Node]) -> Outcome:
     """Compute how to make the changes of some steps, in this order, in the tree that `read` reads.
 
     `keep` returns a node whose content is not held in memory.
     """
-    tree = _Tree(read, keep)
+    tree = _Tree(read, keep, is_alone=len(steps) == 1)
     made = [tuple(tree.take(changes)) for changes in steps]
     clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
     return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(clashes))
 
 
-def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
+def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) -> Node | None:
     """Return the node at a real path; None also if a directory above it was replaced by a link."""
     try:
-        return root.node(path, max_bytes=max_bytes)
+        return root.node(path, max_bytes=max_bytes, unread=unread)
     except AgentFSError:
         for above in directories_above(path):
             with suppress(AgentFSError):
@@ -81,8 +90,9 @@ def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
 class _Tree:
     """The nodes of a tree after the steps that were taken so far."""
 
-    def __init__(self, read: NodeReader, keep: Callable[[Node], Node]) -> None:
-        self._read, self._keep = read, keep
+    def __init__(self, read: NodeReader, keep: Callable[[Node], Node], *, is_alone: bool) -> None:
+        self._read, self._keep, self._is_alone = read, keep, is_alone
+        self._unread = set[str]()  # both paths of each node that the present step moves unread
         self._present: dict[str, Node | None] = {}
         self._nodes: dict[str, Node | None] = {}
         self._moved: dict[str, str] = {}  # where the nodes were moved from
@@ -101,6 +111,10 @@ class _Tree:
         by_path = {change.path: change for change in changes}
         sources = file_moves(changes)
         moved_away = {old: new for new, old in sources.items()}
+        unread = {each.path for each in changes if isinstance(each.before or each.after, MovedNode)}
+        self._unread = unread.intersection((*sources, *moved_away))
+        if self._is_alone:
+            self._assume(changes, by_path)
         for change in changes:
             call_context.check()
             path = change.path
@@ -113,9 +127,20 @@ class _Tree:
             if path in sources:
                 yield from self._move(by_path[sources[path]], change)
             else:
-                yield self._put(
-                    path, change, merge_nodes(path, change.before, change.after, self._node(change))
-                )
+                yield self._put(path, change, self._merged(change))
+
+    def _assume(self, changes: Sequence[Change], own: Mapping[str, Change]) -> None:
+        """Take the entries of a moved directory as known: the rename takes along what is there."""
+        for each in changes:
+            above = own.get(os.path.dirname(each.path))
+            if each.path in self._unread and above is not None and above.of_directory:
+                self._present[each.path] = self._nodes[each.path] = each.before
+
+    def _merged(self, change: Change) -> Merged:
+        path, before, after, present = change.path, change.before, change.after, self._node(change)
+        if isinstance(after, MovedNode):  # nothing can be moved here
+            return Merged(None, Clash(path, before, present))
+        return merge_nodes(path, before, after, present)
 
     def _directories_for(self, path: str, own: Container[str]) -> Iterable[Change]:
         """Create the directories above a path that are missing, also those that earlier steps removed."""
@@ -131,9 +156,11 @@ class _Tree:
         """Move a file, and keep other changes of its content."""
         there, here = self._node(source), self._node(target)
         removal = Change(source.path, source.before, None)
-        if here == target.after and there in (None, source.before):
+        was_there = None if isinstance(target.after, MovedNode) else source.before
+        if is_same_node(here, target.after) and there in (None, was_there):  # it is moved already
             yield self._put(source.path, removal, Merged(None))
             yield self._put(target.path, target, Merged(here))
+            self._moved.pop(target.path, None)
         elif there is None:
             self.clashes[source.path] = Clash(source.path, source.before, None)
         elif here is not None:
@@ -159,32 +186,27 @@ class _Tree:
 
     def _node(self, change: Change) -> Node | None:
         """Return the node at the path of a change after the steps so far."""
-        path = change.path
+        path, unread = change.path, change.path in self._unread
         if path not in self._nodes:
-            node = self._present_node(change)
-            for known in (change.before, change.after):
-                if isinstance(known, FileNode) and isinstance(node, FileNode) and node == known:
-                    node = replace(known, metadata=node.metadata)
-            if node is not None and not (
-                isinstance(node, FileNode) and node in (change.before, change.after)
-            ):
-                node = self._keep(node)
-            self._present[path] = self._nodes[path] = node
+            self._present[path] = self._nodes[path] = self._known(change, self._read(path, unread=unread))
+        elif isinstance(self._nodes[path], MovedNode) and not unread:
+            origin = self._moved.get(path) or path  # where an earlier step took it from
+            node = self._known(change, self._read(origin))
+            self._present[origin] = self._nodes[path] = node
         return self._nodes[path]
 
-    def _present_node(self, change: Change) -> Node | None:
-        unread = change.before if isinstance(change.before, MovedNode) else change.after
-        if not isinstance(unread, MovedNode):
-            return self._read(change.path)
-        try:
-            node = self._read(change.path)
-        except (TooLargeError, SpecialFileError):
-            return unread
-        return node and MovedNode(entry_type(node))
+    def _known(self, change: Change, node: Node | None) -> Node | None:
+        """Return a node of the disk with its content in the store, where that of the change is already."""
+        for known in (change.before, change.after):
+            if isinstance(known, FileNode) and isinstance(node, FileNode) and node == known:
+                return replace(known, metadata=node.metadata)
+        return node and self._keep(node)
 
 
 def merge_nodes(path: str, base: Node | None, ours: Node | None, theirs: Node | None) -> Merged:
     """Return `theirs` with the changes from `base` to `ours`."""
+    if isinstance(ours, MovedNode) and theirs is not None:
+        return Merged(theirs)
     if is_same_node(theirs, base):
         return Merged(ours)
     if is_same_node(theirs, ours) or is_same_node(ours, base):
@@ -258,7 +280,55 @@ def _replaced(before: FileNode, after: FileNode) -> set[tuple[int, int, str]]:
 
 
 def is_same_node(one: Node | None, other: Node | None) -> bool:
-    """Return True if nodes are equal; of directories, compare only modes, and take None as any mode."""
+    """Return True if nodes are equal.
+
+    Of directories, compare only modes, and take None as any mode. A moved node equals any of its type.
+    """
+    if isinstance(one, MovedNode) or isinstance(other, MovedNode):
+        return None not in (one, other) and entry_type(one) == entry_type(other)
     if isinstance(one, DirectoryNode) and isinstance(other, DirectoryNode):
         return one.mode == other.mode or None in (one.mode, other.mode)
     return one == other
+
+
+def kept_reader(root: Root, max_bytes: int, keep: Callable[[Node], Node]) -> Callable[[str], Node | None]:
+    """Return a function that reads the node at a path, with its content out of memory."""
+
+    def read(path: str) -> Node | None:
+        node = read_node(root, path, max_bytes)
+        return node and keep(node)
+
+    return read
+
+
+def with_contents(steps: Iterable[Step], read: Callable[[str], Node | None]) -> list[Step]:
+    """Return steps with the contents that moves took along unread.
+
+    A later step that changes a moved file knows its content; otherwise `read` reads it from its new path.
+    """
+    later: dict[str, Node | None] = {}  # the nodes between a step and the next
+    found: list[Step] = []
+    for step in reversed([*steps]):
+        filled = filled_changes(step.changes, lambda change: later.get(change.path) or read(change.path))
+        later.update((each.path, each.before) for each in filled)
+        found.append(step._replace(changes=tuple(filled)))
+    return found[::-1]
+
+
+def filled_changes(changes: Sequence[Change], read: Callable[[Change], Node | None]) -> Sequence[Change]:
+    """Return changes with contents that moves take along unread; `read` gets the change of each new path."""
+    nodes: dict[str, Node | None] = {}
+    for change in changes:
+        if isinstance(change.after, MovedNode):
+            nodes[change.moved_from] = change.after
+            with suppress(AgentFSError):  # it is too large, special or protected, or it is too late
+                call_context.check()
+                nodes[change.moved_from] = read(change) or change.after
+    if not nodes:
+        return changes
+    return [
+        replace(each, after=nodes[each.moved_from])
+        if isinstance(each.after, MovedNode)
+        else replace(each, before=nodes.get(each.path, each.before))
+        for each in changes
+    ]

@@ -136,7 +136,7 @@ def _revert(
         )
     max_bytes = max(context.limits.file_bytes, _largest(wanted.values()))
     read = partial(read_node, root, max_bytes=max_bytes)
-    outcome = take_steps(wanted.values(), read, journal.contents.keep_node)
+    outcome = take_steps([*wanted.values()], read, journal.contents.keep_node)
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
             raise Overtaken

@@ -60,6 +60,6 @@ def request_about(
     """Return the question about some changes; contents that may not be shown are left out."""
     context = call_context.current.get()
     tool = one_line(context.tool) if context and context.tool else None
-    diff, shown = history.report.proposed_changes(changes, root.may_show, root.display_path)
+    diff, shown = history.report.proposed_changes(changes, root)
     paths = tuple(dict.fromkeys(one_line(change.path) for change in changes))
     return PermissionRequest(name, effect, arguments, paths, visible(diff), tool, changes=shown)

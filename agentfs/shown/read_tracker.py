@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from agentfs.base.forks import watch_forks
 from agentfs.base.lazy import hashlib
+from agentfs.fs.path import is_in
 from agentfs.text import DIFF_CONTEXT, ReplacedLines, bodies_of, changed_lines, count_lines
 
 MAX_KNOWN_FILES = 4096
@@ -165,24 +166,12 @@ class ReadTracker:
             if (known := self._get(real_path, revision)) is not None:
                 self._put(real_path, known)
 
-    def record_rollback(self, real_path: str, revision: str | None, *, is_new: bool) -> None:
-        """Forget a revision that was staged and never written, and all of a file that does not exist.
-
-        `revision` is None if the file was removed.
-        """
-        if revision is None:
-            return
-        with self._updating():
-            if is_new and real_path in self._files:
-                self._drop_file(real_path)
-            elif self._get(real_path, revision) is not None:
-                self._drop(real_path, revision)
-
     def record_copy(self, real_path: str, to: str) -> None:
-        """Copy the read history of a moved or copied file to its new path."""
+        """Copy the read history of a moved file, or of the files below a directory, to the new path."""
         with self._updating():
-            for record in self._read_versions(real_path):
-                self._put(to, record._replace(ids=None))
+            for path in [each for each in self._files if is_in(each, real_path)]:
+                for record in self._read_versions(path):
+                    self._put(to + path[len(real_path) :], record._replace(ids=None))
 
     def line_ids(
         self, real_path: str, revision: str, text: str, *, to_model: bool = False

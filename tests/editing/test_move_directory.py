@@ -425,6 +425,59 @@ def test_a_file_added_to_a_moved_directory_is_not_lost_when_the_move_is_undone(t
     assert {name: each for name, each in snapshot(top).items() if name in before} == before
 
 
+def test_regression_a_move_and_its_undo_read_and_hash_nothing(top, monkeypatch):
+    """Each file was read and hashed, so that files over the limit for changes could not be moved."""
+    from agentfs.fs import node, syscalls
+
+    def fail(*_):
+        raise AssertionError("a file was opened, or its content hashed")
+
+    before = snapshot(top)
+    with Workspace(top) as ws, monkeypatch.context() as patch:
+        patch.setattr(syscalls, "open_file", fail)
+        patch.setattr(syscalls, "open_beneath", lambda *_, **__: -1)
+        patch.setattr(node, "revision_of", fail)
+        ws.move("d", "new")
+        ws.move("f", "new/f")
+        ws.undo()
+        ws.undo()
+    assert snapshot(top) == before
+
+
+def test_steps_with_a_move_between_edits_are_undone_and_redone_together(top):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        ws.edit("d/e/b", "same", "edited")
+        ws.move("d", "new")
+        ws.edit("new/e/c", "other", "changed")
+        ws.move("new/a", "a")
+        after = snapshot(top)
+        files = {file.path: (file.moved_from, file.added, file.removed) for file in ws.changes().files}
+        assert files["new/e/b"] == ("d/e/b", 1, 1)
+        assert files["new/e/c"] == ("d/e/c", 1, 1)
+        assert files["a"] == ("d/a", 0, 0)
+        (top / "new/e/theirs").write_text("theirs\n")
+        ws.undo(4)
+        assert (top / "new/e/theirs").exists()
+        shutil.rmtree(top / "new")
+        assert snapshot(top) == before
+        ws.redo(4)
+        assert snapshot(top) == after
+
+
+def test_an_edit_by_another_program_is_not_lost_if_a_move_and_an_edit_are_redone(top):
+    """The moved file is not read, but the edit after it must see what was there."""
+    with Workspace(top) as ws:
+        ws.move("f", "g")
+        ws.edit("g", "f", "edited")
+        ws.undo(2)
+        (top / "f").write_text("theirs\n")
+        with pytest.raises(AgentFSError):
+            ws.redo(2)
+        assert (top / "f").read_text() == "theirs\n"
+        assert not (top / "g").exists()
+
+
 def test_a_moved_directory_is_one_rename(top, monkeypatch):
     linked = []
     monkeypatch.setattr(os, "link", lambda *args, **_: linked.append(args))

@@ -116,12 +116,23 @@ def transaction(ws: Workspace) -> str:
     return "done"
 
 
+DENIED = ("outside_workspace", "link_loop", "refused")  # outcomes of a call that met the link
+MOST_TIMES = 50  # a busy machine may run the attacker or the calls for a while without the other
+
+
 def hammer(
-    top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True, watch: bool = False
+    top: Path,
+    operations: int,
+    least: tuple[float, float],
+    mix: Sequence[str] = MIX,
+    *,
+    names: bool = True,
+    watch: bool = False,
 ) -> Counter[str]:
     """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape.
 
-    A watched workspace searches the larger files in windows.
+    The calls go on until more than `least` have succeeded and have met the link, so that the test shows the
+    same however busy the machine is. A watched workspace searches the larger files in windows.
     """
     limits = Limits(file_bytes=64) if watch else None
     policy = Policy(overwrite="always")
@@ -129,7 +140,10 @@ def hammer(
     outcomes: Counter[str] = Counter()
     with Workspace(top, policy=policy, limits=limits, watch=watch) as ws:
         kinds = calls(ws)
-        for number in range(operations):
+        for number in range(operations * MOST_TIMES):
+            met = sum(outcomes[each] for each in DENIED)
+            if number >= operations and outcomes["inside"] > least[0] and met > least[1]:
+                break
             try:
                 shown = kinds[mix[number % len(mix)]]()
             except AgentFSError as error:
@@ -140,6 +154,8 @@ def hammer(
             named = "outside-name" in shown and names
             escaped = SECRET in shown or named or f"size={len(SECRET)}," in shown
             outcomes["ESCAPE" if escaped else outcome] += 1
+        else:
+            pytest.fail(f"the attack, or the calls, met nothing: {outcomes}")
     assert snapshot(top.parent / "out") == outside
     return outcomes
 
@@ -159,11 +175,9 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, operations):
     force(monkeypatch, mechanism)
-    outcomes = hammer(arena, operations)
+    outcomes = hammer(arena, operations, (operations / 20, operations / 20))
     print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
-    assert outcomes["inside"] > operations / 20
-    assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
 @pytest.mark.full
@@ -184,11 +198,9 @@ def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mec
     force(monkeypatch, mechanism)
     if not events:
         monkeypatch.setattr(inotify, "Inotify", no_events)
-    outcomes = hammer(arena, operations, WATCHED_MIX, watch=True)
+    outcomes = hammer(arena, operations, (operations / 10, operations / 20), WATCHED_MIX, watch=True)
     print(mechanism, events, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
-    assert outcomes["inside"] > operations / 10
-    assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
 @pytest.mark.parametrize(
@@ -202,13 +214,10 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
     mix += ["make", "append", "stat", "delete all", "undo"]
-    outcomes = hammer(arena, operations, mix, names=False)
+    outcomes = hammer(arena, operations, (20, min(100, operations // 5)), mix, names=False)
     print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
-    assert outcomes["inside"] > 20
-    denied = outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"]
-    assert denied > min(100, operations // 5)
     stop_attack(arena)
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
     assert not [path for path in arena.rglob("*") if path.is_file() and SECRET in path.read_text()]

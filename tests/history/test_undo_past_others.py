@@ -299,7 +299,7 @@ def test_a_move_onto_a_target_that_has_just_come_into_being_says_so(ws, tmp_path
         ws.move("a", "b")
 
 
-def test_a_move_beside_an_edit_blames_the_call_and_says_what_it_did(ws, tmp_path, monkeypatch):
+def test_a_delete_beside_an_edit_blames_the_call_and_says_what_it_did(ws, tmp_path, monkeypatch):
     (tmp_path / "a").write_text("one\n")
     node = type(ws._root).node
 
@@ -313,9 +313,26 @@ def test_a_move_beside_an_edit_blames_the_call_and_says_what_it_did(ws, tmp_path
 
     monkeypatch.setattr(type(ws._root), "node", edit)
     with pytest.raises(StaleError) as caught:
-        ws.move("a", "b")
+        ws.delete("a")
     assert 'by another call of this workspace (changed "a")' in caught.value.message
     (tmp_path / "a").write_text("three\n")
+
+
+def test_a_move_takes_along_an_edit_beside_it(ws, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("one\n")
+    node = type(ws._root).node
+
+    def edit(root, path, **more):
+        found = node(root, path, **more)
+        (tmp_path / "a").write_text("theirs\n")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(ws._root), "node", edit)
+        ws.move("a", "b")
+    assert (tmp_path / "b").read_text() == "theirs\n"
+    ws.undo()
+    assert (tmp_path / "a").read_text() == "theirs\n"
 
 
 def test_a_delete_beside_another_program_blames_that(ws, tmp_path, monkeypatch):
