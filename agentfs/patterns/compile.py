@@ -90,8 +90,7 @@ def compile_pattern(
     if multiline:
         flags |= engine.M | (engine.S if dot_all else 0)
     # Errors must show the pattern as the caller wrote it; plain text has none.
-    is_plain = all(token.kind == "character" for token in syntax.tokens)
-    compiled = None if is_plain else _compile_valid(engine, syntax, flags)
+    compiled = None if syntax.plain else _compile_valid(engine, syntax, flags)
     searched = syntax
     if any(around):
         if syntax.opaque and isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
@@ -109,16 +108,16 @@ def compile_pattern(
         in_text = _compile(engine, plan.line_regex, flags | engine.M)
         if not isinstance(in_text, Exception):
             compiled, source, by_line, flags = in_text, plan.line_regex, False, flags | engine.M
-    if (is_plain or searched is not syntax) and (by_line or multiline):
+    if (syntax.plain or searched is not syntax) and (by_line or multiline):
         compiled = _compile_valid(engine, searched, flags)
-    is_same = plan.untimed_chunk and not (captures or by_line or multiline) and _is_same_in_re(searched)
+    is_fast = plan.untimed_chunk and not (captures or by_line or multiline or plan.is_literal)
     return Pattern(
         expression=compiled,
         by_line=by_line,
         multiline=multiline,
         plan=plan,
-        longest=_MAX_REPEATED if _repeats_group(searched) else sys.maxsize,
-        in_ascii=_in_re(source, flags) if is_same else None,
+        longest=_MAX_REPEATED if not syntax.plain and _repeats_group(searched) else sys.maxsize,
+        in_ascii=_in_re(searched, source, flags) if is_fast else None,
     )
 
 
@@ -139,17 +138,12 @@ def _is_valid(engine: Any, syntax: Syntax) -> bool:
     return not isinstance(_compile(engine, syntax.source, engine.V0), Exception)
 
 
-def _is_same_in_re(syntax: Syntax) -> bool:
-    """Return True if `re`, if it can compile a pattern, finds the same matches in ASCII text as `regex`."""
-    return syntax.source.isascii() and all(
-        token.value.isascii()
-        and (token.kind not in _SAME_IN_RE or _SAME_IN_RE[token.kind].fullmatch(token.text))
-        for token in syntax.tokens
-    )
-
-
-def _in_re(source: str, flags: int) -> re.Pattern[str] | None:
-    """Compile a pattern for ASCII text with `re`; None if it cannot."""
+def _in_re(syntax: Syntax, source: str, flags: int) -> re.Pattern[str] | None:
+    """Compile a pattern for ASCII text with `re`, if that finds the same matches as `regex`."""
+    for token in syntax.tokens:
+        known = _SAME_IN_RE.get(token.kind)
+        if not (token.text + token.value).isascii() or (known and not known.fullmatch(token.text)):
+            return None
     same = re.IGNORECASE | re.MULTILINE | re.DOTALL  # they have the same values in both modules
     try:
         return re.compile(source, re.ASCII | flags & same)

@@ -23,9 +23,10 @@ class Prefilter:
     """
 
     def __init__(self, *plans: Plan, encoding: str | None = None) -> None:
-        self.is_useful = encoding is None and all(plan.literals for plan in plans)  # can leave out a file
-        self._folds = any(plan.ignore_case for plan in plans)
-        literals = [literal for plan in plans for literal in plan.literals] if self.is_useful else []
+        of_plans = [plan.literals for plan in plans]
+        self.is_useful = encoding is None and all(of_plans)  # can leave out a file
+        self._folds = True in [plan.ignore_case for plan in plans]
+        literals = [each for literals in of_plans for each in literals] if self.is_useful else []
         folded = dict.fromkeys(map(str.lower, literals) if self._folds else literals)
         has_forms = self._folds and any(set("iks") & set(literal) for literal in folded)
         self._ascii = tuple(literal.encode() for literal in folded if literal.isascii())
@@ -37,8 +38,9 @@ class Prefilter:
         if not self.is_useful or data.startswith(_WIDE_BOM_STARTS):
             return True
         searched = bytes(memoryview(data)[:length]).lower() if self._folds else data
-        if any(searched.find(each, 0, length) >= 0 for each in self._ascii):
-            return True
+        for each in self._ascii:
+            if searched.find(each, 0, length) >= 0:
+                return True
         if not self._others or (self._folds and searched.isascii()):
             return False
         rest = searched[:length].translate(None, _ASCII)  # usually very little

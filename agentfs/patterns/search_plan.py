@@ -46,6 +46,9 @@ def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
     """Return the part of the plan that needs no engine: the literals, and whether case is ignored."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
+    text = syntax.plain.lower() if ignore_case else syntax.plain
+    if text and text.isascii() and not {"\r", "\n"} & {*text}:
+        return Plan((text,), is_literal=True, ignore_case=ignore_case)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
     literals = _LiteralReader(tokens, folded=folded).find()
@@ -59,12 +62,16 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     """Plan the search; `common` tells whether two parts of a pattern match the same character."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
+    plan = plan_of_literals(syntax, ignore_case=ignore_case)
+    if plan.is_literal:
+        # The engine finds literals only in texts that have other forms of letters.
+        return replace(plan, line_regex=syntax.source, longest_untimed=_MAX_CHUNK, untimed_chunk=_MAX_CHUNK)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
     longest, chunk = _untimed(tokens, common)
     return replace(
-        plan_of_literals(syntax, ignore_case=ignore_case),
+        plan,
         line_regex="".join(_within_line(token, common, mixed=mixed) for token in tokens),
         longest_untimed=longest,
         untimed_chunk=chunk,

@@ -88,11 +88,17 @@ class Syntax:
     @cached_property
     def source(self) -> str:
         """The pattern for the engine."""
-        return "".join(token.text for token in self.tokens)
+        return "".join([token.text for token in self.tokens])
+
+    @cached_property
+    def plain(self) -> str:
+        """The text to find, if all tokens are literal characters; else ""."""
+        is_plain = {token.kind for token in self.tokens} == {"character"}
+        return "".join([token.value for token in self.tokens]) if is_plain else ""
 
     def without_captures(self) -> "Syntax":
         """Return the pattern without capturing groups, or unchanged if it may refer to a group."""
-        if self.opaque:
+        if self.opaque or self.plain:
             return self
         tokens = [
             token._replace(text="(?:") if token.kind == "open" and _CAPTURE.fullmatch(token.text) else token
@@ -130,6 +136,8 @@ class Syntax:
 
 def read_syntax(pattern: str) -> Syntax:
     """Return the tokens of a pattern, even of an invalid one; the engine reports mistakes."""
+    if not _SPECIAL.search(pattern):
+        return literal_syntax(pattern)
     syntax = _Reader(pattern, verbose=False).read()
     # A flag in the middle applies to the complete pattern, even to the part before it.
     if any(token.is_flags and "x" in token.value for token in syntax.tokens):
@@ -139,7 +147,8 @@ def read_syntax(pattern: str) -> Syntax:
 
 def literal_syntax(text: str) -> Syntax:
     """Return the tokens of a pattern that matches exactly this text."""
-    return Syntax(text, [Token("character", escape(each), at, each) for at, each in enumerate(text)])
+    escapes = {each: f"\\{each}" for each in _SPECIAL.findall(text)}
+    return Syntax(text, [Token("character", escapes.get(each, each), n, each) for n, each in enumerate(text)])
 
 
 def escape(text: str) -> str:

@@ -58,8 +58,8 @@ class Excerpts:
             line=number,
             text=shown,
             spans=tuple(spans),
-            before=tuple(cut_line(line, line_chars) for line in before),
-            after=tuple(cut_line(line, line_chars) for line in after),
+            before=tuple([cut_line(line, line_chars) for line in before]),
+            after=tuple([cut_line(line, line_chars) for line in after]),
             cut=cut,
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from agentfs.base import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, typed
-from agentfs.patterns.line_search import LineSearch
+from agentfs.patterns.line_search import LineMatch, LineSearch
 from agentfs.patterns.prefilter import Prefilter, decode_content
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of, with_counts
@@ -92,7 +92,7 @@ class _Search:
             context.root, self._prefilter, self._limit, options.encoding, self._deadline
         )
         self._can_count = not options.multiline and options.max_count is None
-        self._around = options.around
+        self._by_line, self._around = options.by_line, options.around
         self._samples = options.samples if options.output_mode == "summary" else 0
         first, size = (0, 0) if options.output_mode == "total" else (options.offset, options.limit)
         self.found = SearchResult(page_of(size, first, limits.grep_results, limits))
@@ -129,7 +129,7 @@ class _Search:
 
     def _add(self, file: FileResult) -> None:
         """Add the outcome of one file to the totals."""
-        found, page, by_line = self.found, self.found.page, self._options.by_line
+        found, page, by_line = self.found, self.found.page, self._by_line
         if file.timed_out:
             found.ended_in = file.path
         found.exact = found.exact and file.exact
@@ -167,7 +167,8 @@ class _Search:
             return FileResult(path, skip_reason="undecodable")
         text = shown_text(path, text)
         if self._is_shown(0) or self._page_follows() or not self._can_count:
-            return self._search(path, iter((TextBlock(text, 0, len(text)),)))
+            block = TextBlock(text, 0, len(text))
+            return self._search(path, ((block, hit) for hit in self._lines.hits(text)))
         too_long = self._lines.too_long
         lines, matches, timed_out = self._lines.count(text)
         has_long_lines = self._lines.too_long > too_long
@@ -184,21 +185,21 @@ class _Search:
                 if codec is None:
                     return FileResult(path, skip_reason=BINARY)
                 reader = BlockReader(file, *codec, self._prefilter, self._around, self._reader.check)
-                return self._search(path, reader.blocks())
+                return self._search(path, hits_in(reader.blocks(), self._lines))
         except UnicodeError:
             return FileResult(path, skip_reason="undecodable")
         except (OSError, AgentFSError) as error:
             return self._result(path, error)
 
-    def _search(self, path: str, blocks: Iterator[TextBlock]) -> FileResult:
-        """Search a text: count all matches, and keep those of the page."""
+    def _search(self, path: str, hits_of_blocks: Iterator[tuple[TextBlock, LineMatch]]) -> FileResult:
+        """Count the matches of a file, and keep those of the page."""
         options = self._options
         excerpts = Excerpts(path, self._around, self._limits.grep_line_chars, overlap=options.overlap)
         hits: list[Match] = []
         lines = matches = entries = 0
         exact, timed_out, too_long = True, False, self._lines.too_long
         try:
-            for block, hit in hits_in(blocks, self._lines):
+            for block, hit in hits_of_blocks:
                 self._keep(hits, excerpts.add(block, hit, keep=self._is_shown(entries)))
                 lines += 1 + (block.text.count("\n", hit.start, hit.end) if options.multiline else 0)
                 matches += hit.matches
@@ -216,12 +217,12 @@ class _Search:
 
     def _page_follows(self) -> bool:
         """Return True if the page begins later, maybe in the same file."""
-        return self._options.by_line and self.found.entries < self.found.page.first
+        return self._by_line and self.found.entries < self.found.page.first
 
     def _is_shown(self, number: int) -> bool:
         """Return True if a line match, by its number in its file, is on the page or is a sample."""
         found, page = self.found, self.found.page
-        if self._options.by_line:
+        if self._by_line:
             return page.first <= found.entries + number < page.end
         return number < self._samples and page.first <= found.entries < page.end and not page.is_full
 
@@ -230,8 +231,8 @@ class _Search:
         if match is None:
             return
         found, page = self.found, self.found.page
-        number = page.first + len(found.matches) + len(hits) if self._options.by_line else found.entries
-        if number >= page.end or (page.is_full and not self._options.by_line):
+        number = page.first + len(found.matches) + len(hits) if self._by_line else found.entries
+        if number >= page.end or (not self._by_line and page.is_full):
             return
         hits.append(match)
         lines = (match.text, *match.before, *match.after)

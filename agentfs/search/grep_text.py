@@ -2,6 +2,7 @@
 
 import json
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -77,7 +78,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
             reading, may_have_more = second_look(context, meant, found.excluded, searched=found.searched)
             nothing += [] if reading is None else [reading.hint(meant)]
             can_open = can_open and may_have_more
-    if found.is_complete and found.entries:
+    if found.page.first and found.is_complete and found.entries:
         noun = ("match", "matches") if options.by_line else ("file", "files")
         check_offset(found.page.first, found.entries, noun)
     result = GrepResult(
@@ -110,8 +111,8 @@ def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> in
     """Return an upper bound for the number of matches or files that fit into the token budget."""
     if not options.by_line:
         return len(found.counts)
-    ends = accumulate(len(match.text) + 1 for match in found.matches)
-    return max(sum(1 for end in ends if end <= most_characters(limits)), bool(found.matches))
+    ends = list(accumulate([len(match.text) + 1 for match in found.matches]))
+    return max(bisect_right(ends, most_characters(limits)), bool(ends))
 
 
 def search_for(context: Context, options: GrepOptions) -> tuple[GrepOptions, SearchResult, str]:
@@ -292,7 +293,7 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
             rows.setdefault(number, ("-", line))
     ordered = sorted(rows)
     width = len(str(ordered[-1])) if ordered else 1
-    bodies = visible("\n".join(rows[number][1] for number in ordered)).split("\n")
+    bodies = visible("\n".join([rows[number][1] for number in ordered])).split("\n")
     has_context = any(mark == "-" for mark, _ in rows.values())
     lines: list[str] = []
     last = ordered[0] if ordered else 0

@@ -19,6 +19,8 @@ _E = TypeVar("_E", bound=DirEntry)
 
 def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:
     """Make absolute globs inside the root relative to the search directory."""
+    if not globs or not paths:
+        return globs
     top = root.path.rstrip("/")
     if len(paths) > 1 and any(glob.removeprefix("!").startswith(f"{top}/") for glob in globs):
         raise InvalidArgumentError(
@@ -26,7 +28,7 @@ def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str
             hint="Make it relative.",
             details={"parameter": argument},
         )
-    return [_bound(root, top, glob, paths[0]) for glob in globs] if paths else globs
+    return [_bound(root, top, glob, paths[0]) for glob in globs]
 
 
 def _bound(root: Root, top: str, glob: str, path: str) -> str:

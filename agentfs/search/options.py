@@ -92,7 +92,7 @@ class _Options:
     @property
     def globs(self) -> list[str]:
         """The globs as a list."""
-        return as_list(getattr(self, self.glob_argument))
+        return as_list(getattr(self, self.glob_argument, None))
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,10 @@ def search_with_meant_globs(
     Returns:
         The options that were used, the result, and a note on globs that were read in another way.
     """
-    start, options = _start_of(root, options), with_exclusions(root, options)
+    options = with_exclusions(root, options)
     result = search(options)
     if options.globs and not is_found(result):
-        for fact, globs in _readings(options.globs, start):
+        for fact, globs in _readings(options.globs, _start_of(root, options)):
             changes: dict[str, Any] = {options.glob_argument: globs}
             meant = replace(options, **changes)
             try:
@@ -67,23 +67,26 @@ def _start_of(root: Root, options: SearchOptions) -> str:
 
 def with_exclusions(root: Root, options: _O) -> _O:
     """Return the options; exclusions also mean the parts of a list, and paths from the root."""
+    excluding = [name for name in ("exclude", "ignore") if getattr(options, name, None)]
+    if any(glob.startswith("!") for glob in options.globs):
+        excluding.append(options.glob_argument)
+    if not excluding:
+        return options
     start = _start_of(root, options)
 
-    def meant(glob: str) -> list[str]:
+    def meant(name: str, glob: str) -> list[str]:
         mark = "!" * glob.startswith("!")
+        if name == options.glob_argument and not mark:
+            return [glob]
         parts = dict.fromkeys([glob.removeprefix("!"), *split_list(glob.removeprefix("!"))])
         below = [each for part in parts for each in _from_root(part, start)]
         return [mark + each for each in (*parts, *below)]
 
-    changes: dict[str, Any] = {}
-    for name in ("exclude", "ignore"):
-        if given := as_list(getattr(options, name, None)):
-            changes[name] = [each for glob in given for each in meant(glob)]
-    globs = as_list(getattr(options, options.glob_argument, None))
-    if any(glob.startswith("!") for glob in globs):
-        several = [meant(glob) if glob.startswith("!") else [glob] for glob in globs]
-        changes[options.glob_argument] = [glob for each in several for glob in each]
-    return replace(options, **changes) if changes else options
+    changes: dict[str, Any] = {
+        name: [each for glob in as_list(getattr(options, name)) for each in meant(name, glob)]
+        for name in excluding
+    }
+    return replace(options, **changes)
 
 
 def _readings(globs: Sequence[str], start: str) -> Iterator[tuple[str, list[str]]]:
