@@ -20,7 +20,7 @@ def test_uvx_runs_the_command_that_has_the_name_of_the_distribution(tmp_path, re
     uvx = [sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable, "--cache-dir", str(cache)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [*uvx, "--from", str(wheel), "agentfs-workspace", "ls"],
+        [*uvx, "--from", str(wheel), "agentfs-workspace", "call", "ls"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

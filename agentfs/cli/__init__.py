@@ -1,16 +1,58 @@
 """The command line `agentfs`: tools, schemas, `mcp`, `serve`, `run` and the history."""
 
-import os
 import sys
 from collections.abc import Sequence
 
+from agentfs.cli.command_options import Command, parse_command_line
+from agentfs.cli.history_commands import show_diff, show_log, show_review
 from agentfs.cli.output import FAILED, OutputError, print_error, write_output
-from agentfs.cli.parser import parse_command_line
+from agentfs.cli.servers import serve_mcp, serve_remote
+from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, show_schemas
 from agentfs.errors import AgentFSError
 
 __all__ = ["main"]
 
 _INTERRUPTED = 130
+_COMMANDS = {
+    "call": Command(
+        run_call,
+        "run one tool: agentfs call NAME JSON, or key=value …",
+        "NAME WORDS json dialect root mount state connect",
+    ),
+    "schemas": Command(show_schemas, "print the tools' schemas as JSON", "format strict dialect root"),
+    "mcp": Command(
+        serve_mcp,
+        "serve the tools over MCP",
+        """root mount read_only tools prefix no_watch policy deny ask allow protect http http_name
+        token_file token_env dialect state connect""",
+    ),
+    "serve": Command(
+        serve_remote,
+        "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
+        "root mount state read_only policy deny protect",
+        needs="root",
+        from_environment=False,  # what it serves is for its command line to say
+    ),
+    "run": Command(
+        run_command,
+        "run a command, staged on an overlay: agentfs run -- make test",
+        "WORDS mode preview timeout root mount state policy deny allow",
+        misused=RUN_FAILED,
+    ),
+    "log": Command(show_log, "list the steps, the latest first", "limit json state root", needs="state"),
+    "diff": Command(
+        show_diff,
+        "print all changes as one patch for git apply",
+        "since paths json state root",
+        needs="state",
+    ),
+    "review": Command(
+        show_review,
+        "print what changed, hunk by hunk, or carry out decisions",
+        "since paths html apply json state root",
+        needs="state",
+    ),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,16 +64,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 for success, 1 if a search found nothing, 2 if the command failed or was malformed.
     """
-    # Names are UTF-8 even if the locale is another one, as with LC_ALL=C.
-    if argv is None and sys.getfilesystemencoding() != "utf-8":
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 - this command
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         print_error("agentfs: Standard output is closed.")
         return FAILED
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="backslashreplace")
     try:
-        status = _run(sys.argv[1:] if argv is None else argv)
+        try:
+            command, options = parse_command_line(sys.argv[1:] if argv is None else argv, _COMMANDS)
+        except SystemExit as end:  # argparse has printed help or an error
+            status = end.code if isinstance(end.code, int) else FAILED
+        else:
+            status = command.run(options)
         write_output()
     except AgentFSError as error:
         print_error(f"agentfs: {error}")
@@ -40,8 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = None  # or Python complains again when it flushes at exit
         if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
             return 0
-        reason = getattr(failure.__cause__, "strerror", None)
-        print_error(f"agentfs: Standard output cannot be written: {reason}.")
+        print_error(f"agentfs: Standard output cannot be written: {failure}.")
         return FAILED
     except OSError as error:
         name = "" if error.filename is None else f" on {error.filename!r}"
@@ -50,11 +93,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     return status
-
-
-def _run(argv: Sequence[str]) -> int:
-    try:
-        run, options = parse_command_line(argv)
-    except SystemExit as end:  # argparse has printed help or an error
-        return end.code if isinstance(end.code, int) else FAILED
-    return run(options)

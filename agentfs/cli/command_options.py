@@ -1,11 +1,19 @@
-"""The options of all commands. The parser is made from their types and descriptions."""
+"""The options of all commands, and the parser, which is made from their types and descriptions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
+import agentfs
+from agentfs.cli.output import FAILED, print_error
 from agentfs.errors import InvalidArgumentError
 from agentfs.policy import Mount
+from agentfs.text.nearest import nearest
 
 
 def _option(help_: str, default: Any = None) -> Any:
@@ -51,18 +59,159 @@ class CommandOptions:
     @property
     def mounts(self) -> Mapping[str, Mount]:
         """The mounts by name; raises `invalid_argument` for a malformed one."""
-        found: dict[str, Mount] = {}
-        for text in self.mount:
-            name, _, source = text.partition("=")
-            if not name or not source or name in found:
-                problem = "appears twice" if name in found else "is not NAME=PATH"
-                raise InvalidArgumentError(
-                    f"The mount {text!r} {problem}.", hint="Write for example --mount deps=/path:ro."
-                )
-            found[name] = mount_of(source)
-        return found
+        hint = "Write for example --mount deps=/path:ro."
+        return {
+            name: mount_of(source)
+            for name, source in named_values("mount", self.mount, "NAME=PATH", hint).items()
+        }
+
+    @property
+    def remote_command(self) -> list[str]:
+        """The words of the command to connect to; raises `invalid_argument` for a malformed one."""
+        try:
+            return shlex.split(self.connect or "")
+        except ValueError as error:  # such as "No closing quotation"
+            raise InvalidArgumentError(f"--connect {self.connect!r} is not a command: {error}.") from None
+
+
+def named_values(what: str, words: Sequence[str], form: str, hint: str) -> dict[str, str]:
+    """Return the values of words of the form `name=value`, by name."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not name or "=" not in word or name in found:
+            problem = "appears twice" if name in found else f"is not {form}"
+            raise InvalidArgumentError(f"The {what} {word!r} {problem}.", hint=hint)
+        found[name] = value
+    return found
 
 
 def mount_of(source: str) -> Mount:
     """Return the mount of a directory, written as PATH or PATH:ro."""
     return Mount(source.removesuffix(":ro"), read_only=source.endswith(":ro"))
+
+
+class Command(NamedTuple):
+    """A command, with the options that it takes; those in capitals are positional."""
+
+    run: Callable[[CommandOptions], int]
+    summary: str
+    options: str
+    needs: str = ""  # an option that must be given
+    from_environment: bool = True  # whether the root and the state may be variables
+    misused: int = FAILED  # the exit status after an error of the command line
+
+
+def parse_command_line(
+    argv: Sequence[str], commands: Mapping[str, Command]
+) -> tuple[Command, CommandOptions]:
+    """Return the command and its options, which go before or after it.
+
+    Raises:
+        SystemExit: The help, the version, completions or an error were printed.
+    """
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - the extra `cli`
+
+        name, _ = _command_first(os.environ.get("COMP_LINE", "").split()[1:])
+        argcomplete.autocomplete(_parser(name, commands, completes=True))
+    if not argv:
+        _parser("", commands).print_help()
+        sys.exit(FAILED)
+    name, rest = _command_first([*argv[1:2], "--help"] if argv[0] == "help" else argv)
+    parser, command = _parser(name, commands), commands.get(name)
+    if command is None:
+        near = nearest(name, commands)
+        did_you_mean = f" Did you mean {near!r}?" if near else ""
+        if not name:
+            parser.parse_args(rest)
+        parser.error(f"{name!r} is not a command.{did_you_mean}" if name else "there is no command.")
+    own: Sequence[str] = ()
+    if name == "run" and "--" in rest:  # what follows is the command's own
+        at = [*rest].index("--")
+        rest, own = rest[:at], rest[at + 1 :]
+    # Options may follow positional arguments. The method for that drops the argument after a `--`.
+    parse_known = parser.parse_known_args if "--" in rest else parser.parse_known_intermixed_args
+    namespace, unknown = parse_known(rest)
+    if unknown:
+        option = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")
+        near = nearest(option, parser.names()) if option else None
+        what = f"there is no option {option}." if option else f"too many arguments: {' '.join(unknown)}"
+        parser.error(what + (f" Did you mean {near}?" if near else ""))
+    found = vars(namespace)
+    if own:
+        found["words"] = [*found["words"], *own]
+    for option in {"root", "state"}.intersection(command.options.split()) if command.from_environment else ():
+        found.setdefault(option, os.environ.get(f"AGENTFS_{option.upper()}") or None)
+    if command.needs and found.get(command.needs) is None:
+        parser.error(f"the option --{command.needs} is required.")
+    return command, CommandOptions(**found)
+
+
+def _command_first(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the command, and the other arguments in their order; "" if there is no command."""
+    valued = {_spelled(each.name) for each in fields(CommandOptions) if each.type is not bool}
+    at = 0
+    while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
+        at += 2 if argv[at] in valued else 1
+    return (argv[at], [*argv[:at], *argv[at + 1 :]]) if at < len(argv) else ("", argv)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports an error in one line, without the usage."""
+
+    misused = FAILED
+
+    def error(self, message: str) -> NoReturn:
+        end = "" if message.endswith((".", "?")) else "."
+        print_error(f"{self.prog}: {message}{end} See {self.prog} --help.")
+        sys.exit(self.misused)
+
+    def names(self) -> list[str]:
+        """Return the names of all options."""
+        return list(self._option_string_actions)
+
+
+def _parser(name: str, commands: Mapping[str, Command], *, completes: bool = False) -> _Parser:
+    """Return the parser of a command; of all commands if there is none of this name."""
+    command = commands.get(name)
+    parser = _Parser(
+        prog=f"agentfs {name}" if command else "agentfs",
+        argument_default=argparse.SUPPRESS,
+        formatter_class=argparse.HelpFormatter if command else argparse.RawDescriptionHelpFormatter,
+    )
+    if completes or command is None:
+        parser.add_argument("command", choices=commands, metavar="COMMAND", help=argparse.SUPPRESS)
+    if command is None:
+        rows = "".join(f"\n    {each:9} {commands[each].summary}" for each in commands)
+        parser.description = f"File tools for LLM agent loops.\n\ncommands:{rows}"
+        parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
+        return parser
+    parser.misused = command.misused
+    parser.description = f"{command.summary[0].upper()}{command.summary[1:]}."
+    lines = files("agentfs.cli").joinpath("examples.txt").read_text(encoding="utf-8").splitlines()
+    parser.epilog = next(f"example: agentfs {line}" for line in lines if line.split()[0] == name)
+    known = {each.name: each for each in fields(CommandOptions)}
+    for option in command.options.split():
+        given = known[option.lower()]
+        if option == "WORDS":
+            parser.add_argument("words", nargs="*", default=[], help=given.metadata["help"])
+        elif option.isupper():
+            parser.add_argument(given.name, help=given.metadata["help"])
+        else:
+            parser.add_argument(_spelled(option), **_settings(given.type), help=given.metadata["help"])
+    return parser
+
+
+def _spelled(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _settings(hint: Any) -> dict[str, Any]:
+    """Return the settings of argparse for the type of an option."""
+    kinds = [each for each in get_args(hint) or (hint,) if each is not type(None)]
+    if get_origin(kinds[0]) is Literal:
+        return {"choices": get_args(kinds[0])}
+    if Sequence in (get_origin(hint), get_origin(kinds[0])):
+        return {"action": "append"}
+    return {"action": "store_true"} if hint is bool else {"type": kinds[0]}

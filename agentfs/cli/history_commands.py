@@ -1,17 +1,19 @@
-"""`agentfs log` and `agentfs diff`: what a state directory has recorded."""
+"""`agentfs log`, `agentfs diff` and `agentfs review`: what a state directory has recorded."""
 
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 from agentfs import history
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import print_error, print_text, write_output
 from agentfs.errors import InvalidArgumentError
-from agentfs.fs import Root
+from agentfs.fs import Root, quote
+from agentfs.fs.settings_file import read_settings
+from agentfs.history.journal import Journal
 from agentfs.history.log import Log, Step
 from agentfs.limits import Limits
 from agentfs.policy import Policy
@@ -19,6 +21,7 @@ from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
 from agentfs.text import to_json
+from agentfs.workspace import Workspace
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -70,13 +73,7 @@ def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
 
 def show_diff(options: CommandOptions) -> int:
     """Print all changes as one patch."""
-    state = options.state or ""
-    # With the default policy, because the workspace that made the changes may have protected fewer names.
-    with (
-        closing(history.state.read_journal(state, options.root)) as journal,
-        Root(history.state.root_of(state), Policy(read_only=True)) as root,
-    ):
-        context = Context(root, ReadTracker(), Limits(), OutputStore())
+    with _opened(options) as (journal, context):
         changes = history.operations.changes(journal, context, options.since, options.paths)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
@@ -87,3 +84,41 @@ def show_diff(options: CommandOptions) -> int:
     else:
         write_output(changes.patch)  # byte for byte
     return 0
+
+
+def show_review(options: CommandOptions) -> int:
+    """Print a review as text, JSON or a page, or apply decisions."""
+    if options.apply:
+        decisions, state = _decisions(options.apply), options.state or ""
+        with Workspace(history.state.root_of(state), state=state) as workspace:
+            print_text(str(workspace.apply_review(**decisions)))
+        return 0
+    with _opened(options) as (journal, context):
+        review = history.review.review(journal, context, options.since, options.paths)
+    print_text(review.to_html() if options.html else review.to_json() if options.json else str(review))
+    return 0
+
+
+@contextmanager
+def _opened(options: CommandOptions) -> Generator[tuple[Journal, Context]]:
+    """Open a journal and its tree to read, even while a workspace uses them."""
+    state = options.state or ""
+    # With the default policy, because the workspace that made the changes may have protected fewer names.
+    with (
+        closing(history.state.read_journal(state, options.root)) as journal,
+        Root(history.state.root_of(state), Policy(read_only=True)) as root,
+    ):
+        yield journal, Context(root, ReadTracker(), Limits(), OutputStore())
+
+
+def _decisions(path: str) -> dict[str, Any]:
+    """Read a file of decisions: ids to accept and to reject, and new texts by id."""
+    given, problem = read_settings(path), f"{quote(path)} has no decisions of a review."
+    try:
+        decisions = json.loads(given)
+        kinds = {"accept": list, "reject": list, "edit": dict}
+        if all(isinstance(value, kinds[name]) for name, value in decisions.items()):
+            return decisions
+    except (ValueError, LookupError, AttributeError, RecursionError):
+        pass
+    raise InvalidArgumentError(problem, hint="Save them from the page of --html.")

@@ -10,7 +10,7 @@ _MOST_INPUT = 256 * 1024 * 1024
 
 
 class OutputError(Exception):
-    """Standard output cannot be written. The cause is the system's error."""
+    """Standard output cannot be written. The text is the reason; the cause is the system's error."""
 
 
 def print_text(text: str) -> None:
@@ -31,7 +31,7 @@ def write_output(data: bytes | str = b"") -> None:
             buffer.write(data)
             buffer.flush()
     except OSError as error:
-        raise OutputError from error
+        raise OutputError(error.strerror) from error
 
 
 def input_text() -> str:

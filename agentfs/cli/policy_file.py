@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
+import agentfs
 from agentfs.cli.command_options import CommandOptions, mount_of
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
@@ -13,6 +14,7 @@ from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy, Protect
 from agentfs.text.nearest import nearest
+from agentfs.workspace import Workspace
 
 # Functions cannot be written in a file.
 _POLICY = [each.name for each in fields(Policy) if each.name not in ("on_ask", "after_change", "protect")]
@@ -76,6 +78,17 @@ def check_outside(what: str, path: str, settings: Settings) -> None:
             )
 
 
+def opened(settings: Settings, options: CommandOptions, *, watch: bool = False) -> Workspace:
+    """Open the workspace of the settings, here or at the remote side that the options name."""
+    policy, limits, state = settings.policy, settings.limits, options.state
+    if options.connect is not None:
+        command = options.remote_command
+        return agentfs.connect(command, settings.root, policy=policy, limits=limits, state=state)
+    return Workspace(
+        settings.root, policy=policy, limits=limits, state=state, mounts=settings.mounts, watch=watch
+    )
+
+
 def read_policy_file(path: str, limits: Limits) -> Settings:
     """Read a policy file. The names under `protect` are added to the default ones."""
     try:
@@ -85,27 +98,30 @@ def read_policy_file(path: str, limits: Limits) -> Settings:
             raise
         raise InvalidArgumentError(f"{quote(path)} is not TOML: {str(error).rstrip('.')}.") from None
     _check_names(path, "", given, _KEYS)
-    tables = {key: _typed(path, given, key, dict, {}) for key in _TABLES}
-    texts = {key: _typed(path, given, key, str, None) for key in _TEXTS}
+    protect, own_limits, mounts = (_typed(path, given, key, {}) for key in _TABLES)
+    root, dialect, prefix = (_typed(path, given, key, "") for key in _TEXTS)
     above = os.path.dirname(os.path.realpath(path))  # where relative paths start
-    mounts = {name: _typed(path, tables["mounts"], name, str, "") for name in tables["mounts"]}
-    protect = _checked(path, "protect.", tables["protect"], _PROTECT, Protect)
-    own = _checked(path, "", {key: given[key] for key in _POLICY if key in given}, _POLICY, Policy)
-    names = {key: (*getattr(Protect, key.upper()), *more) for key, more in protect.items()}
+    places = {name: os.path.join(above, _typed(path, mounts, name, "")) for name in mounts}
+    names = _checked(path, "protect.", protect, _PROTECT, Protect)
+    own = {key: given[key] for key in _POLICY if key in given}
     return Settings(
-        root=os.path.join(above, texts["root"] or "") if texts["root"] else ".",
-        policy=Policy(protect=Protect(**names), **own),
-        limits=replace(limits, **_checked(path, "limits.", tables["limits"], _LIMITS, Limits)),
-        mounts={name: mount_of(os.path.join(above, source)) for name, source in mounts.items()},
-        dialect=texts["dialect"] or "agentfs",
-        prefix=texts["prefix"] or "",
+        root=os.path.join(above, root) if root else ".",
+        policy=Policy(
+            protect=Protect(**{key: (*getattr(Protect, key.upper()), *more) for key, more in names.items()}),
+            **_checked(path, "", own, _POLICY, Policy),
+        ),
+        limits=replace(limits, **_checked(path, "limits.", own_limits, _LIMITS, Limits)),
+        mounts={name: mount_of(source) for name, source in places.items()},
+        dialect=dialect or "agentfs",
+        prefix=prefix,
     )
 
 
-def _typed(path: str, given: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+def _typed(path: str, given: Mapping[str, Any], key: str, default: Any) -> Any:
     value = given.get(key, default)
-    if not isinstance(value, (kind, type(default))):
-        raise _wrong(path, key, f"must be a {'table' if kind is dict else 'string'}, not {value!r}.")
+    if type(value) is not type(default):
+        kind = "string" if default == "" else "table"
+        raise _wrong(path, key, f"must be a {kind}, not {value!r}.")
     return value
 
 

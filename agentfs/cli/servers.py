@@ -3,19 +3,15 @@
 import os
 import sys
 from dataclasses import replace
-from typing import Any
 
-import agentfs
-from agentfs.cli.call_command import words_of
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import FAILED, print_error
-from agentfs.cli.policy_file import Settings, check_outside, settings_of
+from agentfs.cli.policy_file import Settings, check_outside, opened, settings_of
 from agentfs.errors import EncodingError, InvalidArgumentError
 from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
 from agentfs.remote.server import Options, serve
 from agentfs.tools.approval import ask
-from agentfs.workspace import Workspace
 
 _WATCH_BYTES = 128 * MIB  # a server may be one of several on a machine
 
@@ -41,7 +37,7 @@ def serve_mcp(options: CommandOptions) -> int:
     if options.http is None and (token is not None or options.http_name):
         raise InvalidArgumentError("--token-file, --token-env and --http-name need --http HOST:PORT.")
     names = [name.strip() for name in options.tools.split(",")] if options.tools else None
-    with _opened(options, settings) as workspace:
+    with opened(settings, options, watch=not options.no_watch) as workspace:
         tools = mcp.offered(workspace, names, dialect=settings.dialect, prefix=settings.prefix)
         if options.http is not None:
             mcp.serve_http(tools, options.http, token=token, names=options.http_name)
@@ -52,13 +48,6 @@ def serve_mcp(options: CommandOptions) -> int:
             )
         mcp.serve_stdio(tools)
     return 0
-
-
-def _opened(options: CommandOptions, settings: Settings) -> Workspace:
-    given: dict[str, Any] = {"policy": settings.policy, "limits": settings.limits, "state": options.state}
-    if options.connect is not None:
-        return agentfs.connect(words_of(options.connect), settings.root, **given)
-    return Workspace(settings.root, mounts=settings.mounts, watch=not options.no_watch, **given)
 
 
 def _token(options: CommandOptions, settings: Settings) -> str | None:
