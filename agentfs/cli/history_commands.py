@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from agentfs import history
@@ -113,12 +113,11 @@ def _opened(options: CommandOptions) -> Generator[tuple[Journal, Context]]:
 
 def _decisions(path: str) -> dict[str, Any]:
     """Read a file of decisions: ids to accept and to reject, and new texts by id."""
-    given, problem = read_settings(path), f"{quote(path)} has no decisions of a review."
-    try:
-        decisions = json.loads(given)
-        kinds = {"accept": list, "reject": list, "edit": dict}
+    given, kinds = read_settings(path), {"accept": list, "reject": list, "edit": dict}
+    with suppress(ValueError, LookupError, AttributeError, RecursionError):
+        decisions: dict[str, Any] = json.loads(given)
         if all(isinstance(value, kinds[name]) for name, value in decisions.items()):
             return decisions
-    except (ValueError, LookupError, AttributeError, RecursionError):
-        pass
-    raise InvalidArgumentError(problem, hint="Save them from the page of --html.")
+    raise InvalidArgumentError(
+        f"{quote(path)} has no decisions of a review.", hint="Save them from the page of --html."
+    )
