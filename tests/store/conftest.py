@@ -1,8 +1,10 @@
 """An S3 server in this process, from the package moto, and trees in it."""
 
 import logging
+import threading
 import urllib.request
 from collections import Counter
+from contextlib import nullcontext
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -47,7 +49,7 @@ def options(endpoint: str, **more) -> dict:
 
 @pytest.fixture(scope="session")
 def server():
-    """An S3 server."""
+    """An S3 server whose conditions are atomic, as those of S3 are: moto's own are a check, then a change."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -55,13 +57,15 @@ def server():
     moto.start()
     host, port = moto.get_host_and_port()
     requests = Counter()
-    application = moto._server.app
+    application, changing = moto._server.app, threading.Lock()
 
-    def counting(environ, start_response):
-        requests[environ["REQUEST_METHOD"]] += 1
-        return application(environ, start_response)
+    def one_change_at_a_time(environ, start_response):
+        method = environ["REQUEST_METHOD"]
+        requests[method] += 1
+        with changing if method in {"PUT", "DELETE"} else nullcontext():
+            return application(environ, start_response)
 
-    moto._server.app = counting
+    moto._server.app = one_change_at_a_time
     yield Server(f"http://{host}:{port}", requests)
     moto.stop()
 
