@@ -198,18 +198,7 @@ class RemoteWorkspace(Workspace):
 
     def _leave(self, returns: Any, *, raised: bool = False) -> Any:
         """Leave the block that this workspace is inside, and return its outcome."""
-        return self._call("leave", {"block": self._within[0][1], "raised": raised}, returns, changes=True)
-
-    def _carry_out_there(
-        self, method: str, effect: str, asked: Mapping[str, Any], arguments: Mapping[str, Any], returns: Any
-    ) -> Any:
-        """Call a method with an effect; `asked` has all of its arguments, and `arguments` are sent."""
-        changes = effect not in READING and asked.get("preview") is not True
-        timeout = asked.get("timeout")
-        seconds = float(timeout) if isinstance(timeout, (int, float)) and timeout > 0 else 0.0
-        if effect == "execute":  # its effects are applied afterwards
-            seconds += getattr(self.limits, "apply_timeout", self.limits.timeout)
-        return self._call(method, arguments, returns, changes=changes, seconds=seconds)
+        return self._call("leave", {"block": self._within[0][1], "raised": raised}, returns, effect="write")
 
     def _call(
         self,
@@ -217,18 +206,25 @@ class RemoteWorkspace(Workspace):
         arguments: Mapping[str, Any],
         returns: Any,
         *,
-        changes: bool = False,
-        seconds: float = 0.0,
+        effect: str = "none",
+        given: Mapping[str, Any] | None = None,
     ) -> Any:
         """Call a method at the remote side, or get a property.
 
         Args:
             method: The name.
-            arguments: The arguments.
+            arguments: The arguments to send.
             returns: The type hint of the result.
-            changes: True if the call may change something.
-            seconds: The time that the call may take beyond `Limits.timeout`.
+            effect: The effect of the method.
+            given: The arguments by name, if `arguments` lacks defaults or fields of options.
         """
+        given = arguments if given is None else given
+        changes = effect not in READING and given.get("preview") is not True
+        timeout, seconds = given.get("timeout"), self.limits.timeout
+        if isinstance(timeout, (int, float)) and timeout > 0:
+            seconds += timeout
+        if effect == "execute":  # its effects are applied afterwards
+            seconds += getattr(self.limits, "apply_timeout", self.limits.timeout)
         self._check_open()
         functions = [*self._functions]
         number, call, seen = next(self._session.numbers), call_context.current.get(), 0
@@ -262,7 +258,7 @@ class RemoteWorkspace(Workspace):
             return not changes
 
         with nullcontext() if call is None else call.forwarding(cancel, changes=changes):
-            found = self._session.call(message, self.limits.timeout + seconds, answer, changes=changes)
+            found = self._session.call(message, seconds, answer, changes=changes)
         if raised is not None and found.get("raised") is True:
             raise raised
         if call is not None and call.is_abandoned and found.get("cancelled") is True:
@@ -301,7 +297,8 @@ def _remote_options(kind: Any) -> Callable[..., Any]:
     returns = typing.get_type_hints(inspect.unwrap(getattr(Workspace, kind.method)))["return"]
 
     def send(self: Any, options: Any) -> Any:
-        return self._carry_out_there("_carry_out", kind.effect, vars(options), {"options": options}, returns)
+        asked = {"options": options}
+        return self._call("_carry_out", asked, returns, effect=kind.effect, given=vars(options))
 
     return reports_calls(by_field(kind, send))
 
@@ -319,8 +316,8 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         bound = signature().bind(self, *map(as_text, args), **named)
         _, *given = bound.arguments.items()
         bound.apply_defaults()
-        carry_out = self._carry_out_there  # pyright: ignore[reportPrivateUsage] # a method of the class
-        return carry_out(name, effect, bound.arguments, dict(given), returns())
+        call = self._call  # pyright: ignore[reportPrivateUsage] # a method of the class
+        return call(name, dict(given), returns(), effect=effect, given=bound.arguments)
 
     checked = check_open(remote)
     return checked if declared is None else reports_calls(checked)

@@ -32,7 +32,7 @@ from agentfs.workspace import Workspace
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
 _MAX_CALLS = 1024
 _MAX_VIEWS = 64
-_BLOCKS = {"transaction": "", "recording": "result"}  # with the attribute that has the outcome
+_BLOCKS = {"transaction", "recording"}
 # The methods and properties of a workspace that a client can name.
 _CALLED = {
     name
@@ -71,12 +71,10 @@ class _Call(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """An open block of the client: its context manager, the outcome's name, its value and workspace."""
+    """An open `with` block of the client."""
 
     manager: AbstractContextManager[Any]
-    outcome: str
-    value: Any
-    workspace: Workspace
+    value: Any  # the workspace of a transaction, or a recording
 
 
 _current: ContextVar[tuple["Server", _Call]] = ContextVar("agentfs_call_of_client")
@@ -223,8 +221,8 @@ class Server:
         match within:
             case [] if self._workspace is not None:
                 return self._workspace
-            case [["block", str() as name]]:
-                return self._block(name).workspace
+            case [["block", str() as name]] if isinstance(self._block(name).value, Workspace):
+                return self._block(name).value
             case list() if len(within) <= _MAX_VIEWS:
                 return self._view(json.dumps(within))
             case _:
@@ -248,16 +246,14 @@ class Server:
         if method not in _BLOCKS or block in self._blocks:
             raise wire.ProtocolError("There is no such block.")
         manager = getattr(workspace, method)(**arguments)
-        value = manager.__enter__()
-        inside = value if isinstance(value, Workspace) else workspace
-        self._blocks[block] = _Block(manager, _BLOCKS[method], value, inside)
+        self._blocks[block] = _Block(manager, manager.__enter__())
 
     def _leave(self, block: str, *, raised: bool) -> Any:
-        manager, outcome, value, _ = self._block(block)
+        manager, value = self._block(block)
         del self._blocks[block]
         if not raised:
             manager.__exit__(None, None, None)
-            return getattr(value, outcome) if outcome else None
+            return None if isinstance(value, Workspace) else value.result
         error = errors.ClosedError("The client has left the block.")
         with suppress(Exception):
             manager.__exit__(type(error), error, None)
