@@ -221,8 +221,8 @@ class Server:
         match within:
             case [] if self._workspace is not None:
                 return self._workspace
-            case [["block", str() as name]] if isinstance(self._block(name).value, Workspace):
-                return self._block(name).value
+            case [["block", str() as name]] if isinstance(inside := self._block(name).value, Workspace):
+                return inside
             case list() if len(within) <= _MAX_VIEWS:
                 return self._view(json.dumps(within))
             case _:
