@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from agentfs.cli.command_options import Command, parse_command_line
+from agentfs.cli.command_options import Subcommand, parse_command_line
 from agentfs.cli.history_commands import show_diff, show_log, show_review
 from agentfs.cli.output import FAILED, OutputError, print_error, write_output
 from agentfs.cli.servers import serve_mcp, serve_remote
@@ -14,39 +14,39 @@ __all__ = ["main"]
 
 _INTERRUPTED = 130
 _COMMANDS = {
-    "call": Command(
+    "call": Subcommand(
         run_call,
         "run one tool: agentfs call NAME JSON, or key=value …",
         "NAME WORDS json dialect root mount state connect",
     ),
-    "schemas": Command(show_schemas, "print the tools' schemas as JSON", "format strict dialect root"),
-    "mcp": Command(
+    "schemas": Subcommand(show_schemas, "print the tools' schemas as JSON", "format strict dialect root"),
+    "mcp": Subcommand(
         serve_mcp,
         "serve the tools over MCP",
         """root mount read_only tools prefix no_watch policy deny ask allow protect http http_name
         token_file token_env dialect state connect""",
     ),
-    "serve": Command(
+    "serve": Subcommand(
         serve_remote,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
         "root mount state read_only policy deny protect",
         needs="root",
         from_environment=False,  # what it serves is for its command line to say
     ),
-    "run": Command(
+    "run": Subcommand(
         run_command,
         "run a command, staged on an overlay: agentfs run -- make test",
         "WORDS mode preview timeout root mount state policy deny allow",
         misused=RUN_FAILED,
     ),
-    "log": Command(show_log, "list the steps, the latest first", "limit json state root", needs="state"),
-    "diff": Command(
+    "log": Subcommand(show_log, "list the steps, the latest first", "limit json state root", needs="state"),
+    "diff": Subcommand(
         show_diff,
         "print all changes as one patch for git apply",
         "since paths json state root",
         needs="state",
     ),
-    "review": Command(
+    "review": Subcommand(
         show_review,
         "print what changed, hunk by hunk, or carry out decisions",
         "since paths html apply json state root",

@@ -91,7 +91,7 @@ def mount_of(source: str) -> Mount:
     return Mount(source.removesuffix(":ro"), read_only=source.endswith(":ro"))
 
 
-class Command(NamedTuple):
+class Subcommand(NamedTuple):
     """A command, with the options that it takes; those in capitals are positional."""
 
     run: Callable[[CommandOptions], int]
@@ -103,8 +103,8 @@ class Command(NamedTuple):
 
 
 def parse_command_line(
-    argv: Sequence[str], commands: Mapping[str, Command]
-) -> tuple[Command, CommandOptions]:
+    argv: Sequence[str], commands: Mapping[str, Subcommand]
+) -> tuple[Subcommand, CommandOptions]:
     """Return the command and its options, which go before or after it.
 
     Raises:
@@ -172,7 +172,7 @@ class _Parser(argparse.ArgumentParser):
         return list(self._option_string_actions)
 
 
-def _parser(name: str, commands: Mapping[str, Command], *, completes: bool = False) -> _Parser:
+def _parser(name: str, commands: Mapping[str, Subcommand], *, completes: bool = False) -> _Parser:
     """Return the parser of a command; of all commands if there is none of this name."""
     command = commands.get(name)
     parser = _Parser(
