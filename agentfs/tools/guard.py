@@ -24,6 +24,7 @@ from agentfs.permissions import GROUPS, READING, Effect
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
+from agentfs.tools.recorded_commands import run_recorded
 from agentfs.tools.tool import declaration_of, declarations, is_method
 
 _C = TypeVar("_C", bound=type)
@@ -209,7 +210,10 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
             return perform(self, method, positional, named, effect)
 
     def act(workspace: Guarded, arguments: dict[str, Any]) -> Any:
-        return perform(workspace, method, (), arguments, effect)
+        run = functools.partial(perform, workspace, method, (), arguments, effect)
+        if effect != "execute" or workspace.policy.run != "recorded":
+            return run()
+        return run_recorded(workspace, host_of(workspace), arguments, run)
 
     return checked
 

@@ -320,3 +320,59 @@ def test_a_recorded_command_is_refused_by_a_rule_about_reading(opened, tree):
     ws = opened("recorded", deny=["read(src/**)"])
     assert code_of(lambda: ws.run("ls")) == "refused"
     assert code_of(lambda: opened("recorded", ask=["read(src/**)"]).run("ls")) == "refused"
+
+
+CHANGING = "printf x > src/a.py; rm README; mkdir new; printf n > new/n.txt"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"deny": ["change(src/**)"]},
+        {"deny": ["edit(src/a.py)"]},
+        {"deny": ["delete(README)"]},
+        {"deny": ["create(new/**)"]},
+        {"ask": ["delete(README)"], "allow": ["*"]},
+        {"allow": ["read", "change(src/**)", "run"]},
+        {"mode": "bypass", "deny": ["write(new/**)"]},
+    ],
+    ids=str,
+)
+def test_regression_a_refused_change_of_a_recorded_command_is_taken_back(opened, tree, rules):
+    """Rules with a path did not hold for recorded commands."""
+    before = snapshot(tree)
+    ws = opened("recorded", **rules)
+    answer = ws.tools(["run"]).call("run", {"command": CHANGING})
+    assert answer.error["code"] == "refused"
+    assert "exit status 0; what it has changed was taken back" in answer.content
+    assert snapshot(tree) == before
+
+
+def test_an_allowed_change_of_a_recorded_command_stays(opened, tree):
+    ws = opened("recorded", allow=["read", "change(src/**)", "run"], deny=["change(README)"])
+    ws.run("printf x > src/a.py; cat README")
+    assert (tree / "src/a.py").read_text() == "x"
+
+
+def test_a_user_who_refuses_a_change_of_a_recorded_command_gets_it_back(opened, tree):
+    requests, before = [], snapshot(tree)
+    rules = {"allow": ["run", "*"], "ask": ["change(README)"]}
+    ws = opened("recorded", on_ask=asker(requests, answer=False), **rules)
+    assert code_of(lambda: ws.run(CHANGING)) == "refused"
+    assert snapshot(tree) == before
+    assert "README" in requests[0].paths
+    ws.run("printf x > src/a.py")
+    assert len(requests) == 1
+
+
+def test_a_recorded_command_is_refused_if_its_changes_could_not_be_taken_back(opened, tree):
+    (tree / ".gitignore").write_text("out/\n")
+    (tree / "out").mkdir()
+    (tree / "out/a.o").write_text("o")
+    ws = opened("recorded", deny=["change(out/**)"])
+    assert code_of(lambda: ws.run("printf x > out/a.o")) == "refused"
+    assert (tree / "out/a.o").read_text() == "o"
+    ws = opened("recorded", deny=["change(src/**)"])
+    assert code_of(lambda: ws.run("true", background=True)) == "refused"
+    ws.run("printf x > out/a.o")
+    assert (tree / "out/a.o").read_text() == "x"

@@ -258,5 +258,5 @@ def test_the_result_is_the_same_in_a_watched_workspace(top):
     with Workspace(top, watch=True) as ws:
         ws.grep("same")
         done = ws.delete("d", recursive=True)
-        assert done == DeleteResult("d", "directory", 8, 2, text=done.text)
+        assert done == DeleteResult("d", "directory", 8, text=done.text)
         assert not ws.grep("same").matches
