@@ -103,40 +103,26 @@ def _names_something(pattern: object) -> bool:
 
 @frozen
 class AfterChange:
-    """A formatter or a check for the files that a call changes.
+    """A function that formats or checks the new text of each changed file that matches a glob.
+
+    It is called before the text is written, while no lock is held, and not for a preview.
 
     Attributes:
         glob: The files, by name or by path, as `*.py` or `src/**`.
-        command: The program and its arguments, in which `{path}` is the path of the file, relative to the
-            root. Or a function that gets the path and the text.
-        kind: A "filter" gets the new text as its standard input, and prints the text that is written. A
-            "check" runs in the tree before and after the change, with all paths at once; lines that it prints
-            only afterwards are added to the notes. A function returns the text, or a list of lines.
-        lines: The most lines of a check that are shown.
+        function: Gets the path, relative to the root, and the new text. If it returns a text, this is written
+            instead. If it returns a list of lines, they are findings: it is called with the text before the
+            change too, and the lines that are new are added to the notes. None stands for no findings. If it
+            raises an exception, the change is made without it, with a note.
     """
 
     glob: str
-    command: Sequence[str] | Callable[[str, str], Any]
-    kind: Literal["filter", "check"]
-    lines: int = 20
+    function: Callable[[str, str], str | Sequence[str] | None]
 
     def __post_init__(self) -> None:
-        if not callable(self.command):
-            words = _listed(self.command)
-            if not words or not all(isinstance(each, str) and "\0" not in each for each in words):
-                raise _wrong("AfterChange.command", "a list of texts, or a function", self.command)
-            object.__setattr__(self, "command", words)
         if type(self.glob) is not str or not self.glob:
             raise _wrong("AfterChange.glob", "a glob", self.glob)
-        if self.kind not in ("filter", "check"):
-            raise _wrong("AfterChange.kind", "'filter' or 'check'", self.kind)
-        if type(self.lines) is not int or self.lines < 1:
-            raise _wrong("AfterChange.lines", "a number above 0", self.lines)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The program and its arguments; () for a function."""
-        return () if callable(self.command) else tuple(self.command)
+        if not callable(self.function):
+            raise _wrong("AfterChange.function", "a function of a path and a text", self.function)
 
 
 @frozen
@@ -151,9 +137,8 @@ class Policy:
         symlinks: Follow links that lead "inside" the root, or "never" any.
         run: How commands run, if they may: "staged" on an overlay in namespaces of their own, with their
             changes judged before they are applied, or "recorded" in the root itself.
-        after_change: Formatters, whose output is written in place of an edited text, and checks, whose new
-            findings are noted, for each edit, write and replacement. They run as `run` does, staged if the
-            system can.
+        after_change: Functions that format or check a new text before an edit, a write or a replacement
+            writes it.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about what is created or edited; "plan" refuses every
             change; "bypass" allows what no rule of `deny` or `ask` covers.
@@ -194,10 +179,9 @@ class Policy:
         if not (self.on_ask is None or callable(self.on_ask)):
             raise _wrong("Policy.on_ask", "a callable or None", self.on_ask)
         after = _listed(self.after_change)
-        if after is None or not all(isinstance(each, AfterChange | Mapping) for each in after):
+        if after is None or not all(isinstance(each, AfterChange) for each in after):
             raise _wrong("Policy.after_change", "a list of AfterChange", self.after_change)
-        made = tuple(each if isinstance(each, AfterChange) else _after_change(each) for each in after)
-        object.__setattr__(self, "after_change", made)
+        object.__setattr__(self, "after_change", after)
         for name in ("allow", "deny", "ask"):
             rules = _listed(getattr(self, name))
             if rules is None:
@@ -250,11 +234,3 @@ class Mount:
         if not isinstance(given["source"], (str, os.PathLike)):
             raise InvalidArgumentError(f"Mount.source cannot be {given['source']!r}.")
         Policy(read_only=self.read_only)  # checks the value
-
-
-def _after_change(table: object) -> AfterChange:
-    """Return the object for a table of a policy file."""
-    try:
-        return AfterChange(**cast("dict[str, Any]", table))
-    except TypeError:
-        raise _wrong("Policy.after_change", "a list with the keys glob, command and kind", table) from None

@@ -1,7 +1,6 @@
 """The workspace: one directory tree that a language model may read and change."""
 
 import os
-import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -55,7 +54,6 @@ from agentfs.tools.tool import tool
 
 if TYPE_CHECKING:
     from agentfs.commands import run as run  # noqa: PLC0414 - makes the lazy submodule known
-    from agentfs.commands.after_change import AfterChangeRunner
     from agentfs.commands.request import Surroundings
     from agentfs.tools.toolset import Toolset
 
@@ -181,9 +179,6 @@ class Workspace:
         except BaseException:
             self._root.close()
             raise
-        if self.policy.after_change:
-            for missing in commands.after_change.missing_programs(self.policy):
-                warnings.warn(missing, stacklevel=2)
         self._outputs = OutputStore()
         self._hidden_files = HiddenFiles()
         self._background = commands.background.BackgroundCommands()
@@ -398,7 +393,7 @@ class Workspace:
             AgentFSError: `no_change` for an empty text, `binary`, `encoding`, `too_large`, `not_a_file`,
                 `protected`, `read_only`, `outside_workspace`.
         """
-        return editing.append.append_to_file(self._edit_target(path), content)
+        return editing.write.append_to_file(self._edit_target(path), content)
 
     @tool(
         effect="write",
@@ -533,13 +528,12 @@ class Workspace:
         options = editing.replace.ReplaceOptions(
             old_string, new_string, search.options.texts(path), glob, expect, word, regex, preview
         )
-        return editing.replace.replace_in_files(self._context, options, self._finisher)
+        return editing.replace.replace_in_files(self._context, options)
 
     def _edit_target(
         self, path: Path, encoding: str | None = None, *, preview: bool = False, raw: bool = False
-    ) -> "editing.change_file.EditTarget":
-        given = self._context, fspath(path), encoding, preview, raw
-        return editing.change_file.EditTarget(*given, finisher=self._finisher)
+    ) -> "editing.commit.EditTarget":
+        return editing.commit.EditTarget(self._context, fspath(path), encoding, preview, raw)
 
     @property
     def _context(self) -> Context:
@@ -1074,12 +1068,6 @@ class Workspace:
             AgentFSError: `not_found` for an unknown id, with the known ones.
         """
         return self._background.find(id).stop()
-
-    @property
-    def _finisher(self) -> "AfterChangeRunner | None":
-        if not self.policy.after_change:
-            return None
-        return commands.after_change.AfterChangeRunner(self._surroundings)
 
     @property
     def _surroundings(self) -> "Surroundings":

@@ -185,7 +185,7 @@ class limited:  # noqa: N801 - used as a function, like contextlib.suppress
             requested = self._requested
             seconds = self._seconds if requested is None else granted(requested, self._seconds)
             self._token = _deadline.set(_Deadline(seconds, enclosing or _tool_deadline.get()))
-        elif self._requested is not None and not _is_models():
+        elif self._requested is not None and not is_models_call():
             enclosing.at = max(enclosing.at, time.monotonic() + self._requested)
 
     def __exit__(self, *_: object) -> None:
@@ -197,10 +197,10 @@ def granted(requested: float | None, limit: float) -> float:
     """Return the seconds for a call: those that a program requests; for a model, at most the limit."""
     if requested is None:
         return limit
-    return min(requested, limit) if _is_models() else requested
+    return min(requested, limit) if is_models_call() else requested
 
 
-def _is_models() -> bool:
+def is_models_call() -> bool:
     """Return True if a model made the current call, and False if a program did."""
     execution = current.get()
     return execution is not None and execution.tool is not None

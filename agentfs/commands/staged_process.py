@@ -4,7 +4,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -27,7 +27,6 @@ from agentfs.commands.system import (
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
-from agentfs.fs.path import is_in
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.
@@ -124,13 +123,7 @@ class Staged(NamedTuple):
 
 @contextmanager
 def staged_process(
-    around: Surroundings,
-    request: CommandRequest,
-    captured: CapturedOutput,
-    cwd: str,
-    *,
-    began: int = 0,
-    files: Mapping[str, bytes] = {},
+    around: Surroundings, request: CommandRequest, captured: CapturedOutput, cwd: str, *, began: int = 0
 ) -> Generator[Staged]:
     """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
 
@@ -140,7 +133,6 @@ def staged_process(
         captured: Keeps its output.
         cwd: The directory in which it starts.
         began: A time of the file clock; the command starts later.
-        files: Contents by real path that it sees in place of those of the tree.
     """
     root, size = around.root.top, around.limits.snapshot_bytes
     sandbox = find_sandbox(stage_places(root.path))
@@ -152,9 +144,6 @@ def staged_process(
             stage, size=size, shown=programs, hidden=outside, network=request.network
         )
         shown, overlays = _trees_inside(stage, root)
-        for path, content in files.items():
-            top = max((each for each in overlays if is_in(path, each)), key=len)
-            overlays[top].put(path[len(top) :].lstrip("/"), content)
         arguments += [*shown, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:

@@ -1,12 +1,12 @@
-"""Change files: `write`, `append`, the edits, `replace`, `delete`, `move` and `copy`."""
+"""Change files: `write`, `append`, the edits, `replace`, `delete` and `move`."""
 
 from typing import TYPE_CHECKING
 
 from agentfs.base.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.editing import append as append
-    from agentfs.editing import change_file as change_file
+    from agentfs.editing import change_options as change_options
+    from agentfs.editing import commit as commit
     from agentfs.editing import delete_move as delete_move
     from agentfs.editing import edit as edit
     from agentfs.editing import edit_lines as edit_lines

@@ -1,13 +1,13 @@
 """The text of a file during an edit: decoded, changed in memory, and encoded again."""
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.match import occurrences
-from agentfs.editing.shown_change import changed_ranges
 from agentfs.errors import (
     BinaryError,
     EncodingError,
@@ -17,7 +17,7 @@ from agentfs.errors import (
     NotFoundError,
     TooLargeError,
 )
-from agentfs.fs import Current, quote, revision_of
+from agentfs.fs import Change, Current, FileNode, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.reading.media import check_content
 from agentfs.text import (
@@ -34,40 +34,133 @@ from agentfs.text import (
     line_changes,
     unified_diff,
 )
-from agentfs.text.notebook import Notebook, NotEditableError, is_named_notebook, notebook_problem
+from agentfs.text.notebook import Notebook, NotEditableError, is_named_notebook, notebook_problem, shown_text
 
 _CHECK_EVERY = 1000
 # To change anything of a notebook except the sources of its cells.
-_ANYWAY = Advice("To change it anyway, ", Retry({"raw": True}), ".")
+ANYWAY = Advice("To change it anyway, ", Retry({"raw": True}), ".")
 AS_JSON = Advice("To edit the JSON of the notebook instead, ", Retry({"raw": True}), ".")
 # These codecs encode every text exactly; others may replace a character by a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
-class Edited(NamedTuple):
-    """The new content of a file and facts about the edit.
+@dataclass(frozen=True)
+class FileEdit:
+    """The content of a file before and after an edit that is not yet written.
 
     Attributes:
-        data: The new bytes.
+        current: The file before the edit.
+        before: Its text, or None if it does not exist.
+        shown_before: That text as `read` shows it: that of a notebook, or `before`.
         text: The new text.
-        shown: The new text as `read` shows it: that of a notebook, or `text`.
+        shown: The new text as `read` shows it.
+        data: The new bytes.
+        codec: The encoding and the byte order mark of the new bytes.
+        raw: True if the content of a notebook, an image or a PDF may break.
+        replaces_all: True if all of the file is replaced, whatever it had.
         replacements: The number of replacements.
         applied_via: The steps that found the old texts.
-        hunks: The lines that differ in the shown texts.
-        changed: The first and last line of each change, in the new shown text.
         lines: `EditResult.lines_changed`.
+        shows_diff: False if the result leaves out the diff.
         notes: Notes for the result.
     """
 
-    data: bytes
+    current: Current
+    before: str | None
+    shown_before: str
     text: str
     shown: str
-    replacements: int
-    applied_via: str
-    hunks: tuple[ReplacedLines, ...]
-    changed: tuple[tuple[int, int], ...]
+    data: bytes
+    codec: Decoded
+    raw: bool = False
+    replaces_all: bool = False
+    replacements: int = 0
+    applied_via: str = "exact"
     lines: int | None = None
     notes: tuple[str, ...] = ()
+    shows_diff: bool = True
+
+    @cached_property
+    def hunks(self) -> tuple[ReplacedLines, ...]:
+        """The lines that differ in the shown texts."""
+        return line_changes(self.shown_before, self.shown)
+
+    @property
+    def changed(self) -> tuple[tuple[int, int], ...]:
+        """The first and last line of each change, in the new shown text."""
+        return changed_ranges(self.hunks, count_lines(self.shown))
+
+    @cached_property
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        known = None if self.before is None or self._is_notebook else self.hunks
+        return unified_diff(self.before, self.text, self.current.path, changes=known)
+
+    @property
+    def shown_diff(self) -> str:
+        """The diff as a model sees it: that of the text of a notebook."""
+        if not self._is_notebook:
+            return self.diff
+        return unified_diff(self.shown_before, self.shown, self.current.path, changes=self.hunks)
+
+    @property
+    def _is_notebook(self) -> bool:
+        return self.shown != self.text
+
+    @property
+    def change(self) -> Change:
+        """The change of the file on disk."""
+        before = self.current.node
+        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
+        return Change(self.current.real_path, before, FileNode.of(mode, self.data, metadata))
+
+    @property
+    def revision(self) -> str:
+        """The revision that the file gets."""
+        return revision_of(self.data)
+
+    def with_text(self, text: str, limits: Limits) -> "FileEdit":
+        """Return the edit with another new text; refuse one that the file cannot hold."""
+        path = self.current.path
+        if not self.raw:
+            check_notebook(path, self.before or "", text, ANYWAY)
+        shown = shown_text(path, text) if self._is_notebook else text
+        return replace(self, text=text, shown=shown, data=encoded(self.codec, text, path, limits))
+
+
+def encoded(codec: Decoded, text: str, path: str, limits: Limits) -> bytes:
+    """Encode the new text of a file, with the byte order mark.
+
+    Refuse a text that the codec changes, or that is larger than `Limits.file_bytes`.
+    """
+    data = codec.encode(text)
+    if codec.encoding not in _EXACT and data.decode(codec.encoding) != text:
+        raise EncodingError(
+            f"The encoding {codec.encoding} does not keep the new text: some characters would change.",
+            hint="Use only characters that this encoding represents exactly.",
+            details={"encoding": codec.encoding},
+        )
+    check_size(len(codec.bom) + len(data), path, limits)
+    return codec.bom + data
+
+
+def check_size(size: int, path: str, limits: Limits) -> None:
+    """Refuse a new size over `Limits.file_bytes`."""
+    if size > limits.file_bytes:
+        raise TooLargeError(
+            f"The new content of {quote(path)} exceeds the limit of {limits.file_bytes} bytes.",
+            hint="Make the new text smaller, or write a second file.",
+            details={"path": path, "limit": limits.file_bytes},
+        )
+
+
+def changed_ranges(hunks: Sequence[ReplacedLines], total: int) -> tuple[tuple[int, int], ...]:
+    """Return the first and last line of each change; for removed lines, the line now in their place."""
+    ranges: list[tuple[int, int]] = []
+    for hunk in hunks:
+        first = min(hunk.new_start + 1, total)
+        ranges.append((first, max(first, min(hunk.new_end, total))))
+    return tuple(ranges)
 
 
 class Draft:
@@ -86,7 +179,6 @@ class Draft:
         self.current = current
         self.is_new = creates and current.data is None
         self.path = current.path
-        self.revision = current.revision or ""
         self.decoded = _decoded(current._replace(data=b"") if self.is_new else current, encoding)
         text = self.decoded.text
         self.is_notebook = (
@@ -98,13 +190,13 @@ class Draft:
         self._raw = raw
         self._replacements = 0
 
-    @property
-    def before(self) -> tuple[str, str]:
-        """The revision of the file before the edit, and its text as `read` shows it."""
-        return self.revision, self._shown(self.original)
-
     def _shown(self, view: EditView) -> str:
         return view.text if self.is_notebook else view.source
+
+    @property
+    def shown(self) -> str:
+        """The current text as `read` shows it."""
+        return self._shown(self.view)
 
     def begin(self, text: str) -> None:
         """Set the text of a missing file."""
@@ -135,7 +227,7 @@ class Draft:
                 checked = each.new
                 self._check_new(checked)
             size += len(each.new)
-            self.check_size(size)
+            check_size(size, self.path, self._limits)
             if number % _CHECK_EVERY == 0:
                 call_context.check()
             yield each
@@ -146,7 +238,8 @@ class Draft:
         count = self.view.text.count(old)
         # Check a lower bound of the size before making the text. Line ends may take two characters.
         if not self.is_notebook:
-            self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
+            least = len(self.text) + count * (len(new) - len(old) - old.count("\n"))
+            check_size(least, self.path, self._limits)
         text = self.view.replaced_everywhere(old, new)
         if text is None:
             found = [Replacement(at, at + len(old), new) for at in self.places(old, overlapping=False)]
@@ -169,9 +262,12 @@ class Draft:
         if not new.isascii():
             self._encode(new)
 
-    def _encode(self, text: str) -> bytes:
+    def _encode(self, text: str, *, whole: bool = False) -> bytes:
+        """Encode a part of the new text, or all of it."""
         try:
-            return self.decoded.encode(text)
+            return (
+                encoded(self.decoded, text, self.path, self._limits) if whole else self.decoded.encode(text)
+            )
         except EncodingError as error:
             hint = Joined(" ", error.hint, self.encoding_hint)
             raise EncodingError(error.message, hint=hint, details=error.details) from None
@@ -184,58 +280,23 @@ class Draft:
         named = Retry({"encoding": likely_encoding(self.current.data or b"")})
         return Advice("The encoding of the file is not known. If you know it, ", named, ", for example.")
 
-    def finish(self, applied_via: str, lines: int | None = None) -> Edited:
+    def finish(self, applied_via: str, lines: int | None = None, notes: tuple[str, ...] = ()) -> FileEdit:
         """Return the edit. Refuse one that changes nothing or breaks the file."""
-        edited = self._edited(self.view.source, applied_via, lines)
-        if edited.data == (self.current.data or b"") and not self.is_new:
-            raise NoChangeError(
-                f"The change would leave {quote(self.path)} as it is.",
-                hint="Pass the text you want as the new text.",
-                details={"path": self.path},
-            )
-        return edited
-
-    def with_text(self, edited: Edited, text: str) -> Edited:
-        """Return an edit with another new text; raises as `finish`, except that it may change nothing."""
-        return self._edited(text, edited.applied_via, edited.lines)._replace(notes=edited.notes)
-
-    def _edited(self, text: str, applied_via: str, lines: int | None) -> Edited:
-        decoded, encoded = self.decoded, self._encode(text)
-        if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != text:
-            raise EncodingError(
-                f"The encoding {decoded.encoding} does not keep the new text: some characters would change.",
-                hint="Use only characters that this encoding represents exactly.",
-                details={"encoding": decoded.encoding},
-            )
-        data = decoded.bom + encoded
-        self.check_size(len(data))
+        text, before, data = self.view.source, None, self._encode(self.view.source, whole=True)
+        if not self.is_new:
+            before = self.decoded.text
+            if data == self.current.data:
+                raise NoChangeError(
+                    f"The change would leave {quote(self.path)} as it is.",
+                    hint="Pass the text you want as the new text.",
+                    details={"path": self.path},
+                )
         if not self._raw:
             check_content(self.path, self.current.data or b"")
-            check_notebook(self.path, decoded.text, text, _ANYWAY)
-        shown = self._shown(self.view) if text == self.view.source else self._shown(self.view.after(text))
-        hunks = line_changes(self._shown(self.original), shown)
-        changed = changed_ranges(hunks, count_lines(shown))
-        return Edited(data, text, shown, self._replacements, applied_via, hunks, changed, lines)
-
-    def revision_of(self, text: str) -> str:
-        """Return the revision that the file would have with a text."""
-        return revision_of(self.decoded.bom + self._encode(text))
-
-    def shown_diff(self, edited: Edited, diff: str) -> str:
-        """Return the diff of an edit as a model sees it: that of the text of a notebook."""
-        if not self.is_notebook:
-            return diff
-        return unified_diff(self.original.text, edited.shown, self.path, changes=edited.hunks)
-
-    def check_size(self, size: int) -> None:
-        """Refuse a size over `Limits.file_bytes`."""
-        limit = self._limits.file_bytes
-        if size > limit:
-            raise TooLargeError(
-                f"{quote(self.path)} would grow beyond the limit of {limit} bytes.",
-                hint="Make the new text smaller, or write a second file.",
-                details={"path": self.path, "limit": limit},
-            )
+            check_notebook(self.path, self.decoded.text, text, ANYWAY)
+        texts = before, self._shown(self.original), text, self.shown
+        facts = self._replacements, applied_via, lines, notes
+        return FileEdit(self.current, *texts, data, self.decoded, self._raw, False, *facts)
 
 
 def check_notebook(path: str, before: str, after: str, *hints: Advice) -> None:

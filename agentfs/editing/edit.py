@@ -5,16 +5,18 @@ No earlier read is required, because the old text proves that the caller knows t
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import EditTarget, change_file
-from agentfs.editing.draft import AS_JSON, Draft, Edited, nul_error
+from agentfs.editing.commit import EditTarget, commit
+from agentfs.editing.draft import AS_JSON, Draft, FileEdit, nul_error
 from agentfs.editing.explain import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
 from agentfs.editing.match import NEW, OLD, occurrences, shown_characters, tolerant_matches
+from agentfs.editing.rendering import with_diff
 from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
@@ -25,12 +27,19 @@ from agentfs.errors import (
     OverlapError,
     must_be,
 )
-from agentfs.fs import quote
+from agentfs.fs import Current, quote
 from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
-from agentfs.text import EditView, Replacement, plural
+from agentfs.text import EditView, Replacement, count_lines, line_ranges, newline_of, plural
 
 _Span = tuple[int, int, str]
+_FOUND_BY = {
+    "trailing_whitespace": Advice(OLD, " was found by ignoring white space at line ends"),
+    "indentation": Advice(OLD, " was found at another indentation, and ", NEW, " was shifted to it"),
+    "typography": Advice(OLD, " was found by reading typographic characters as plain ones"),
+    "visible_escapes": Advice(OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
+}
+_PLAIN = {"exact", "line_id", "offset"}
 
 
 def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = None) -> EditResult:
@@ -45,7 +54,7 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
     if expect is not None and expect < 1:
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 
-    def compute(draft: Draft) -> Edited:
+    def compute(draft: Draft) -> FileEdit:
         real_path = draft.current.real_path
 
         def versions() -> list[str]:
@@ -65,11 +74,52 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
                 ),
                 details={"path": draft.path, "count": edited.replacements, "expect": expect},
             )
-        return edited
+        is_wide = edited.replacements > 1 and all(edit.replace_all for edit in edits) and not target.preview
+        return replace(edited, shows_diff=not is_wide)
 
-    diff_if_many = not all(edit.replace_all for edit in edits)
-    target = target._replace(creates=not edits[0].old_string)
-    return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
+    creates = not edits[0].old_string
+    return change_file(target, compute, "replacement", creates=creates)
+
+
+def change_file(
+    target: EditTarget, compute: Callable[[Draft], FileEdit], unit: str, *, creates: bool = False
+) -> EditResult:
+    """Change the text of a file and render the result.
+
+    Args:
+        target: The file and the terms.
+        compute: Changes a draft and returns the edit.
+        unit: The noun for one replacement.
+        creates: Begin a missing file.
+    """
+    limits, preview = target.context.limits, target.preview
+
+    def edited(current: Current) -> FileEdit:
+        return compute(Draft(current, limits, encoding=target.encoding, raw=target.raw, creates=creates))
+
+    path, edit, final, revision, notes, below = commit(target, edited)
+    result = EditResult(
+        path=path,
+        replacements=edit.replacements,
+        applied_via=edit.applied_via,
+        diff=final.diff,
+        changed=final.changed,
+        revision=revision,
+        newline=newline_of(edit.before or ""),
+        notes=notes,
+        lines_changed=edit.lines,
+        created=edit.before is None,
+    )
+    if result.created:
+        done = "Preview, nothing was written: would create" if preview else "Created"
+        lines = plural(count_lines(edit.text), "line")
+        return with_diff(result, limits, f"{done} {quote(path)}: {lines}.", "", below)
+    done = "Preview, nothing was written: would edit" if preview else "Edited"
+    count = f": {edit.replacements} {unit}s" if edit.replacements > 1 else ""
+    head = f"{done} {line_ranges(edit.changed)}{count}"
+    found_by = [_FOUND_BY[step] for step in edit.applied_via.split(", ") if step not in _PLAIN]
+    shown = edit.shown_diff if edit.shows_diff else ""
+    return with_diff(result, limits, Advice(Joined("; ", head, *found_by), "."), shown, below)
 
 
 def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
@@ -104,15 +154,15 @@ def splice_file(
             pair with notes.
     """
 
-    def compute(draft: Draft) -> Edited:
+    def compute(draft: Draft) -> FileEdit:
         view = draft.view
         made = spans(view.text) if callable(spans) else spans
         is_pair = isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], list)
         wanted, notes = cast("Any", made if is_pair else (made, ()))
         draft.replace(_ordered(view, wanted, draft.path))
-        return draft.finish("offset")._replace(notes=tuple(notes))
+        return draft.finish("offset", notes=tuple(notes))
 
-    return change_file(target, compute, unit="replacement")
+    return change_file(target, compute, "replacement")
 
 
 def check_edit(edit: Edit) -> None:
@@ -142,7 +192,7 @@ def check_edit(edit: Edit) -> None:
 
 def apply_edits(
     draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
-) -> Edited:
+) -> FileEdit:
     """Apply edits in order, each to the outcome of the previous one; the first failure ends the call."""
     steps: list[str] = []
     for number, edit in enumerate(edits, 1):

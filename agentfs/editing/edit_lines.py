@@ -7,10 +7,10 @@ from typing import NamedTuple, NoReturn
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.change_file import EditTarget, change_file
 from agentfs.editing.change_options import EditLinesOptions
-from agentfs.editing.draft import Draft, Edited
-from agentfs.editing.shown_change import SINCE_SHOWN
+from agentfs.editing.commit import SINCE_SHOWN, EditTarget
+from agentfs.editing.draft import Draft, FileEdit
+from agentfs.editing.edit import change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.results import EditResult, LineChange
@@ -75,8 +75,8 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
             details={"parameter": "changes"},
         )
 
-    def compute(draft: Draft) -> Edited:
-        current, revision = draft.current, draft.revision
+    def compute(draft: Draft) -> FileEdit:
+        current, revision = draft.current, draft.current.revision or ""
         if options.fresh_ids:
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
@@ -95,7 +95,7 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
                 details={"path": current.path},
             )
         view = draft.view
-        ids = tracker.line_ids(current.real_path, revision, draft.before[1])
+        ids = tracker.line_ids(current.real_path, revision, draft.shown)
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [view.lf(change.new_content) for change in changes]
@@ -104,7 +104,7 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
         counts = zip(ranges, given, strict=True)
         return draft.finish("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
-    return change_file(target, compute, unit="change")
+    return change_file(target, compute, "change")
 
 
 def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:

@@ -53,12 +53,12 @@ def _ends_of_run(run: re.Match[str]) -> str:
     return "\n".join([*first, omitted, *last])
 
 
-def is_shown(diff: str, text: str) -> bool:
-    """Return True if a rendered text has all of a diff, except lines that the model has sent or removed."""
+def is_shown_whole(diff: str, limits: Limits, most: int = _DIFF_LINES) -> bool:
+    """Return True if a result has all of a diff, except lines that the model has sent or removed."""
     shortened = _SENT_LINES.sub(_ends_of_run, diff)
-    lines = shortened[shortened.find("\n@@ ") + 1 :].split("\n")[:-1]
-    shown = bounded_lines(lines, _DIFF_CHARS)
-    return 0 < len(lines) == len(shown) and "\n".join(shown) in text
+    # A text has at most as many tokens as characters.
+    fits = len(shortened) <= min(_DIFF_CHARS, limits.output_tokens)
+    return fits and shortened.count("\n") - 2 <= most
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:

@@ -4,18 +4,17 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import EditTarget, compute_edit, record_edit, record_format
-from agentfs.editing.draft import Draft, Edited, nul_error
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.editing.after_change import finish
+from agentfs.editing.commit import SINCE_SHOWN, ExternalChanges, external_changes, record
+from agentfs.editing.draft import Draft, FileEdit, check_size, nul_error
 from agentfs.editing.edit import apply_edits, check_edit
-from agentfs.editing.finish import Finished, Finisher, finish, new_findings
 from agentfs.editing.match import NEW, OLD
-from agentfs.editing.shown_change import SINCE_SHOWN, ExternalChanges
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -30,7 +29,7 @@ from agentfs.errors import (
     TooLargeError,
     must_be,
 )
-from agentfs.fs import Change, Current, FileNode, Root, quote
+from agentfs.fs import Change, Current, FileNode, LinesBy, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Contents
 from agentfs.history.report import changed_meanwhile, patch_lines
@@ -43,9 +42,10 @@ from agentfs.search.grep_text import search_for
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.second_look import Reading, explain_glob_path, second_look
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
-    ReplacedLines,
+    Decoded,
     Replacement,
     Shrink,
     decode_in,
@@ -55,7 +55,6 @@ from agentfs.text import (
     notes_of,
     one_line,
     plural,
-    unified_diff,
     with_note,
     with_text,
 )
@@ -68,7 +67,6 @@ _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_CHANGE_JSON = Advice("To change the JSON of a file, call ", ToolName("edit"), " with raw=true.")
 # The parts of a template: groups, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
@@ -119,39 +117,33 @@ class ReplaceOptions(NamedTuple):
         )
 
 
-class _ChangedFile(NamedTuple):
+class _File(NamedTuple):
+    """An edit that is not yet written; its contents are loaded from a store."""
+
     path: str
     change: Change
+    codec: Decoded
     replacements: int
     diff: str
-    hunks: tuple[ReplacedLines, ...]
     external: ExternalChanges | None
-    encoding: str
+    by_others: tuple[LinesBy, ...]
+    notes: tuple[str, ...]
 
-    @property
-    def texts(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The revision and the text before the change and after it."""
-        before, after = (
-            (node.digest, shown_text(self.path, decode_in(node.load(), self.encoding).text))
-            for node in (self.change.before, self.change.after)
-            if isinstance(node, FileNode)
-        )
-        return before, after
-
-    def with_text(self, text: str, root: Root) -> "_ChangedFile":
-        """Return the change with what formatters have made of its text."""
+    def record(self, tracker: ReadTracker) -> None:
+        """Record the edit in the read history, if it knows the file."""
         before, after = self.change.before, self.change.after
-        if text == self.texts[1][1] or not (isinstance(before, FileNode) and isinstance(after, FileNode)):
-            return self
-        decoded = decode_in(before.load(), self.encoding)
-        node = FileNode.of(after.mode, decoded.bom + decoded.encode(text), after.metadata)
-        diff = unified_diff(decoded.text, text, root.display_path(self.change.path))
-        return self._replace(change=Change(self.change.path, before, node), diff=diff)
+        if not (
+            tracker.knows(self.change.path) and isinstance(before, FileNode) and isinstance(after, FileNode)
+        ):
+            return
+        old, new = (decode_in(node.load(), self.codec.encoding).text for node in (before, after))
+        current = Current(self.path, self.change.path, b"", before.digest, before)
+        shown = [shown_text(self.path, text) for text in (old, new)]
+        edit = FileEdit(current, old, shown[0], new, shown[1], b"", self.codec)
+        record(tracker, edit, after.digest, self.external)
 
 
-def replace_in_files(
-    context: Context, options: ReplaceOptions, finisher: Finisher | None = None
-) -> ReplaceResult:
+def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
     """Replace a text or a pattern in all files that contain it, all or none."""
     root, tracker, limits, _ = context
     options.check()
@@ -169,7 +161,7 @@ def replace_in_files(
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
-        files = _changed_files(partial(_changed_file, context, options, matcher), options, found)
+        files = _changed_files(context, options, matcher, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
     if not files:
@@ -177,101 +169,87 @@ def replace_in_files(
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
-    notes: tuple[str, ...] = ()
+    notes = tuple(note for file in files for note in file.notes)
     if options.preview:
         root.judge([file.change for file in files])
     else:
-        sent = {file.change.path: file.change for file in files}
-        finished = Finished({})
-        if finisher is not None:
-            texts = [{file.change.path: file.texts[at][1] for file in files} for at in (0, 1)]
-            finished = finish(finisher, *texts)
-            files = [file.with_text(finished.texts[file.change.path], root) for file in files]
-        notes += root.apply(
+        applied = root.apply(
             [file.change for file in files],
             max_bytes=limits.file_bytes,
             conflict=partial(changed_meanwhile, root=root),
-            by_others=finished.by_others,
-        ).notes
+            by_others=tuple(lines for file in files for lines in file.by_others),
+        )
+        notes = (*applied.notes, *notes)
         for file in files:
-            path = file.change.path
-            if tracker.knows(path):
-                before, after = file._replace(change=sent[path]).texts
-                record_edit(tracker, path, before, after, file.hunks, file.external)
-                if (formatted := file.texts[1]) != after:
-                    record_format(tracker, path, after, formatted, seen=False)
-        if finisher is not None:
-            notes += new_findings(finisher, finished)
+            file.record(tracker)
     return _result(limits, options, files, total, found, notes, glob_note)
 
 
 def _changed_files(
-    change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: SearchResult
-) -> list[_ChangedFile]:
+    context: Context, options: ReplaceOptions, matcher: LineSearch | None, found: SearchResult
+) -> list[_File]:
     """Return the change of each file; raise an error if one of the files cannot be changed."""
+    root, _, limits, _ = context
+    rules = () if options.preview else root.policy.after_change
     contents = Contents()  # the contents need not fit in memory
-    changed: dict[str, _ChangedFile] = {}
+    changed: dict[str, _File] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
     for path in found.counts:
         call_context.check()
         try:
-            file = change_of(path)
+            edit = _edit_of(context, options, matcher, path)
         except (NotFoundError, NoMatchError, NoChangeError):
             continue  # deleted or changed since the search, or left as it is
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
-        diff_chars += len(file.diff)
+        final, by_others, findings, _ = finish(rules, edit, limits)
+        diff_chars += len(final.diff)
         if diff_chars > MAX_DIFF_CHARS:
             raise TooLargeError(
                 f"The diff of this change has more than {MAX_DIFF_CHARS} characters; nothing was changed.",
                 hint=_NARROW,
                 details={"limit": MAX_DIFF_CHARS},
             )
-        changed.setdefault(file.change.path, file._replace(change=contents.keep(file.change)))
+        facts = final.codec._replace(text=""), edit.replacements, final.diff, external_changes(context, edit)
+        file = _File(path, contents.keep(final.change), *facts, by_others, findings)
+        changed.setdefault(file.change.path, file)
     if faults:
         raise _refused(options, faults, len(found.counts))
     return list(changed.values())
 
 
-def _changed_file(
-    context: Context, options: ReplaceOptions, matcher: LineSearch | None, path: str
-) -> _ChangedFile:
+def _edit_of(context: Context, options: ReplaceOptions, matcher: LineSearch | None, path: str) -> FileEdit:
     root, _, limits, _ = context
     with root.open_file(path) as file:
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no longer a file.")
-
-    def compute(draft: Draft) -> Edited:
-        if matcher is None:
-            return apply_edits(draft, [options.edit], "exact")
+    draft = Draft(Current(path, real_path, node.load(), node.digest, node), limits)
+    if matcher is None:
+        edit = apply_edits(draft, [options.edit], "exact")
+    else:
         new = draft.view.lf(options.new_string)
-        draft.replace(_replacements(draft, matcher, draft.view.text, new, options))
-        return draft.finish("exact")
-
-    current = Current(path, real_path, node.load(), node.digest)
-    made = compute_edit(EditTarget(context, path), current, compute)
-    draft, edited = made.draft, made.edited
+        draft.replace(_replacements(draft, matcher, draft.view.text, new, options, limits))
+        edit = draft.finish("exact")
     root.check_replaceable(real_path, path)
-    change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
-    facts = (edited.replacements, made.diff, edited.hunks, made.external)
-    return _ChangedFile(path, change, *facts, draft.decoded.encoding)
+    return edit
 
 
 def _replacements(
-    draft: Draft, matcher: LineSearch, text: str, new: str, options: ReplaceOptions
+    draft: Draft, matcher: LineSearch, text: str, new: str, options: ReplaceOptions, limits: Limits
 ) -> Iterator[Replacement]:
     """Yield the replacement of each match, with the groups of a template expanded."""
     parts = _TEMPLATE_PARTS.findall(new) if options.regex and "\\" in new else ()
     for offset, match in matcher.matches(text):
         start, end = match.span()
-        yield Replacement(offset + start, offset + end, _expanded(draft, match, parts) if parts else new)
+        replaced = _expanded(draft.path, match, parts, limits) if parts else new
+        yield Replacement(offset + start, offset + end, replaced)
 
 
-def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
+def _expanded(path: str, match: re.Match[str], parts: Sequence[str], limits: Limits) -> str:
     """Expand the groups of a match in a template; stop before the text takes much memory."""
     expanded: list[str] = []
     size = 0
@@ -285,7 +263,7 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
                 details={"parameter": "new_string"},
             ) from None
         size += len(expanded[-1])
-        draft.check_size(size)
+        check_size(size, path, limits)
     return "".join(expanded)
 
 
@@ -357,14 +335,14 @@ def _hint_of(reading: Reading) -> str:
         changes["old_string"] = reading.match
     if changes.pop("fixed_strings", None) is False:
         changes["regex"] = True
-    if not changes or not ReplaceOptions._field_defaults.keys() | {"old_string"} >= changes.keys():
+    if not changes or not {*ReplaceOptions._fields} >= changes.keys():
         return f"{reading.fact}."
     without = tuple(name for name, value in changes.items() if value is None)
     own = Retry({name: value for name, value in changes.items() if value is not None}, without)
     return FirstOf(Advice(f"{reading.fact}: ", own, "."), f"{reading.fact}.")
 
 
-def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:
+def _unexpected(options: ReplaceOptions, files: Sequence[_File], total: int) -> AmbiguousError:
     return AmbiguousError(
         Advice(
             OLD,
@@ -382,7 +360,7 @@ def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: i
     )
 
 
-def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
+def _count_lines(files: Sequence[_File], most: int) -> list[str]:
     lines = [
         f"{one_line(file.path)}: {file.replacements}"
         + (f" (it had {SINCE_SHOWN})" if file.external is not None else "")
@@ -394,7 +372,7 @@ def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
 def _result(
     limits: Limits,
     options: ReplaceOptions,
-    files: Sequence[_ChangedFile],
+    files: Sequence[_File],
     total: int,
     found: SearchResult,
     applied: Sequence[str],

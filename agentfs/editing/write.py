@@ -1,25 +1,19 @@
-"""`write`: create a file, or replace a file that was read."""
+"""`write` and `append`: create a file, replace a file that was read, or add lines at its end.
+
+`append` needs no earlier read, because it replaces nothing.
+"""
 
 import codecs
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
-from agentfs.editing.change_file import EditTarget, record_format
-from agentfs.editing.draft import check_notebook, nul_error
-from agentfs.editing.finish import Finished, finish, new_findings
+from agentfs.editing.commit import SINCE_SHOWN, EditTarget, commit
+from agentfs.editing.draft import Draft, FileEdit, check_notebook, check_size, encoded, nul_error
 from agentfs.editing.match import shown_characters
-from agentfs.editing.rendering import is_shown, with_diff
-from agentfs.editing.shown_change import stale_error
-from agentfs.errors import (
-    AgentFSError,
-    AlreadyExistsError,
-    BinaryError,
-    EncodingError,
-    TooLargeError,
-    UnreadError,
-)
-from agentfs.fs import Change, Current, DirectoryNode, Node, quote, revision_of
+from agentfs.editing.rendering import diff_lines, with_diff
+from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, StaleError, UnreadError
+from agentfs.fs import Change, Current, DirectoryNode, Node, quote
 from agentfs.policy import Overwrite
 from agentfs.results import DirectoryResult, WriteResult
 from agentfs.shown.read_tracker import ReadTracker
@@ -27,6 +21,7 @@ from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
+    Replacement,
     bom_of,
     codec_name,
     count_lines,
@@ -37,6 +32,7 @@ from agentfs.text import (
     line_ranges,
     newline_of,
     plural,
+    styled_diff,
     unified_diff,
     with_text,
 )
@@ -51,104 +47,74 @@ _CODECS_WITH_BOM = {
 _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
-class _Content(NamedTuple):
-    """The new bytes and their text, the replaced text, and notes on how the content was adapted."""
-
-    data: bytes
-    text: str
-    before: str | None
-    notes: tuple[str, ...]
-    codec: Decoded
-
-    def with_text(self, text: str) -> "_Content":
-        """Return the content with another text in the same encoding."""
-        return self._replace(data=self.codec.bom + self.codec.encode(text), text=text)
-
-
 def write_file(
     target: EditTarget, content: str, *, overwrite: bool | None = None, newline: LineEnds = "keep"
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
-    context, path, encoding, preview, *_, finisher = target
-    finisher = None if preview else finisher
-    root, tracker, limits, _ = context
+    root, tracker, limits, _ = target.context
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
-    if len(content) > limits.file_bytes:
-        raise _too_large(path, limits.file_bytes)
+    check_size(len(content), target.path, limits)
     may_overwrite: Overwrite = root.policy.overwrite
     if overwrite is not None:
         may_overwrite = "always" if overwrite else "never"
 
-    def check_size(path: str, size: int) -> None:
-        if size > limits.file_bytes:
-            raise _too_large(path, limits.file_bytes)
-
-    def compute(current: Current) -> tuple[bytes, tuple[_Content, _Content, str, Finished]]:
-        sent = _fitted(content, current.data, encoding, newline)
-        check_size(current.path, len(sent.data))
-        if current.data is not None and current.data != sent.data:
+    def compute(current: Current) -> FileEdit:
+        text, codec, before, notes = _fitted(content, current.data, target.encoding, newline)
+        data = encoded(codec, text, current.path, limits)
+        if current.data is not None and current.data != data:
             _check_overwrite(current, tracker, may_overwrite)
-            check_notebook(current.path, sent.before or "", sent.text)
-        call_context.check()
-        before = {} if sent.before is None else {current.real_path: sent.before}
-        finished = finish(finisher, before, {current.real_path: sent.text})
-        made = sent
-        if (text := finished.texts[current.real_path]) != sent.text:
-            try:
-                formatted = sent.with_text(text)
-                check_size(current.path, len(formatted.data))
-                made = formatted
-            except AgentFSError as error:
-                finished = finished.without_formats(sent.text, error)
-        expected = is_named_notebook(current.path) and made.data
-        problem = notebook_problem(made.text) if expected else ""
-        unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
-        diff = unified_diff(sent.before, sent.text, current.path)
-        made = made._replace(notes=(*sent.notes, *unusual))
-        return made.data, (sent, made, diff, finished)
+            check_notebook(current.path, before or "", text)
+        if current.data == data:
+            notes.append("the file already has this content; nothing was written")
+        if data and is_named_notebook(current.path) and (problem := notebook_problem(text)):
+            notes.append(f"warning: this is not a notebook: {problem}")
+        shown = [shown_text(current.path, each) for each in (before or "", text)]
+        texts = before, shown[0], text, shown[1]
+        return FileEdit(current, *texts, data, codec, replaces_all=True, notes=tuple(notes))
 
-    changed, (sent, made, diff, finished) = root.update(
-        path,
-        compute,
-        max_bytes=limits.file_bytes,
-        preview=preview,
-        by_others=lambda found: found[3].by_others,
-    )
-    text = made.text
-    format_diff = finished.diff(changed.real_path, sent.text, changed.path) if text != sent.text else ""
-    sent_revision = revision_of(sent.data) if format_diff else changed.revision
-    if not preview:
-        if encoding is not None and root.recorder is not None:
-            root.recorder.name_encoding(changed.real_path, encoding)
-        tracker.record_write(changed.real_path, sent_revision, shown_text(changed.path, sent.text))
-    unchanged = changed.before == changed.after
-    same = ("the file already has this content; nothing was written",) if unchanged else ()
-    notes = (*changed.notes, *made.notes, *same, *new_findings(finisher, finished))
-    done = "Created" if changed.created else "Unchanged" if unchanged else "Replaced"
-    prefix = "Preview, nothing was written. " if preview else ""
-    head = f"{prefix}{done}: {plural(count_lines(text), 'line')}."
-    result = WriteResult(
-        path=changed.path,
-        created=changed.created,
-        bytes_written=len(changed.after),
-        diff=unified_diff(sent.before, text, changed.path) if format_diff else diff,
-        revision=changed.revision,
-        notes=notes,
-    )
+    path, edit, final, revision, notes, below = commit(target, compute)
+    created = edit.before is None
+    done = "Created" if created else "Unchanged" if edit.data == edit.current.data else "Replaced"
+    prefix = "Preview, nothing was written. " if target.preview else ""
+    head = f"{prefix}{done}: {plural(count_lines(final.text), 'line')}."
+    result = WriteResult(path, created, len(final.data), final.diff, revision, notes=notes)
     # The model has just sent every line of a new file.
-    shown = with_diff(result, limits, head, "" if changed.created else diff, finished.shown(format_diff))
-    if format_diff and not preview:
-        seen = is_shown(format_diff, shown.text)
-        record_format(tracker, changed.real_path, (sent_revision, sent.text), (changed.revision, text), seen)
-    return shown
+    return with_diff(result, limits, head, "" if created else edit.diff, below)
+
+
+def append_to_file(target: EditTarget, content: str) -> WriteResult:
+    """Add text as lines of its own after the last line of a file; create a missing file."""
+    if "\x00" in content:
+        raise nul_error(ParameterName("content"))
+    limits = target.context.limits
+
+    def compute(current: Current) -> FileEdit:
+        draft = Draft(current, limits, creates=True)
+        view = draft.view
+        if not view.text and not draft.is_notebook:
+            draft.begin(content)  # there is no line end to follow
+            return draft.finish("offset")
+        end = len(view.text)
+        lines = view.lf(content)
+        starts = lines and not view.text.endswith("\n")
+        draft.replace([Replacement(end, end, f"\n{lines}" if starts else lines)])
+        note = "the last line of the file had no line end; one was added before the text"
+        return draft.finish("offset", notes=(note,) if starts else ())
+
+    path, edit, final, revision, notes, below = commit(target, compute)
+    created = edit.before is None
+    result = WriteResult(path, created, len(final.data), final.diff, revision, notes=notes)
+    # The model has just sent the lines.
+    lines = plural(count_lines(final.text), "line")
+    head = f"Created: {lines}." if created else f"Appended {line_ranges(edit.changed)}."
+    return with_diff(result, limits, head, "", below)
 
 
 def write_bytes(context: Context, path: str, data: bytes) -> WriteResult:
     """Create a file, or replace all of its bytes, without a view of them as text."""
     root, tracker, limits, _ = context
-    if len(data) > limits.file_bytes:
-        raise _too_large(path, limits.file_bytes)
+    check_size(len(data), path, limits)
 
     def compute(current: Current) -> tuple[bytes, None]:
         if current.data not in {None, data} and root.policy.overwrite == "never":
@@ -181,8 +147,13 @@ def make_directory(context: Context, path: str) -> DirectoryResult:
     )
 
 
-def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
-    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF."""
+def _fitted(
+    content: str, data: bytes | None, encoding: str | None, newline: LineEnds
+) -> tuple[str, Decoded, str | None, list[str]]:
+    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF.
+
+    Returns the new text, its codec, the text of the file before, and notes.
+    """
     present, notes = _present(data or b"", encoding)
     before = None if data is None else present.text
     target = present
@@ -202,11 +173,11 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
     elif present.encoding != "utf-8":
         notes.append(f"the encoding of the file was kept ({present.encoding})")
     text = content.removeprefix("\ufeff") if target.bom else content
-    if (restored := shown_characters(text, before or "")) != text:
+    if call_context.is_models_call() and (restored := shown_characters(text, before or "")) != text:
         text = restored
         notes.append("⟦U+…⟧ was written as the character that it stands for in the file")
-    text, note = _with_newlines(text, before, newline)
-    return _Content(target.bom + target.encode(text), text, before, (*notes, *note), target)
+    text, more = _with_newlines(text, before, newline)
+    return text, target, before, [*notes, *more]
 
 
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
@@ -235,14 +206,6 @@ def _with_newlines(text: str, before: str | None, newline: LineEnds) -> tuple[st
         names = _NEWLINE_NAMES[new], _NEWLINE_NAMES[old]
         return text, [f"the line ends are {names[0]}, as given; the file had {names[1]}"]
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline), []
-
-
-def _too_large(path: str, limit: int) -> TooLargeError:
-    return TooLargeError(
-        f"The content for {quote(path)} exceeds the limit of {limit} bytes.",
-        hint="Write it in smaller files.",
-        details={"path": path, "limit": limit},
-    )
 
 
 def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
@@ -281,7 +244,7 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
         )
     text = None if binary else shown_text(current.path, decode(current.data).text)
     if last.revision != current.revision:
-        raise stale_error(current, text, last.text, last.revision)
+        raise _stale(current, text, last.text, last.revision)
     missing = last.missing()
     count = sum(end - start + 1 for start, end in missing)
     # One read of all gaps, because a model would follow a call for each.
@@ -297,3 +260,21 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
 def _read_or_edit(read: NextCall, what: str) -> Advice:
     ways = Joined(", or ", Advice(read, " first"), Advice(ToolName("edit"), f" to change a part of {what}"))
     return Advice("Call ", ways, ".")
+
+
+def _stale(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
+    """Return the error for an unexpected revision, with a diff if both texts are known."""
+    details: dict[str, object] = {
+        "path": current.path,
+        "revision": current.revision,
+        "shown_revision": expected,
+    }
+    message = f"{quote(current.path)} has {SINCE_SHOWN}"
+    read = call("read", path=current.path)
+    hint = Advice("Call ", read, ", then redo the change on the present text.")
+    if before is None or text is None:
+        return StaleError(f"{message}.", hint=hint, details=details)
+    diff = unified_diff(before, text, current.path)
+    text, *notes = diff_lines(diff)
+    details |= {"diff": diff, "places": [*map(styled_diff, text.split("\n")), *notes]}
+    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)

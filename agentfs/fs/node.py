@@ -114,12 +114,13 @@ def reverse(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 
 class Current(NamedTuple):
-    """A file before its change; `data` and `revision` are None if it does not exist."""
+    """A file before its change; `data`, `revision` and `node` are None if it does not exist."""
 
     path: str
     real_path: str
     data: bytes | None
     revision: str | None
+    node: FileNode | None = None
 
 
 class Changed(NamedTuple):

@@ -414,7 +414,7 @@ class Root:
         *,
         max_bytes: int,
         preview: bool = False,
-        by_others: Callable[[_R], tuple[LinesBy, ...]] = lambda _: (),
+        judges: bool = True,
     ) -> tuple[Changed, _R]:
         """Lock and read a file, then replace or create it with new content.
 
@@ -426,7 +426,7 @@ class Root:
                 another program changes the file meanwhile.
             max_bytes: The limit for the old content.
             preview: Check everything and change nothing.
-            by_others: Gets the second value, and returns the lines by others than the author of the call.
+            judges: Judge the change by the rules; False for a preview of a change that `apply` will make.
 
         Returns:
             The outcome and the second value of `compute`.
@@ -437,7 +437,7 @@ class Root:
         try:
             for _ in range(ATTEMPTS):
                 with suppress(ConcurrentChange), self._locked(path, parsed) as resolved:
-                    return self._replace(resolved, path, compute, max_bytes, preview, by_others)
+                    return self._replace(resolved, path, compute, max_bytes, preview, judges)
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
         raise oserrors.kept_changing(path)
@@ -449,7 +449,7 @@ class Root:
         compute: Callable[[Current], tuple[bytes, _R]],
         max_bytes: int,
         preview: bool,
-        by_others: Callable[[_R], tuple[LinesBy, ...]],
+        judges: bool,
     ) -> tuple[Changed, _R]:
         """Try once to do the work of `update`, at a locked path."""
         if resolved.name == ".":
@@ -462,16 +462,17 @@ class Root:
         if before is not None and not isinstance(before, FileNode):
             raise oserrors.not_a_file(shown)
         data, revision = (None, None) if before is None else (before.load(), before.digest)
-        after, found = compute(Current(shown, real_path, data, revision))
+        after, found = compute(Current(shown, real_path, data, revision, before))
         mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
         node = FileNode.of(mode, after, metadata)
         notes: Sequence[str] = self.link_notes(shown, real_path)
         if after != data:
             resolved.check_replaceable(status)
             changes = [Change(real_path, before, node)]
-            self.judge(changes)
+            if judges:
+                self.judge(changes)
             if not preview:
-                options = ApplyOptions(max_bytes, begin_again, self.recorder, by_others=by_others(found))
+                options = ApplyOptions(max_bytes, begin_again, self.recorder)
                 try:
                     applied = apply_single(self._context, resolved, changes[0], options)
                     notes = (*notes, *applied.notes)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.editing import append
+from agentfs.editing import write
 from agentfs.errors import (
     BinaryError,
     EncodingError,
@@ -155,15 +155,15 @@ def test_policies_and_permissions_see_a_write(tmp_path):
 
 def test_a_file_created_meanwhile_with_the_same_text_is_appended_to(ws, tmp_path, monkeypatch):
     """The other process's equal line counted as ours."""
-    real = append.write_file
+    real = write.Draft
     written = []
 
-    def write_file(*args, **options):
+    def draft(*args, **options):
         if not written:
             written.append((tmp_path / "f").write_text("same\n"))
         return real(*args, **options)
 
-    monkeypatch.setattr(append, "write_file", write_file)
+    monkeypatch.setattr(write, "Draft", draft)
     ws.append("f", "same\n")
     assert (tmp_path / "f").read_text() == "same\nsame\n"
 

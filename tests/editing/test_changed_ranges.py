@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.editing.shown_change import changed_ranges
+from agentfs.editing.draft import changed_ranges
 from agentfs.text import ReplacedLines, Replacement, count_lines, line_changes
 from tests.conftest import lines_of
 

@@ -1,0 +1,104 @@
+"""Run the functions of `Policy.after_change` on a new text before it is written. No lock is held."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from agentfs.base import call_context
+from agentfs.editing.draft import FileEdit
+from agentfs.editing.rendering import diff_lines
+from agentfs.errors import AgentFSError
+from agentfs.fs import LinesBy
+from agentfs.limits import Limits
+from agentfs.policy import AfterChange
+from agentfs.text import cut_line, footer, one_line, plural, unified_diff
+from agentfs.text.diff import git_line_changes, line_count
+from agentfs.tree.globs import compile_globs
+
+_MOST_FINDINGS = 20
+_FINDING_CHARS = 400
+_NUMBER = re.compile(r"\d+")
+_Authors = list[tuple[str, str] | None]
+
+
+class Finished(NamedTuple):
+    """An edit after all functions, the lines of each formatter, and what the result says."""
+
+    edit: FileEdit
+    by_others: tuple[LinesBy, ...] = ()
+    notes: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # a diff of what the formatters have changed
+
+
+def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Finished:
+    """Run the functions in order, each on the text that the one before it has returned.
+
+    A function that fails, or returns what the file cannot hold, leaves the edit as it is, with a note.
+    """
+    path, text = edit.current.real_path, edit.text
+    authors: _Authors = [None] * line_count(text)
+    names: list[str] = []
+    notes: list[str] = []
+    for rule in rules:
+        if not compile_globs([rule.glob])(path):
+            continue
+        call_context.check()
+        name = one_line(getattr(rule.function, "__name__", "a function"))
+        try:
+            returned = call_context.call_back(rule.function, path, text)
+            if returned is None or isinstance(returned, list | tuple):
+                notes += _new_findings(rule, name, edit, cast("Sequence[Any]", returned or ()))
+            elif not isinstance(returned, str):
+                notes.append(f"{name} returned {type(returned).__name__}, not a text or a list of lines")
+            elif not returned or "\0" in returned:
+                notes.append(f"{name} returned an empty text or a NUL character; the edit is as it was sent")
+            elif returned != text:
+                authors, text = _authors(authors, name, text, returned), returned
+                names.append(name)
+        except Exception as error:  # noqa: BLE001 - the edit is worth more than its format
+            notes.append(f"{name} raised {one_line(f'{type(error).__name__}: {error}')}")
+    if not names:
+        return Finished(edit, notes=tuple(notes))
+    try:
+        made = edit.with_text(text, limits)
+    except AgentFSError as error:
+        note = f"what {', '.join(names)} made of it was not written: {error.message}"
+        return Finished(edit, notes=(*notes, note))
+    diff = diff_lines(unified_diff(edit.text, text, edit.current.path))
+    shown = (footer(f"then changed by {', '.join(names)}"), *diff)
+    return Finished(made, tuple(LinesBy.of(path, authors)), tuple(notes), shown)
+
+
+def _authors(authors: _Authors, name: str, before: str, after: str) -> _Authors:
+    """Return the author of each line after a formatter; None is the author of the call."""
+    made: _Authors = []
+    end = 0
+    for start, old_end, new_start, new_end in git_line_changes(before, after):
+        made += [*authors[end:start], *[("formatter", name)] * (new_end - new_start)]
+        end = old_end
+    return [*made, *authors[end:]]
+
+
+def _new_findings(rule: AfterChange, name: str, edit: FileEdit, returned: Sequence[Any]) -> list[str]:
+    """Return a note on the findings that the function does not return for the text before the edit.
+
+    Two findings are the same if they differ only in numbers, such as those of their lines.
+    """
+    found = list(map(str, returned))
+    if not found:
+        return []
+    known = (
+        None
+        if edit.before is None
+        else call_context.call_back(rule.function, edit.current.real_path, edit.before)
+    )
+    left = Counter(_NUMBER.sub("", str(line)) for line in known or ())
+    new: list[str] = []
+    for line in found:
+        text = _NUMBER.sub("", line)
+        left[text] -= 1
+        if left[text] < 0:
+            new.append(cut_line(one_line(line), _FINDING_CHARS))
+    more = [f"… ({plural(len(new) - _MOST_FINDINGS, 'more line')})"] if len(new) > _MOST_FINDINGS else []
+    return ["\n".join([f"new findings of {name}:", *new[:_MOST_FINDINGS], *more])] if new else []

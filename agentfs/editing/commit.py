@@ -1,0 +1,184 @@
+"""The way of every edit of a text file: read, compute, run the functions of the policy, write, record."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from agentfs.base import call_context
+from agentfs.editing.after_change import finish
+from agentfs.editing.draft import FileEdit
+from agentfs.editing.rendering import diff_lines, is_shown_whole
+from agentfs.fs import Current
+from agentfs.fs.lock import ATTEMPTS
+from agentfs.fs.node import ConcurrentChange, begin_again
+from agentfs.fs.oserrors import kept_changing
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
+from agentfs.text import (
+    ReplacedLines,
+    declared_encoding,
+    footer,
+    lf_view,
+    line_changes,
+    line_ranges,
+    unified_diff,
+)
+
+SINCE_SHOWN = "changed since it was shown"
+_EXTERNAL_DIFF_LINES = 40
+
+
+class EditTarget(NamedTuple):
+    """The file to change, and the terms of the change.
+
+    Attributes:
+        context: The root, the read history and the limits.
+        path: The file.
+        encoding: Its codec, or None to detect it.
+        preview: Write nothing.
+        raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
+    """
+
+    context: Context
+    path: str
+    encoding: str | None = None
+    preview: bool = False
+    raw: bool = False
+
+
+class Applied(NamedTuple):
+    """An edit of one file that was written, or would be.
+
+    Attributes:
+        path: The file as it is displayed.
+        edit: The edit as it was asked for.
+        final: The edit with what the functions of the policy have made of it.
+        revision: The new revision of the file.
+        notes: Notes for the result.
+        below: Lines for the end of the result: what formatters and other programs have changed.
+    """
+
+    path: str
+    edit: FileEdit
+    final: FileEdit
+    revision: str
+    notes: tuple[str, ...]
+    below: tuple[str, ...]
+
+
+class ExternalChanges(NamedTuple):
+    """The changes of a file since it was last read: a note, the lines of a diff, the hunks.
+
+    `seen` is True if the diff has all of them.
+    """
+
+    note: str
+    diff: tuple[str, ...]
+    hunks: tuple[ReplacedLines, ...]
+    seen: bool = False
+
+
+def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applied:
+    """Edit one file and record the edit in the read history.
+
+    Args:
+        target: The file and the terms.
+        compute: Returns the edit. It is called again if another program changes the file meanwhile.
+    """
+    root, tracker, limits, _ = target.context
+    rules = () if target.preview else root.policy.after_change
+
+    def change(current: Current) -> tuple[bytes, tuple[FileEdit, ExternalChanges | None]]:
+        edit = compute(current)
+        # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
+        call_context.check()
+        return edit.data, (edit, external_changes(target.context, edit))
+
+    for _ in range(ATTEMPTS):
+        written, (edit, external) = root.update(
+            target.path, change, max_bytes=limits.file_bytes, preview=target.preview or bool(rules), judges=not rules
+        )
+        final, by_others, findings, formatted = finish(rules, edit, limits)
+        notes = written.notes
+        if rules and final.data != written.before:
+            try:
+                notes += root.apply(
+                    [final.change], max_bytes=limits.file_bytes, conflict=begin_again, by_others=by_others
+                ).notes
+            except ConcurrentChange:
+                continue
+        revision = written.revision if final is edit else final.revision
+        if not target.preview:
+            if target.encoding is not None and root.recorder is not None:
+                root.recorder.name_encoding(written.real_path, target.encoding)
+            record(tracker, final, revision, external, seen=is_shown_whole(final.shown_diff, limits))
+        notes += (*edit.notes, *_encoding_notes(edit), *([external.note] if external else ()), *findings)
+        below = (*formatted, *(external.diff if external else ()))
+        return Applied(written.path, edit, final, revision, notes, below)
+    raise kept_changing(target.path)
+
+
+def record(
+    tracker: ReadTracker,
+    edit: FileEdit,
+    revision: str,
+    external: ExternalChanges | None,
+    *,
+    seen: bool = False,
+) -> None:
+    """Record an edit in the read history: lines that were read, and are still there, stay read.
+
+    If its diff was `seen`, the lines in it count as read.
+    """
+    path = edit.current.real_path
+    if edit.before is None or edit.replaces_all:
+        tracker.record_write(path, revision, edit.shown)
+    elif tracker.knows(path):
+        before = edit.current.revision or ""
+        if external is not None:
+            tracker.record_external_change(
+                path, before, edit.shown_before, external.hunks, seen=external.seen
+            )
+        tracker.record_edit(path, before, revision, edit.shown, edit.hunks, seen=seen and edit.shows_diff)
+
+
+def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None:
+    """Compare a file with the revision that was last read; None if it is unchanged or was not read."""
+    _, tracker, limits, _ = context
+    path, revision = edit.current.real_path, edit.current.revision
+    if edit.replaces_all or revision is None or (last := tracker.last(path)) is None:
+        return None
+    if last.revision == revision or tracker.fully_read(path, revision):
+        return None
+    if last.text is None:
+        # The unchanged lines are unknown, so no line counts as read.
+        every = ReplacedLines(0, sys.maxsize, 0, sys.maxsize)
+        return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
+    shown = edit.shown_before
+    hunks = line_changes(lf_view(last.text), lf_view(shown))
+    now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
+    where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
+    diff = unified_diff(last.text, shown, "file")
+    lines: Sequence[str] = diff_lines(diff, _EXTERNAL_DIFF_LINES)
+    head = [footer("changes since it was shown")] if lines else []
+    return ExternalChanges(
+        f"the file had {SINCE_SHOWN}: {where}",
+        (*head, *lines),
+        hunks,
+        is_shown_whole(diff, limits, _EXTERNAL_DIFF_LINES),
+    )
+
+
+def _encoding_notes(edit: FileEdit) -> list[str]:
+    """Return a warning if the new text declares an encoding that the file does not have."""
+    encoding = edit.codec.encoding
+    if (
+        edit.replaces_all
+        or edit.text.isascii()
+        or (named := declared_encoding(edit.text)) in {None, encoding}
+    ):
+        return []
+    if named == declared_encoding(edit.before or ""):
+        return []
+    kept = f"but is still in {encoding}; to convert it, write the whole file"
+    return [f"warning: the file now names the encoding {named} {kept}"]
