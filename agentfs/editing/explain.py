@@ -30,7 +30,6 @@ from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.text import (
     CUT_MARK,
-    View,
     bodies_of,
     changed_lines,
     count_lines,
@@ -38,7 +37,6 @@ from agentfs.text import (
     lf_view,
     line_ranges,
     numbered,
-    pieces_of,
     plural,
     visible,
 )
@@ -56,14 +54,15 @@ _LEAST_SIMILARITY = 0.6  # by difflib, of two lines
 _MOST_CHARACTERS = 300  # of two blocks that are compared; the time grows with the square
 _MOST_COMPARED = 20_000  # lines that are compared with one line of the old text
 _WORD = re.compile(r"\w")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _NUMBERS = tuple(
     re.compile(rf"[ ]*L?([0-9]{{1,18}})(?: [0-9a-f]{{6,}})?{separator}")
     for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
 )
-# Characters that a reader does not see. The soft hyphen and the mark of a byte order are among them.
-_INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
-_UNSEEN = re.compile(rf"[\s{_INVISIBLE}]+|\w[\u0300-\u036f]+")
+# White space, and characters that a reader does not see: the soft hyphen and byte order mark are among them.
+_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+_UNSEEN = str.maketrans(
+    "", "", "".join([_SPACES, *map(chr, range(0x2000, 0x200B)), "\xad\u200b\u200c\u200d\u2060\ufeff"])
+)
 _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 
 
@@ -92,15 +91,7 @@ def explain_no_match(
     why = "; the texts are too large to look for similar text."
     if comparable(view, old, new):
         why = ", and no text in it is similar."
-        causes = (
-            miss.line_numbers,
-            miss.escapes,
-            miss.changed,
-            miss.applied,
-            miss.unseen,
-            miss.in_other_file,
-            miss.near,
-        )
+        causes = miss.misread, miss.changed, miss.applied, miss.unseen, miss.in_other_file, miss.near
         try:
             for find_cause in causes:
                 call_context.check()
@@ -121,35 +112,25 @@ class _Miss:
     path: str
     known: KnownTexts
 
-    def line_numbers(self) -> NoMatchError | None:
-        plain = without_line_numbers(self.old)
-        spans = _found(self.view, plain) if plain else []
-        if not spans:
-            return None
-        return self._error(
-            "line_numbers_included",
-            f": it has line numbers before its lines. Without them, {self._have(spans)} it:",
-            spans,
-            hint=Advice("Leave the line numbers out of ", OLD, " and ", NEW, "."),
+    def misread(self) -> NoMatchError | None:
+        """Find the old text without line numbers, or with escapes read as characters."""
+        plain = self.old.replace(r"\n", "\n").replace(r"\t", "\t").replace(r"\"", '"')
+        readings = (
+            ("line_numbers_included", without_line_numbers(self.old), "line numbers before its lines"),
+            ("whitespace", plain if plain != self.old else "", "line ends, tabs or quotes as escapes"),
         )
-
-    def escapes(self) -> NoMatchError | None:
-        plain = self.old
-        for escape, character in ((r"\n", "\n"), (r"\t", "\t"), (r"\"", '"')):
-            plain = plain.replace(escape, character)
-        spans = _found(self.view, plain) if plain != self.old else []
-        if not spans:
-            return None
-        return self._error(
-            "whitespace" if "\\n" in self.old or "\\t" in self.old else "near",
-            f": it has line ends, tabs or quotes as escapes. Without them, {self._have(spans)} it:",
-            spans,
-            hint=Advice(
-                r"Pass line ends, tabs and quotes as they are, not as \n, \t or \"; also in ", NEW, "."
-            ),
-        )
+        for cause, text, what in readings:
+            if spans := _found(self.view, text):
+                return self._error(
+                    cause,
+                    f": it has {what}. Without them, {self._have(spans)} it:",
+                    spans,
+                    hint=Advice(f"Leave out the {what} in ", OLD, " and ", NEW, "."),
+                )
+        return None
 
     def changed(self) -> NoMatchError | None:
+        """Find the old text in a version that was shown earlier."""
         for before in map(lf_view, self.known.versions()):
             found = before.find(self.old) if before != self.view else -1
             if found < 0 or not comparable(before, self.old, ""):
@@ -167,7 +148,7 @@ class _Miss:
                 "changed_since_shown",
                 f" any more: a version shown earlier had it, but it {what}",
                 [span] if start < end else [],
-                places=[f"was: {_excerpt(line)}" for line in gone[:_MOST_LINES]],
+                places=[f"was: {visible(cut_line(line, _LINE_CHARS))}" for line in gone[:_MOST_LINES]],
                 hint=Advice("Adapt ", OLD, " and ", NEW, " to the change."),
             )
         return None
@@ -187,34 +168,31 @@ class _Miss:
 
     def unseen(self) -> NoMatchError | None:
         """Find the old text with other white space, invisible characters or Unicode forms."""
-        wanted = _seen(self.old)
-        if not wanted:
-            return None
-        bare = View(self.view, pieces_of(_UNSEEN, self.view, _seen_part), _seen(self.view))
-        spans = [bare.span(start, len(wanted)) for start in occurrences(bare.text, wanted)]
-        spans = [self._widened(span) for span in spans if self._is_whole(span)]
+        wanted, seen = _seen(self.old), _seen(self.view)
+        spans: list[Span] = []
+        for start in occurrences(seen, wanted) if wanted else ():
+            end = start + len(wanted)
+            if not unicodedata.combining(seen[end : end + 1] or " "):
+                span = _offset(self.view, start), _offset(self.view, end - 1) + 1
+                spans += [self._widened(span)] if self._is_whole(span) else []
         if not spans:
             return None
         same = "".join(self.view[slice(*spans[0])].split()) == "".join(self.old.split())
-        what = "this white space" if same else "these invisible characters or Unicode forms"
+        what = "white space" if same else "invisible characters or Unicode forms"
         return self._error(
             "whitespace" if same else "near",
-            f" with {what}; {self._have(spans)} the same text with other {what.partition(' ')[2]}:",
+            f" with such {what}; {self._have(spans)} the same text with other {what}:",
             spans,
             places=self._differences(spans[0]),
             hint="" if len(spans) == 1 else "Copy one of them, with the lines around it.",
         )
 
     def _is_whole(self, span: Span) -> bool:
-        """Return True if a span cuts no word, and no line if the old text has several."""
+        """Return True if a span cuts no word and, if the old text has several lines, not the last line."""
         start, end = span
-        first, last = lines_around(self.view, start, max(end - 1, start))
-        if "\n" in self.old.strip("\n") or self.old.endswith("\n"):
-            return not self.view[end:last].strip() and not ("\n" in self.old and self._cuts(first, start))
+        if "\n" in self.old and self.view[end : lines_around(self.view, start, end)[1]].strip():
+            return False
         return not (_in_word(self.view, start) or _in_word(self.view, end))
-
-    def _cuts(self, first: int, start: int) -> bool:
-        return bool(self.view[first:start].strip()) and _in_word(self.view, start)
 
     def in_other_file(self) -> NoMatchError | None:
         if len(_seen(self.old)) < _LEAST_CHARACTERS:
@@ -230,6 +208,7 @@ class _Miss:
         )
 
     def near(self) -> NoMatchError | None:
+        """Find the most similar lines."""
         blocks = closest_blocks(self._lines, self.old.removesuffix("\n").split("\n"), self.new.split("\n"))
         if not blocks:
             return None
@@ -237,42 +216,32 @@ class _Miss:
         if "\n" not in self.old.strip("\n"):
             spans = [_part_of_line(self.view, span, self.old) for span in spans]
         spans = [self._widened(span) for span in spans]
-        text = self.view[slice(*spans[0])] if len(spans) == 1 else ""
+        one = len(spans) == 1
+        text = self.view[slice(*spans[0])] if one else ""
         numbers = self._numbers(spans)
-        come = "comes closest" if len(spans) == 1 and numbers[0][0] == numbers[0][1] else "come closest"
+        come = "comes closest" if one and numbers[0][0] == numbers[0][1] else "come closest"
         usable = len(text) <= _MOST_LONGER * len(self.old) and not re.search(CUT_MARK, self.new)
         around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
+        copy = Advice("Copy ", OLD, " from the file exactly, white space included and without line numbers.")
         return self._error(
             "near",
-            f"; {line_ranges(numbers)} {come if len(spans) == 1 else 'come equally close'}:",
+            f"; {line_ranges(numbers)} {come if one else 'come equally close'}:",
             spans,
             suggestion=text if usable else "",
-            places=self._differences(spans[0]) if len(spans) == 1 else (),
-            hint=Joined(
-                " ",
-                self._mark_hint(),
-                Advice(
-                    "Copy ", OLD, " from the file exactly, white space included and without line numbers."
-                ),
-                Advice("To see more, call ", around, "."),
-            ),
+            places=self._differences(spans[0]) if one else (),
+            hint=Joined(" ", self._mark_hint(), copy, Advice("To see more, call ", around, ".")),
         )
 
     def absent(self, why: str) -> NoMatchError:
         total = count_lines(self.view)
-        grep = Advice(ToolName("grep"), " for a word of it")
-        look = Joined(", or ", call("read", path=self.path), grep)
-        return self._error(
-            "absent",
-            why,
-            hint=Joined(
-                " ",
-                self._mark_hint(),
-                f"The file has {plural(total, 'line')}.",
-                Advice("Call ", look, ", and copy the text from there."),
-            ),
-            total_lines=total,
+        look = Joined(", or ", call("read", path=self.path), Advice(ToolName("grep"), " for a word of it"))
+        hint = Joined(
+            " ",
+            self._mark_hint(),
+            f"The file has {plural(total, 'line')}.",
+            Advice("Call ", look, ", and copy the text from there."),
         )
+        return self._error("absent", why, hint=hint, total_lines=total)
 
     def _mark_hint(self) -> str:
         """Explain the mark that stands for the part of a long line that was not shown."""
@@ -349,7 +318,6 @@ class _Miss:
             start = line
         # Stripping is linear; a search for white space at the end is not.
         before = self.old[: len(self.old) - len(self.old.lstrip())]
-        after = self.old[len(self.old.rstrip()) :]
         for _ in range(before.count("\n")):
             above = view.rfind("\n", 0, max(0, start - 1)) + 1
             if not view.endswith("\n", 0, start) or view[above : start - 1].strip(BLANK):
@@ -357,29 +325,25 @@ class _Miss:
             start = above
         if not view[end:line_end].strip(BLANK):
             end = line_end
-            most = after.count("\n")
+            most = self.old[len(self.old.rstrip()) :].count("\n")
             found = re.compile(rf"(?:[ \t]*\n){{0,{most}}}").match(view, end)
             end = found.end() if found else end
         return start, end
 
     def _differences(self, span: Span) -> list[str]:
-        """Describe the first differences between the file and the old text."""
-        first, last = self._numbers([span])[0]
-        lines, old_lines = self._lines[first - 1 : last], self.old.removesuffix("\n").split("\n")
+        """Show the first lines that differ, with visible blanks."""
+        (first, _), *_ = self._numbers([span])
+        there, old = (each.removesuffix("\n").split("\n") for each in (self.view[slice(*span)], self.old))
         found: list[str] = []
-        for old_start, old_end, start, end in changed_lines(old_lines, lines):
-            places = range(first + start, first + end)
-            for wrong, number in zip_longest(old_lines[old_start:old_end], places):
-                if number is None:
-                    found.append(f"the file lacks: {_excerpt(wrong or '')}")
-                    continue
-                right = self._lines[number - 1]
-                if wrong is None:
-                    found.append(f"the old text lacks line {number}: {_excerpt(right)}")
-                elif _seen(wrong) == _seen(right):
-                    found.append(f"line {number} is {_revealed(right)}, the old text has {_revealed(wrong)}")
-                else:
-                    found.append(f"in line {number}, the old text has: {_excerpt(wrong)}")
+        for old_start, old_end, start, end in changed_lines(old, there):
+            for wrong, at in zip_longest(old[old_start:old_end], range(start, end)):
+                here = (
+                    "the file lacks this line"
+                    if at is None
+                    else f"line {first + at} is {_revealed(there[at])}"
+                )
+                has = "the old text lacks it" if wrong is None else f"the old text has {_revealed(wrong)}"
+                found.append(f"{here}, {has}")
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
 
@@ -414,13 +378,18 @@ def _already_applied(view: str, old: str, new: str) -> list[Span]:
 
 
 def _seen(text: str) -> str:
-    """Return a text without white space and invisible characters, in the composed Unicode form."""
-    return _UNSEEN.sub(_seen_part, text)
+    """Return a text without white space and invisible characters, in the decomposed Unicode form."""
+    text = text.translate(_UNSEEN)
+    return text if text.isascii() else unicodedata.normalize("NFD", text)
 
 
-def _seen_part(found: re.Match[str]) -> str:
-    part = found[0]
-    return unicodedata.normalize("NFC", part) if part[-1] >= "\u0300" and part[0].isalnum() else ""
+def _offset(text: str, seen: int) -> int:
+    """Return the offset in a text of the character at an offset in `_seen` of it."""
+    at = 0
+    for size in (1 << 16, 1 << 8, 1):
+        while (count := len(_seen(text[at : at + size]))) <= seen and at < len(text):
+            at, seen = at + size, seen - count
+    return at
 
 
 def _in_word(text: str, at: int) -> bool:
@@ -429,19 +398,13 @@ def _in_word(text: str, at: int) -> bool:
 
 def _lines_now(old: Sequence[str], now: Sequence[str], first: int, last: int) -> tuple[int, int]:
     """Return the range of lines that has replaced the lines from `first` to `last`."""
-    start = end = None
-    shift = 0
-    for old_start, old_end, new_start, new_end in (
-        *changed_lines(old, now),
-        (len(old),) * 2 + (len(now),) * 2,
-    ):
-        if start is None and first < old_end:
-            start = new_start if first >= old_start else first + shift
-        if end is None and last < old_end:
-            end = new_end if last >= old_start else last + shift + 1
-        shift = new_end - old_end
-    start = first + shift if start is None else start
-    return start, max(start, last + shift + 1 if end is None else end)
+    start, end = first, last + 1
+    for old_start, old_end, new_start, new_end in changed_lines(old, now):
+        if old_start <= first:
+            start = new_start if first < old_end else first + new_end - old_end
+        if old_start <= last:
+            end = new_end if last < old_end else last + 1 + new_end - old_end
+    return start, max(start, end)
 
 
 def closest_blocks(lines: Sequence[str], block: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
@@ -463,47 +426,39 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str], new: Sequence[str
     most = max(votes.values(), default=0)
     starts = [start for start, count in votes.items() if count == most] or _similar_starts(present, wanted)
     if len(starts) > 1:
-        starts = _most_similar(starts[:_MOST_COMMON], present, wanted)
-        kept = {line.strip() for line in new} - {""}
-        reach = max(len(wanted), len(new))
-        shared = [sum(line in kept for line in present[max(at, 0) : at + reach]) for at in starts]
-        starts = [at for at, count in zip(starts, shared, strict=True) if count == max(shared)]
+        matcher = difflib.SequenceMatcher(None, "", "\n".join(wanted)[:_MOST_CHARACTERS], autojunk=False)
+        kept, reach = {line.strip() for line in new} - {""}, max(len(wanted), len(new))
+
+        def likeness(start: int) -> tuple[float, int]:
+            call_context.check()
+            low = max(start, 0)
+            matcher.set_seq1("\n".join(present[low : start + len(wanted)])[:_MOST_CHARACTERS])
+            return matcher.ratio(), sum(line in kept for line in present[low : low + reach])
+
+        found = {start: likeness(start) for start in starts[:_MOST_COMMON]}
+        starts = [start for start, value in found.items() if value == max(found.values())]
     blocks = dict.fromkeys(_aligned(present, wanted, max(start, 0)) for start in sorted(starts))
     # A block that lies in another one differs from it only in the line that voted.
     return [(a, b) for a, b in blocks if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in blocks)]
-
-
-def _most_similar(starts: Sequence[int], lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """Return the starts at which lines are most similar to a block."""
-    matcher = difflib.SequenceMatcher(None, "", "\n".join(block)[:_MOST_CHARACTERS], autojunk=False)
-    ratios: dict[int, float] = {}
-    for start in starts:
-        call_context.check()
-        low = max(start, 0)
-        matcher.set_seq1("\n".join(lines[low : start + len(block)])[:_MOST_CHARACTERS])
-        ratios[start] = matcher.ratio()
-    best = max(ratios.values())
-    return [start for start, ratio in ratios.items() if ratio == best]
 
 
 def _similar_starts(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     """Return the starts of a block whose longest line is most similar to a line of the file."""
     longest = max(range(len(block)), key=lambda index: len(block[index]))
     line = block[longest][:_LINE_CHARS]
-    if not _WORD.search(line):
+    words = re.findall(r"\w+", line)
+    if not words:
         return []
     matcher = difflib.SequenceMatcher(None, "", line, autojunk=False)
     best, starts = _LEAST_SIMILARITY, list[int]()
     for number, other in enumerate(lines[:_MOST_COMPARED]):
         call_context.check()
         matcher.set_seq1(other[:_LINE_CHARS])
-        if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
-            inside = len(other) > len(line) and _share_inside(line, other) >= _LEAST_SIMILARITY
-            if not inside or best > _LEAST_SIMILARITY:
-                continue
-            ratio = _LEAST_SIMILARITY
-        else:
+        if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best:
             ratio = matcher.ratio()
+        else:  # most of its words may be in a longer line
+            shared = sum(len(word) for word in words if word in other)
+            ratio = _LEAST_SIMILARITY if shared >= _LEAST_SIMILARITY * sum(map(len, words)) else 0
         if ratio > best:
             best, starts = ratio, []
         if ratio >= best:
@@ -511,27 +466,22 @@ def _similar_starts(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     return starts
 
 
-def _share_inside(part: str, line: str) -> float:
-    """Return the share of the words of a part that a longer line has."""
-    words = re.findall(r"\w+", part)
-    return sum(len(word) for word in words if word in line) / max(sum(map(len, words)), 1)
-
-
 def _aligned(lines: Sequence[str], block: Sequence[str], start: int) -> tuple[int, int]:
     """Return the range of lines that corresponds to a block, which may have more or fewer lines."""
     count = len(block)
-    window = lines[start : start + count + max(3, count // 2)]
-    pairs: list[tuple[int, int]] = []
+    end = start + count
+    window = lines[start : end + max(3, count // 2)]
     old_at = new_at = 0
-    ends = ((len(block),) * 2 + (len(window),) * 2,)
-    for old_start, old_end, new_start, new_end in (*changed_lines(block, window), *ends):
-        pairs += zip(range(old_at, old_start), range(new_at, new_start), strict=True)
+    # After the last line with a word that both have, as many lines follow as in the block.
+    for old_start, old_end, new_start, new_end in (*changed_lines(block, window), (count, 0, len(window), 0)):
+        equal = [
+            new - old
+            for old, new in zip(range(old_at, old_start), range(new_at, new_start), strict=False)
+            if _WORD.search(block[old])
+        ]
+        end = start + count + equal[-1] if equal else end
         old_at, new_at = old_end, new_end
-    pairs = [pair for pair in pairs if _WORD.search(block[pair[0]])]
-    if not pairs:
-        return start, min(len(lines), start + count)
-    last_index, last = pairs[-1]
-    return start, min(len(lines), start + max(last + count - last_index, 1))
+    return start, max(min(len(lines), end), start + 1)
 
 
 def _part_of_line(view: str, span: Span, old: str) -> Span:
@@ -540,8 +490,8 @@ def _part_of_line(view: str, span: Span, old: str) -> Span:
     start, end = span[0] + len(line) - len(line.lstrip()), span[0] + len(line.rstrip())
     if "\n" in line or max(len(line), len(old)) > 2 * _MOST_CHARACTERS:
         return start, end
-    tokens = list(_TOKEN.finditer(line))
-    words = _TOKEN.findall(old)
+    tokens = list(re.finditer(r"\w+|[^\w\s]", line))
+    words = re.findall(r"\w+|[^\w\s]", old)
     matcher = difflib.SequenceMatcher(None, words, [token[0] for token in tokens], autojunk=False)
     same = [each for each in matcher.get_matching_blocks() if each.size]
     if same and same[0].a == 0:
@@ -549,10 +499,6 @@ def _part_of_line(view: str, span: Span, old: str) -> Span:
     if same and same[-1].a + same[-1].size == len(words):
         end = span[0] + tokens[same[-1].b + same[-1].size - 1].end()
     return start, max(end, start)
-
-
-def _excerpt(line: str) -> str:
-    return visible(cut_line(line, _LINE_CHARS))
 
 
 def _revealed(line: str) -> str:
