@@ -7,6 +7,7 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.editing.after_change import finish
 from agentfs.editing.draft import FileEdit
+from agentfs.editing.new_names import check_new_name
 from agentfs.editing.rendering import diff_lines, is_shown_whole
 from agentfs.fs import Current
 from agentfs.fs.lock import ATTEMPTS
@@ -90,6 +91,8 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
 
     def change(current: Current) -> tuple[bytes, tuple[FileEdit, ExternalChanges | None]]:
         edit = compute(current)
+        if edit.before is None:
+            check_new_name(root, target.path)
         # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
         call_context.check()
         return edit.data, (edit, external_changes(target.context, edit))

@@ -6,6 +6,7 @@ from functools import partial
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
+from agentfs.editing.new_names import check_new_name
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -162,9 +163,12 @@ def _source_and_target(root: Root, path: str, to: str) -> tuple[Entry, str, str]
     if root.exists(to):
         existing = root.entry(to)
         inside = f"{existing.path}/{entry.name}"
-        into = existing.is_dir and not root.exists(inside)
-        retry = Advice("To move into this directory, ", Retry({"to": inside}), ".")
-        raise _taken(existing.path, retry if into else "")
+        if not existing.is_dir:
+            raise _taken(existing.path)
+        if root.exists(inside):
+            raise _taken(inside)
+        raise _taken(existing.path, Advice("To move into this directory, ", Retry({"to": inside}), "."))
+    check_new_name(root, to, "to")
     return entry, real_path, target
 
 

@@ -15,7 +15,14 @@ from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.commit import EditTarget, commit
 from agentfs.editing.draft import AS_JSON, Draft, FileEdit, nul_error
 from agentfs.editing.explain import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
-from agentfs.editing.match import NEW, OLD, occurrences, shown_characters, tolerant_matches
+from agentfs.editing.match import (
+    NEW,
+    OLD,
+    check_line_numbers,
+    occurrences,
+    shown_characters,
+    tolerant_matches,
+)
 from agentfs.editing.rendering import with_diff
 from agentfs.errors import (
     AgentFSError,
@@ -223,6 +230,7 @@ def _of_many(error: AgentFSError, number: int, total: int) -> AgentFSError:
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Apply one edit; return the name of the step that found its old text."""
     if draft.is_new and not (draft.text or edit.old_string):
+        check_line_numbers(NEW, edit.new_string, "")
         draft.begin(edit.new_string)
         return "exact"
     check_edit(edit)
@@ -234,12 +242,15 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
             draft.replace_all(shown, new if shown == old else shown_characters(new, shown))
             return "exact" if shown == old else "visible_escapes"
     elif len(places := draft.places(old)) == 1:
+        if "|" in new:
+            check_line_numbers(NEW, new, old, view.text.count("\n", 0, places[0]) + 1)
         draft.replace([Replacement(places[0], places[0] + len(old), new)])
         return "exact"
     elif not places and match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
         found = [each for each in found if view.is_editable(each.start, each.end)]
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
+            check_line_numbers(NEW, new, old, view.text.count("\n", 0, found[0].start) + 1)
             draft.replace(found)
             return via
     raise _not_once(draft, old, new, known)

@@ -25,6 +25,7 @@ from agentfs.editing.match import (
     lines_around,
     occurrences,
     tolerant_matches,
+    without_line_numbers,
 )
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
@@ -54,10 +55,6 @@ _LEAST_SIMILARITY = 0.6  # by difflib, of two lines
 _MOST_CHARACTERS = 300  # of two blocks that are compared; the time grows with the square
 _MOST_COMPARED = 20_000  # lines that are compared with one line of the old text
 _WORD = re.compile(r"\w")
-_NUMBERS = tuple(
-    re.compile(rf"[ ]*L?([0-9]{{1,18}})(?: [0-9a-f]{{6,}})?{separator}")
-    for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
-)
 # White space, and characters that a reader does not see: the soft hyphen and byte order mark are among them.
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
 _UNSEEN = str.maketrans(
@@ -346,20 +343,6 @@ class _Miss:
                 found.append(f"{here}, {has}")
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
-
-
-def without_line_numbers(text: str) -> str:
-    """Return a text without the ascending line numbers before its lines, or "" if it has none."""
-    lines = text.split("\n")
-    for pattern in _NUMBERS:
-        matches = [pattern.match(line) for line in lines]
-        if any(match is None and line.strip() for match, line in zip(matches, lines, strict=True)):
-            continue
-        numbers = [int(match[1]) for match in matches if match is not None]
-        if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-            pairs = zip(matches, lines, strict=True)
-            return "\n".join(line[match.end() :] if match else line for match, line in pairs)
-    return ""
 
 
 def _found(view: str, text: str) -> list[Span]:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs.base import call_context
-from agentfs.base.advice import ParameterName
+from agentfs.base.advice import Advice, ParameterName
+from agentfs.errors import InvalidArgumentError
 from agentfs.text import Replacement, View, changed_lines, pieces_of, unvisible
 
 OLD, NEW = ParameterName("old_string"), ParameterName("new_string")
@@ -36,7 +37,13 @@ _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
 # Blanks at a line end. Possessive, so that a long run takes linear time.
 _LINE_BLANKS = re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)")
 _WORD = re.compile(r"\w")
+_NUMBERS = tuple(
+    re.compile(rf"[ ]*L?([0-9]{{1,18}})(?: [0-9a-f]{{6,}})?{separator}")
+    for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
+)
 _TOKEN = re.compile(r"\w+|\W")
+
+LISTED = _NUMBERS[:1]  # as `read` and `grep` number lines
 
 
 def occurrences(text: str, old: str, start: int = 0) -> list[int]:
@@ -59,6 +66,42 @@ def lines_around(view: str, start: int, end: int) -> tuple[int, int]:
 def comparable(view: str, old: str, new: str) -> bool:
     """Return True if the texts are small enough to be compared by lines and words."""
     return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES
+
+
+def without_line_numbers(text: str, patterns: Sequence[re.Pattern[str]] = _NUMBERS) -> str:
+    """Return a text without the ascending line numbers before its lines, or "" if it has none."""
+    lines = text.split("\n")
+    for pattern in patterns:
+        matches = [pattern.match(line) for line in lines]
+        if any(match is None and line.strip() for match, line in zip(matches, lines, strict=True)):
+            continue
+        numbers = [int(match[1]) for match in matches if match is not None]
+        if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+            pairs = zip(matches, lines, strict=True)
+            return "\n".join(line[match.end() :] if match else line for match, line in pairs)
+    return ""
+
+
+def check_line_numbers(name: ParameterName, text: str, replaced: str, line: int = 0) -> None:
+    """Refuse a new text with the line numbers of our own listing before its lines.
+
+    Args:
+        name: The parameter.
+        text: The new text.
+        replaced: The text that it replaces; if this has such numbers, they belong to the file.
+        line: The number of the first replaced line, if it is known. Otherwise one line alone is accepted.
+    """
+    if "|" not in text or not (bare := without_line_numbers(text, LISTED)):
+        return
+    is_one_line = "\n" not in text.rstrip("\n")
+    is_chance = is_one_line and int(text.partition("|")[0].split()[0].lstrip("L")) != line
+    if is_chance or without_line_numbers(replaced, LISTED):
+        return
+    raise InvalidArgumentError(
+        Advice(name, " has line numbers before its lines, as in a listing; nothing was changed."),
+        hint=Advice("Leave them out. If the file is to have them, begin ", name, " with another line."),
+        details={"parameter": str(Advice(name)), "cause": "line_numbers_included", "suggestion": bare},
+    )
 
 
 def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replacement]]:

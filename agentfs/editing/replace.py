@@ -305,7 +305,10 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
     details = {
         **first.details,
         "paths": list(faults),
-        "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
+        "places": [
+            f"  {error.message}" if quote(path) in error.message else f"  {quote(path)}: {error.message}"
+            for path, error in list(faults.items())[:_MOST_NAMED]
+        ],
     }
     details.pop("suggested_calls", None)  # of the hint of the first file
     message = f"{len(faults)} of {plural(total, 'file')} cannot be changed, so nothing was changed:"

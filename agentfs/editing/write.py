@@ -10,7 +10,7 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget, commit
 from agentfs.editing.draft import Draft, FileEdit, check_notebook, check_size, encoded, nul_error
-from agentfs.editing.match import shown_characters
+from agentfs.editing.match import check_line_numbers, shown_characters
 from agentfs.editing.rendering import diff_lines, with_diff
 from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, StaleError, UnreadError
 from agentfs.fs import Change, Current, DirectoryNode, Node, quote
@@ -60,6 +60,8 @@ def write_file(
         may_overwrite = "always" if overwrite else "never"
 
     def compute(current: Current) -> FileEdit:
+        if call_context.is_models_call():
+            check_line_numbers(ParameterName("content"), content, _present(current.data or b"", None)[0].text)
         text, codec, before, notes = _fitted(content, current.data, target.encoding, newline)
         data = encoded(codec, text, current.path, limits)
         if current.data is not None and current.data != data:
