@@ -112,9 +112,10 @@ class _Miss:
     def misread(self) -> NoMatchError | None:
         """Find the old text without line numbers, or with escapes read as characters."""
         plain = self.old.replace(r"\n", "\n").replace(r"\t", "\t").replace(r"\"", '"')
+        kind = "whitespace" if r"\n" in self.old or r"\t" in self.old else "near"
         readings = (
             ("line_numbers_included", without_line_numbers(self.old), "line numbers before its lines"),
-            ("whitespace", plain if plain != self.old else "", "line ends, tabs or quotes as escapes"),
+            (kind, plain if plain != self.old else "", "line ends, tabs or quotes as escapes"),
         )
         for cause, text, what in readings:
             if spans := _found(self.view, text):
@@ -145,7 +146,7 @@ class _Miss:
                 "changed_since_shown",
                 f" any more: a version shown earlier had it, but it {what}",
                 [span] if start < end else [],
-                places=[f"was: {visible(cut_line(line, _LINE_CHARS))}" for line in gone[:_MOST_LINES]],
+                places=[f"was: {_excerpt(line)}" for line in gone[:_MOST_LINES]],
                 hint=Advice("Adapt ", OLD, " and ", NEW, " to the change."),
             )
         return None
@@ -334,13 +335,15 @@ class _Miss:
         found: list[str] = []
         for old_start, old_end, start, end in changed_lines(old, there):
             for wrong, at in zip_longest(old[old_start:old_end], range(start, end)):
-                here = (
-                    "the file lacks this line"
-                    if at is None
-                    else f"line {first + at} is {_revealed(there[at])}"
-                )
-                has = "the old text lacks it" if wrong is None else f"the old text has {_revealed(wrong)}"
-                found.append(f"{here}, {has}")
+                if at is None:
+                    found.append(f"the file lacks: {_excerpt(wrong or '')}")
+                elif wrong is None:
+                    found.append(f"the old text lacks line {first + at}: {_excerpt(there[at])}")
+                elif _seen(wrong) == _seen(there[at]):
+                    here = f"line {first + at} is {_revealed(there[at])}"
+                    found.append(f"{here}, the old text has {_revealed(wrong)}")
+                else:
+                    found.append(f"in line {first + at}, the old text has: {_excerpt(wrong)}")
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
 
@@ -482,6 +485,10 @@ def _part_of_line(view: str, span: Span, old: str) -> Span:
     if same and same[-1].a + same[-1].size == len(words):
         end = span[0] + tokens[same[-1].b + same[-1].size - 1].end()
     return start, max(end, start)
+
+
+def _excerpt(line: str) -> str:
+    return visible(cut_line(line, _LINE_CHARS))
 
 
 def _revealed(line: str) -> str:
