@@ -99,7 +99,11 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
 
     for _ in range(ATTEMPTS):
         written, (edit, external) = root.update(
-            target.path, change, max_bytes=limits.file_bytes, preview=target.preview or bool(rules), judges=not rules
+            target.path,
+            change,
+            max_bytes=limits.file_bytes,
+            preview=target.preview or bool(rules),
+            judges=not rules,
         )
         final, by_others, findings, formatted = finish(rules, edit, limits)
         notes = written.notes

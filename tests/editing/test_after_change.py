@@ -168,3 +168,12 @@ def test_a_step_of_a_formatter_survives_the_process(top: Path, tmp_path: Path):
     with Workspace(top, state=tmp_path / "state") as ws:
         assert ws.review().hunks == hunks
         assert Origin("formatter", "upper") in hunks[0].origins
+
+
+def test_the_user_is_asked_about_the_formatted_text(top: Path):
+    asked: list[str] = []
+    policy = Policy(on_ask=lambda request: asked.append(request.diff) or True, after_change=[FORMAT])
+    with Workspace(top, policy=policy) as ws:
+        ws.edit("a.py", "x = 1", "z=1")
+    assert (top / "a.py").read_text() == "import sys\n\nz = 1\ny = 2\n"
+    assert ["+z = 1\n" in each for each in asked] == [True]
