@@ -47,7 +47,7 @@ class EditTarget(NamedTuple):
     raw: bool = False
 
 
-class Applied(NamedTuple):
+class AppliedEdit(NamedTuple):
     """An edit of one file that was written, or would be.
 
     Attributes:
@@ -79,7 +79,7 @@ class ExternalChanges(NamedTuple):
     seen: bool = False
 
 
-def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applied:
+def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> AppliedEdit:
     """Edit one file and record the edit in the read history.
 
     Args:
@@ -121,7 +121,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
             record(tracker, final, revision, external, seen=is_shown_whole(final.shown_diff, limits))
         notes += (*edit.notes, *_encoding_notes(edit), *([external.note] if external else ()), *findings)
         below = (*formatted, *(external.diff if external else ()))
-        return Applied(written.path, edit, final, revision, notes, below)
+        return AppliedEdit(written.path, edit, final, revision, notes, below)
     raise kept_changing(target.path)
 
 
