@@ -48,6 +48,7 @@ class TracedFile:
 
     def __init__(self, node: Node | None) -> None:
         self.node, self.text = node, text_of(node)
+        self._first = self.text
         self.last = Trace(OTHER, touches_other=True)  # the origin of the last change
         self._restored: Trace | None = None  # that of an undo that came back to an earlier version
         self._lines: list[Trace | None] = [None] * line_count(self.text)
@@ -92,7 +93,8 @@ class TracedFile:
 
     def hunks(self, base_text: str) -> Iterator[TracedHunk]:
         """Yield the changes from a base to the present text, with the lines of each author apart."""
-        unknown = self._restored or self.last
+        # A line of the first version that differs from an accepted base was brought back.
+        unknown = (self._restored if base_text != self._first else None) or self.last
         for a, b, c, d in git_line_changes(base_text, self.text):
             if c == d:
                 yield TracedHunk(ReplacedLines(a, b, c, d), (self._removals[c] or unknown,))

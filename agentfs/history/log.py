@@ -169,20 +169,21 @@ class Log:
     def rollback(self, position: int, scope: Scope) -> dict[int, tuple[Change, ...]]:
         """Return the changes that take the tree back to a position, by the number of each later step.
 
-        The latest step comes first. A step and the one that took it back cancel out for each path that no
-        other step has changed in between.
+        The latest step comes first. A step and the one that took it back exactly cancel out for each path
+        that no other step has changed in between.
         """
-        stacks: dict[str, list[int]] = {}
+        stacks: dict[str, list[tuple[int, Change]]] = {}
         for number, step in enumerate(self.after(position), max(position, self.dropped) + 1):
             for change in step.changes:
                 stack = stacks.setdefault(change.path, [])
-                if stack and stack[-1] == step.reverts:
+                last, reverted = stack[-1] if stack else (0, change)
+                if last and last == step.reverts and reverted.before == change.after:
                     stack.pop()
                 else:
-                    stack.append(number)
+                    stack.append((number, change))
         paths: dict[int, set[str]] = {}
-        for path, numbers in stacks.items():
-            for number in numbers:
+        for path, stack in stacks.items():
+            for number, _ in stack:
                 paths.setdefault(number, set()).add(path)
         found: dict[int, tuple[Change, ...]] = {}
         for number in sorted(paths, reverse=True):

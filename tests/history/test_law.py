@@ -165,6 +165,12 @@ def test_a_rollback_restores_the_tree_of_its_checkpoint(kept: bool) -> None:
         run(seed, kept=kept)
 
 
+@pytest.mark.parametrize("seed", [275, 393])
+def test_regression_a_sequence_that_broke_the_law(seed: int) -> None:
+    """A redo that found its file as it should be, and its undo, which made the file, do not cancel out."""
+    run(seed, kept=False)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_a_rollback_restores_the_tree_of_its_checkpoint_in_20000_sequences(part: int) -> None:

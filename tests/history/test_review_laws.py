@@ -304,3 +304,8 @@ def test_another_process(history: list[Step], subset: int):
 @settings(LAWS, max_examples=2000)
 def test_many_histories(history: list[Step], subset: int, distinct: bool):
     check(history, subset, distinct=distinct)
+
+
+def test_regression_an_undo_beside_equal_lines_takes_no_line_for_its_own():
+    """git may take another of two equal lines for the new one, which then was by the last undo."""
+    check([("edit", 0, 0, 0, 0, 0)] * 3 + [("edit", 0, 0, 0, 0, 1)] * 2, 0, distinct=False)
