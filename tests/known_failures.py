@@ -7,6 +7,5 @@ An entry is the beginning of the name of a test. Take it out together with its r
 KNOWN_FAILURES = {
     "tests/docs/test_site.py::test_each_public_name": "four public names have no example",
     "tests/search/test_watch_cases.py::test_own_changes": "a transaction changes the disk, so more is read again",
-    "tests/test_matrix.py::test_laws_hold_for_drawn_cells[recording": "rules that name a link, and the undo of a protected file",
     "tests/test_memory.py::test_the_memory_of_a_call_is_bounded": "297 MiB for a miss in a long line, 281 for large notebooks",
 }

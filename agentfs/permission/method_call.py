@@ -67,6 +67,7 @@ class MethodCall:
 
     Args:
         workspace: The workspace.
+        policy: Its policy, whose rules about links are also about their targets.
         method: The function.
         effect: Its effect.
         bound: The arguments.
@@ -76,6 +77,7 @@ class MethodCall:
     def __init__(
         self,
         workspace: WorkspaceParts,
+        policy: Policy,
         method: Callable[..., Any],
         effect: Effect,
         bound: inspect.BoundArguments,
@@ -84,7 +86,7 @@ class MethodCall:
         bound.apply_defaults()
         self.arguments: dict[str, Any] = dict([*bound.arguments.items()][1:])  # without the workspace
         self.workspace = workspace
-        self.policy = workspace.policy
+        self.policy = policy
         self.name = method.__name__
         self.only_reads = effect == "read"
         self.is_preview = self.arguments.get("preview") is True

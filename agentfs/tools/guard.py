@@ -5,9 +5,11 @@
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import fields, replace
+from itertools import takewhile
 from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
 
@@ -15,12 +17,12 @@ from agentfs import permission, search
 from agentfs.arguments.hints import resolve_hints
 from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
-from agentfs.errors import InvalidArgumentError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.events import is_debugging, reports_calls
 from agentfs.fs import Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.permissions import GROUPS, READING, Effect
+from agentfs.permissions import GROUPS, READING, Effect, Rule
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
@@ -162,9 +164,8 @@ def host_of(workspace: _G) -> _G:
 
 def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
     """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
-    root, policy = workspace._root, workspace.policy
-    if not policy.guards:
-        return root.may_show
+    root = workspace._root
+    policy = _with_link_targets(workspace.policy, root)
 
     def test(path: str) -> bool:
         subject = permission.decide.Subject((path,), ignores_case=root.ignores_case)
@@ -172,6 +173,28 @@ def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
         return allowed and root.may_show(path)
 
     return test
+
+
+def _with_link_targets(policy: Policy, root: Root) -> Policy:
+    """Return a policy whose deny and ask rules about a link are also about its target.
+
+    Otherwise the path of the target would lead around the rule.
+    """
+    other = copy(policy)
+    for name in ("deny_rules", "ask_rules"):  # cached properties
+        vars(other)[name] = tuple(each for rule in getattr(policy, name) for each in _with_target(rule, root))
+    return other
+
+
+def _with_target(rule: Rule, root: Root) -> Iterable[Rule]:
+    yield rule
+    names = (rule.glob or "*").split("/")
+    literal = [*takewhile(lambda name: name and not search.options.has_wildcard(name), names)]
+    with suppress(AgentFSError):  # a link out of the root leads nowhere
+        _, *links, target = root.unrestricted.spellings("/".join(literal) or ".", follow=True)
+        if links:
+            glob = "/".join(filter(None, [target, *names[len(literal) :]])) or "**"
+            yield rule._replace(glob=f"/{glob}")
 
 
 def check_open(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,8 +228,9 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds, apart=bool(self._journal.groups)):
             if self.policy.guards and self._guarded_by != method.__name__:
+                policy = _with_link_targets(self.policy, self._root)
                 bound = signature().bind(self, *positional, **named)
-                return permission.method_call.MethodCall(self, method, effect, bound, act).run()
+                return permission.method_call.MethodCall(self, policy, method, effect, bound, act).run()
             return perform(self, method, positional, named, effect)
 
     def act(workspace: Guarded, arguments: dict[str, Any]) -> Any:

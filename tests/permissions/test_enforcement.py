@@ -170,6 +170,22 @@ def test_an_ask_rule_holds_for_the_file_that_a_link_leads_to(tree):
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
+@pytest.mark.parametrize("rule", ["*(link.txt)", "read(around/**)", "read(around)", "read(./top/src/a.txt)"])
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+def test_regression_a_rule_about_a_link_holds_for_its_target(tree, rule, kind):
+    """A rule about a link closed only paths through the link, and recordings showed the file."""
+    for link, target in {"link.txt": "src/a.txt", "around": "src", "top": "."}.items():
+        (tree / link).symlink_to(target)
+    with Workspace(tree, policy=Policy(**{kind: [rule]})) as ws:
+        for path in ("link.txt", "around/a.txt", "src/a.txt", "top/around/a.txt"):
+            with pytest.raises(AgentFSError):
+                ws.read(path)
+        with ws.recording("command") as recording:
+            (tree / "src" / "a.txt").write_text("hidden\n")
+    (file,) = recording.result.files
+    assert (file.protected, recording.result.patch) == (True, b"")
+
+
 def test_no_call_reaches_a_file_that_an_ask_rule_covers_without_asking(tree):
     """Attack: calls that find files by themselves, or that name a directory above, are not about the file."""
     policy = Policy(ask=["read(src/**)", "change(src/**)"], allow=["*"], on_ask=no)
