@@ -169,15 +169,16 @@ class Log:
     def rollback(self, position: int, scope: Scope) -> dict[int, tuple[Change, ...]]:
         """Return the changes that take the tree back to a position, by the number of each later step.
 
-        The latest step comes first. A step and the one that took it back exactly cancel out for each path
-        that no other step has changed in between.
+        The latest step comes first. A step and the one that took it back cancel out for each path that no
+        other step has changed in between, unless one of them has made or removed what the other has not.
         """
         stacks: dict[str, list[tuple[int, Change]]] = {}
         for number, step in enumerate(self.after(position), max(position, self.dropped) + 1):
             for change in step.changes:
                 stack = stacks.setdefault(change.path, [])
                 last, reverted = stack[-1] if stack else (0, change)
-                if last and last == step.reverts and reverted.before == change.after:
+                is_back = (reverted.before is None) is (change.after is None)
+                if last and last == step.reverts and is_back:
                     stack.pop()
                 else:
                     stack.append((number, change))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.errors import ConflictError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
+from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again, reverse
 from agentfs.fs.oserrors import kept_changing, read_only
 from agentfs.fs.path import is_in
@@ -73,6 +74,10 @@ def apply_review(
             changes = [change for each in decided for change in each.changes if not change.changes_nothing]
             changes += _directories(found, changes, {*reject})
             with suppress(ConcurrentChange):
+                if not changes:
+                    journal.accept(bases)
+                    applied = Applied()
+                    break
                 applied = root.apply(
                     changes,
                     max_bytes=limits.file_bytes,
@@ -85,8 +90,6 @@ def apply_review(
                 raise kept_changing(".")
     finally:
         call_context.author.reset(author)
-    if bases and not changes:
-        journal.accept(bases)
     record_restored(tracker, ((change.path, change.after) for change in changes))
     places = tuple(place for each in decided for place in each.places)
     text = reviewed_text(places) if places else f"Accepted {plural(len(accept), 'hunk')}."
@@ -147,8 +150,9 @@ class _Decided(NamedTuple):
 
 def _decide(file: FoundFile, decisions: _Decisions, encodings: Mapping[str, str]) -> _Decided:
     """Return what to do with one file."""
-    ids = {*file.ids}
-    taken, kept, edited = ids & {*decisions.reject}, ids & {*decisions.accept}, ids & decisions.edit.keys()
+    taken, kept, edited = (
+        {*file.ids}.intersection(ids) for ids in (decisions.reject, decisions.accept, decisions.edit)
+    )
     if not (taken or kept or edited):
         return _Decided()
     if (taken or edited) and isinstance(file.change.after, DirectoryNode):
@@ -157,50 +161,35 @@ def _decide(file: FoundFile, decisions: _Decisions, encodings: Mapping[str, str]
             hint="Move or delete the directory first.",
             details={"path": file.shown.path},
         )
-    if taken == ids or (file.is_whole and taken):
-        return _taken_back(file)
-    if kept == ids:
-        return _Decided(accepted=_accepted(file))
-    return _decide_lines(
-        file, kept, taken, {id_: decisions.edit[id_] for id_ in edited}, encodings.get(file.change.path)
-    )
+    if file.is_whole and not edited:
+        return _take_whole(file) if taken else _accept_whole(file)
+    return _decide_lines(file, decisions, encodings.get(file.change.path))
 
 
-def _taken_back(file: FoundFile) -> _Decided:
+def _take_whole(file: FoundFile) -> _Decided:
     path, before, after = file.change.path, file.change.before, file.change.after
-    back = [Change(path, after, before)]
+    back: tuple[Change, ...] = (Change(path, after, before),)
     if file.old_path:
-        back = [Change(path, after, None), Change(file.old_path, None, before, path)]
-    places: list[ReviewedPlace] = []
-    shift = 0
-    for hunk in file.hunks:
-        a, b, c, d = hunk.place
-        if file.is_whole or hunk.shown.note:
-            note = hunk.shown.note or f"it was {file.shown.kind}"
-            places.append(ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note))
-        else:
-            places.append(ReviewedPlace(file.shown.path, c + shift + 1, b - a, d - c, "taken back"))
-            shift += (b - a) - (d - c)
-    whole = file.is_whole or before is None
-    return _Decided(tuple(back), tuple(places[:1] if whole else places))
+        back = (Change(path, after, None), Change(file.old_path, None, before, path))
+    note = file.hunks[0].shown.note or f"it was {file.shown.kind}"
+    return _Decided(back, (ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note),))
 
 
-def _accepted(file: FoundFile) -> tuple[tuple[str, Node | None, Node | None], ...]:
+def _accept_whole(file: FoundFile) -> _Decided:
     path, before, after = file.change.path, file.change.before, file.change.after
     if file.old_path:
-        return (file.old_path, before, None), (path, None, after)
-    return ((path, before, after),)
+        return _Decided(accepted=((file.old_path, before, None), (path, None, after)))
+    return _Decided(accepted=((path, before, after),))
 
 
-def _decide_lines(
-    file: FoundFile, kept: set[str], taken: set[str], edits: Mapping[str, str], encoding: str | None
-) -> _Decided:
-    """Return what to do with one file if only some of its lines are decided, or edited."""
+def _decide_lines(file: FoundFile, decisions: _Decisions, encoding: str | None) -> _Decided:
+    """Return what to do with one file whose hunks are decided one by one."""
     path, before, after = file.change.path, file.change.before, file.change.after
     if not isinstance(after, FileNode):
         raise _not_lines(file.shown)
     old, new = split_lines(text_of(before)), split_lines(text_of(after))
-    mode, base_mode = after.mode, before.mode if isinstance(before, FileNode) else after.mode
+    base = before if isinstance(before, FileNode) else FileNode.of(after.mode, b"", after.metadata)
+    mode, base_mode = after.mode, base.mode
     replaced: list[tuple[int, int, str]] = []  # lines of the present text
     rebased: list[tuple[int, int, str]] = []  # lines of the base
     places: list[ReviewedPlace] = []
@@ -209,29 +198,27 @@ def _decide_lines(
     for hunk in file.hunks:
         a, b, c, d = hunk.place
         id_, note = hunk.shown.id, hunk.shown.note
-        if note:
-            if id_ in edits:
-                raise _not_lines(file.shown)
-            if id_ in kept:
-                base_mode = after.mode
-            elif id_ in taken:
-                mode = base_mode
-                places.append(place(0, 0, 0, "taken back", note))
-        elif id_ in kept:
+        if note and id_ in decisions.edit:
+            raise _not_lines(file.shown)
+        if note and id_ in decisions.reject:
+            mode = base.mode
+            places.append(place(0, 0, 0, "taken back", note))
+        elif note and id_ in decisions.accept:
+            base_mode = after.mode
+        elif id_ in decisions.accept:
             rebased.append((a, b, "".join(new[c:d])))
-        elif id_ in taken or id_ in edits:
+        elif id_ in decisions.reject or id_ in decisions.edit:
             text = "".join(old[a:b])
-            if id_ in edits:
-                text = _typed(edits[id_], after, encoding, is_last=d == len(new))
+            if id_ in decisions.edit:
+                text = _typed(decisions.edit[id_], after, encoding, is_last=d == len(new))
             replaced.append((c, d, text))
             count = line_count(text)
-            places.append(place(c + shift + 1, count, d - c, "edited" if id_ in edits else "taken back"))
+            is_edited = id_ in decisions.edit
+            places.append(place(c + shift + 1, count, d - c, "edited" if is_edited else "taken back"))
             shift += count - (d - c)
-    accepted: list[tuple[str, Node | None, Node | None]] = []
-    if kept:
-        base = before if isinstance(before, FileNode) else FileNode.of(base_mode, b"", after.metadata)
-        accepted.append((path, before, with_lines(base, rebased, base_mode)))
-    return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), tuple(accepted))
+    rebased_node = with_lines(base, rebased, base_mode)
+    accepted = ((path, before, rebased_node),) if rebased or base_mode != base.mode else ()
+    return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), accepted)
 
 
 def _typed(text: str, node: FileNode, encoding: str | None, *, is_last: bool) -> str:
