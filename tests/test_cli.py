@@ -164,7 +164,7 @@ def test_a_tool_is_called_with_names_and_values(tree, arguments, status, printed
     ["call", "grep", "pattern=x", "limit=many"], ["call", "write", "path=b.txt", "content=x"], ["nothing"],
     ["call", "nothing"], ["call", "read", "path=a.py", "path=b.txt"], ["call", "read", "path=a.py", "x"],
     ["call", "read", "path=a.py", "lines=2"], ["call"], ["--root", "."], ["log"], ["log", "--limit", "x"],
-    ["call", "read", "path=a.py", "--mount", "x"],
+    ["call", "read", "path=a.py", "--mount", "x"], ["call", "ls", "--mount", "x="],
 ])  # fmt: skip
 def test_a_failure_is_2_and_on_standard_error(tree, arguments):
     done = run(*arguments, cwd=tree)

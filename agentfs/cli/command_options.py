@@ -15,6 +15,8 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.policy import Mount
 from agentfs.text.nearest import nearest
 
+_PATHS = "NAME=PATH"  # a form of words, in which the value is not empty
+
 
 def _option(help_: str, default: Any = None) -> Any:
     return field(default=default, metadata={"help": help_})
@@ -61,8 +63,7 @@ class CommandOptions:
         """The mounts by name; raises `invalid_argument` for a malformed one."""
         hint = "Write for example --mount deps=/path:ro."
         return {
-            name: mount_of(source)
-            for name, source in named_values("mount", self.mount, "NAME=PATH", hint).items()
+            name: mount_of(source) for name, source in named_values("mount", self.mount, _PATHS, hint).items()
         }
 
     @property
@@ -79,7 +80,7 @@ def named_values(what: str, words: Sequence[str], form: str, hint: str) -> dict[
     found: dict[str, str] = {}
     for word in words:
         name, _, value = word.partition("=")
-        if not name or "=" not in word or name in found:
+        if not name or "=" not in word or (not value and form == _PATHS) or name in found:
             problem = "appears twice" if name in found else f"is not {form}"
             raise InvalidArgumentError(f"The {what} {word!r} {problem}.", hint=hint)
         found[name] = value
@@ -121,10 +122,10 @@ def parse_command_line(
     name, rest = _command_first([*argv[1:2], "--help"] if argv[0] == "help" else argv)
     parser, command = _parser(name, commands), commands.get(name)
     if command is None:
+        if not name:
+            parser.parse_args(rest)  # prints the help or the version
         near = nearest(name, commands)
         did_you_mean = f" Did you mean {near!r}?" if near else ""
-        if not name:
-            parser.parse_args(rest)
         parser.error(f"{name!r} is not a command.{did_you_mean}" if name else "there is no command.")
     own: Sequence[str] = ()
     if name == "run" and "--" in rest:  # what follows is the command's own
@@ -134,10 +135,7 @@ def parse_command_line(
     parse_known = parser.parse_known_args if "--" in rest else parser.parse_known_intermixed_args
     namespace, unknown = parse_known(rest)
     if unknown:
-        option = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")
-        near = nearest(option, parser.names()) if option else None
-        what = f"there is no option {option}." if option else f"too many arguments: {' '.join(unknown)}"
-        parser.error(what + (f" Did you mean {near}?" if near else ""))
+        parser.refuse(unknown)
     found = vars(namespace)
     if own:
         found["words"] = [*found["words"], *own]
@@ -167,9 +165,13 @@ class _Parser(argparse.ArgumentParser):
         print_error(f"{self.prog}: {message}{end} See {self.prog} --help.")
         sys.exit(self.misused)
 
-    def names(self) -> list[str]:
-        """Return the names of all options."""
-        return list(self._option_string_actions)
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Report arguments that the command does not take."""
+        option = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")
+        if not option:
+            self.error(f"too many arguments: {' '.join(unknown)}")
+        near = nearest(option, self._option_string_actions)
+        self.error(f"there is no option {option}." + (f" Did you mean {near}?" if near else ""))
 
 
 def _parser(name: str, commands: Mapping[str, Subcommand], *, completes: bool = False) -> _Parser:
