@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agentfs import connect
+
 pytestmark = pytest.mark.network
 ROOT = Path(__file__).parents[1]
 
@@ -27,4 +29,20 @@ def test_uvx_runs_the_command_that_has_the_name_of_the_distribution(tmp_path, re
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, f"{wheel.name}\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == wheel.name
+    serve = [
+        "env",
+        "-u",
+        "PYTHONPATH",
+        *uvx,
+        "--from",
+        str(wheel),
+        "agentfs",
+        "serve",
+        "--root",
+        str(tmp_path),
+    ]
+    with connect(serve, ".") as ws:  # as the remote command of ssh
+        assert ws.root == str(tmp_path)
+        assert ws.stat(wheel.name).size == wheel.stat().st_size
