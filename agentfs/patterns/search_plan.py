@@ -95,7 +95,7 @@ def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: boo
 
 
 def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> tuple[int, int]:
-    """Return the longest line that takes few enough steps of the engine, and how much text may follow it.
+    """Return the longest line, and the size of a chunk of lines, that may be matched without a timeout.
 
     The steps for a line are at most about `factor * length ** power / factorial(power)`, unless a repeat or
     choice is inside a repeated group: then nobody knows, and no line is matched without a timeout.

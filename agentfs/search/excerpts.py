@@ -28,7 +28,7 @@ class Excerpts:
         )  # a block, a place, and its line number
 
     def add(self, block: TextBlock, hit: LineMatch, *, keep: bool) -> Match | None:
-        """Return the match before this line match, now that its last line is known, and `keep` this one."""
+        """Return the previous match, whose last line around it is now known; with `keep`, hold this one."""
         if not keep and self._waiting is None:
             return None
         counted, place, number = self._counted

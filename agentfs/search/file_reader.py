@@ -83,7 +83,7 @@ class _KeptFiles:
     """The kept texts of a watched tree in one search.
 
     Args:
-        root: The root, in which nothing may be kept.
+        root: The root; only a watched one keeps texts.
         prefilter: The test of the search.
     """
 

@@ -37,7 +37,7 @@ FileBatch: TypeAlias = tuple[Reader, Sequence[Any]]  # files that one reader rea
 
 
 class NamedFile(NamedTuple):
-    """A file that is given by its path from the root, as it is displayed, or a kept output with its text."""
+    """A file given by its displayed path, or a kept output with its text."""
 
     name: str
     text: bytes | None = None
@@ -219,7 +219,7 @@ class FileSource:
                     yield visit.directory, entries
 
         kept = walk.replayable()
-        if kept is not None and self._seen is None:
+        if kept is not None:
             yield from kept.derived(filter_.key, lambda visits: list(batches_of(visits)))
             return
         for reader, entries in batches_of(walk):
@@ -249,23 +249,21 @@ class ExcludedNames:
         directories = [path for path in paths_of(self.options.path) if self.root.entry(path).is_dir]
         filter_ = NameFilter(self.root, self.options, directories, unseen=True)
         named = NamedFiles(self.root)
-        left = self.limits.walk_entries  # of all directories together; each gets its share
-        directories_left = sum(each.entry.is_dir(follow_symlinks=False) for each in self.among)
+        # Each directory gets its share, so that a huge one does not hide the others.
+        count = sum(each.entry.is_dir(follow_symlinks=False) for each in self.among)
+        share = max(self.limits.walk_entries // max(count, 1), 1)
         for path, below, entry, _ in sorted(self.among, key=lambda each: path_order(each.path)):
             is_dir = entry.is_dir(follow_symlinks=False)
-            directories_left -= is_dir
             if filter_.skips(below, is_dir=is_dir):
                 continue
             if entry.is_file(follow_symlinks=False):
                 if filter_.of(below[: -len(entry.name)], [entry]):
                     yield named, [NamedFile(display_name(path))]
-            elif is_dir and left > 0:
-                share = max(left // (directories_left + 1), 1)
+            elif is_dir:
                 walk = self._below(path, f"{below}/", filter_, share)
                 for visit in walk:
                     if entries := filter_.of(f"{below}/{visit.below}", visit.files):
                         yield visit.directory, entries
-                left -= walk.looked_at
                 self.reached = walk.skipped.reached or self.reached
 
     def _below(self, path: str, start: str, filter_: NameFilter, max_entries: int) -> SearchWalk:

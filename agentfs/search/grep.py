@@ -73,7 +73,7 @@ class SearchResult:
 
 
 def search(context: Context, options: GrepOptions) -> SearchResult:
-    """Search the files of the options."""
+    """Search the files that the options name."""
     return _Search(context, options).run()
 
 
@@ -150,7 +150,7 @@ class _Search:
         found.is_full = self._source.stops_when_full and found.entries > page.end
 
     def _result(self, path: str, outcome: Any) -> FileResult:
-        """Return the outcome of a file that was read, or was not."""
+        """Return the result for a file from its bytes, or from the reason why they were not read."""
         if isinstance(outcome, TimeoutError):
             return FileResult(path, timed_out=True)
         if isinstance(outcome, Exception):

@@ -16,9 +16,9 @@ from agentfs.fs import Root, display_name, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.entries import check_offset
+from agentfs.search.excerpts import without_marks
 from agentfs.search.grep import SearchResult, search
 from agentfs.search.left_out import skip_report, stop_report
-from agentfs.search.listing import path_lines
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
 from agentfs.search.second_look import explain_glob_path, second_look
@@ -170,12 +170,9 @@ def _lines_with_ids(context: Context, path: str, *, fresh: bool) -> list[tuple[s
 
 
 def _is_of(match: Match, line: str) -> bool:
-    """Return True if the text of a match is this line, or parts of it if the match was cut."""
-    first = match.text.partition("\n")[0]
-    if first == line:
-        return True
-    kept = [part.partition("⟧")[2] or part for part in first.split("⟦+")]
-    return "⟦+" in first and all(part in line for part in kept)
+    """Return True if the text of a match is this line, or a part of it if the match was cut."""
+    text = without_marks(match)[0].partition("\n")[0]
+    return text in line if any(match.cut) else text == line
 
 
 def _shown(
@@ -233,7 +230,7 @@ def _body(
         case "content":
             lines = _content_lines(matches, numbers=options.line_numbers)
         case "files_with_matches":
-            lines = path_lines([(path, "") for path in counts])
+            lines = [*map(one_line, counts)]
         case "count":
             lines = _count_lines(counts)
         case "summary":
@@ -260,7 +257,7 @@ def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
     """Return matches by file: `{n}|{line}` for a matching line, `{n}-{line}` for one around it."""
     lines: list[str] = []
     for path, group in _by_file(matches).items():
-        lines += [""] * bool(lines) + path_lines([(path, "")])
+        lines += [""] * bool(lines) + [one_line(path)]
         lines += _numbered_matches(group, numbers=numbers)
     return lines
 
@@ -308,12 +305,11 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
 
 def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:
     """Return `path: 3` for each file, with the number of matches if it differs from that of lines."""
-    tails = [
-        f": {each.lines}"
+    return [
+        f"{one_line(path)}: {each.lines}"
         + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
-        for each in counts.values()
+        for path, each in counts.items()
     ]
-    return path_lines(list(zip(counts, tails, strict=True)))
 
 
 def _totals(found: SearchResult) -> str:

@@ -12,8 +12,8 @@ from agentfs.patterns.line_search import LineMatch, LineSearch
 from agentfs.patterns.prefilter import Prefilter
 from agentfs.text import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
 
-BLOCK_BYTES = 1024 * 1024  # bytes
-_OVERLAP = 4  # one part in so many of a block of a long line is in the next block too
+BLOCK_BYTES = 1024 * 1024
+_OVERLAP = 4  # the last quarter of a part of a long line is repeated in the next part
 _WIDE = ("utf-16", "utf-32")
 
 

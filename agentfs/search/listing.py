@@ -21,7 +21,6 @@ from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _ENTRY = ("entry", "entries")
 _R = TypeVar("_R", ListResult, GlobResult)
-ShownPath = tuple[str, str]  # a path, and the text that follows it in its line
 
 
 @watched
@@ -29,12 +28,12 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
     found = find_entries(context, with_exclusions(context.root, options))
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    shown = [(entry.path, _entry_tail(entry, least)) for entry in found.entries]
+    lines = [one_line(entry.path) + _entry_tail(entry, least) for entry in found.entries]
     nothing = "" if found.entries else _nothing_listed(context, options, found)
     result = ListResult(found.entries, found.total, found.skipped)
     skipped = skip_report(found.skipped, can_open=not options.include_ignored, found=found.total > 0)
     depth = f"{plural(found.depth, 'level')} shown, as more do not fit one page" if found.depth else ""
-    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, skipped, depth)
+    return _fitted_page(context, options, found, result, lines, nothing, _ENTRY, skipped, depth)
 
 
 def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries) -> str:
@@ -90,7 +89,7 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint, can_open = explain_no_entries(context, meant, found)
         nothing += "" if hint else "."
-    shown = [(each.path, "/" if each.type == "directory" else "") for each in found.entries]
+    lines = [one_line(each.path) + "/" * (each.type == "directory") for each in found.entries]
     result = GlobResult(
         found.entries,
         found.total,
@@ -103,7 +102,7 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
     nothing = Joined("; ", nothing, hint)
     can_open = can_open and not options.include_ignored
     skipped = skip_report(found.skipped, can_open=can_open, found=found.total > 0)
-    return _fitted_page(context, options, found, result, shown, nothing, noun, skipped, glob_note)
+    return _fitted_page(context, options, found, result, lines, nothing, noun, skipped, glob_note)
 
 
 def _fitted_page(
@@ -111,7 +110,7 @@ def _fitted_page(
     options: ListOptions | GlobOptions,
     found: FoundEntries,
     result: _R,
-    shown: Sequence[ShownPath],
+    lines: Sequence[str],
     nothing: str,
     noun: Noun,
     skip_report: str,
@@ -120,7 +119,6 @@ def _fitted_page(
     """Return the result with as many entries as fit into the token budget, and the call for the rest."""
     limits = context.limits
     total, skipped, first = found.total, found.skipped, found.page.first
-    lines = path_lines(shown)
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
     counted = f"{total}" if found.exact else f"at least {total}"
@@ -140,8 +138,3 @@ def _fitted_page(
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
-
-
-def path_lines(paths: Sequence[ShownPath]) -> list[str]:
-    """Return a line for each path."""
-    return [one_line(path) + tail for path, tail in paths]

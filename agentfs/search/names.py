@@ -54,7 +54,7 @@ class NameFilter:
         tests: More tests that a path must pass.
         any_case: Match letters of globs in either case.
         directories: Directories can be results.
-        unseen: Also take hidden names, because they were named or found before.
+        unseen: Also take hidden names: they were named, or found by an earlier search.
     """
 
     def __init__(

@@ -135,3 +135,12 @@ def test_regression_a_name_with_braces_is_found(ws, tmp_path):
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules/{rule}-a.md").write_text("value\n")
     assert found_by_each(ws, "rules/{rule}*.md")[0] == ["rules/{rule}-a.md"]
+
+
+def test_regression_a_glob_of_two_names_is_not_advised_another_suffix(tmp_path):
+    """`glob("a b.txt")` advised to search for `a b.*`."""
+    for name in ("a", "b.txt"):
+        (tmp_path / name).touch()
+    with Workspace(tmp_path) as ws:
+        assert [each.path for each in ws.glob("a b.txt").files] == ["a", "b.txt"]
+        assert ws.glob("c d.txt").text == "0 files match c d.txt."

@@ -328,3 +328,9 @@ def test_a_failed_glob_lists_each_directory_once_more(tmp_path, monkeypatch):
             listed.clear()
             assert not ws.glob(pattern).total
             assert len(listed) <= 2 * 52
+
+
+def test_regression_parentheses_in_a_set_are_not_called_a_group(ws):
+    """`grep("[f()]")` said that `()` matches nothing."""
+    assert ws.grep("[q()]", "notes.md").total_matches == 4
+    assert ws.grep("[q()]zz").text == 'No matches for "[q()]zz" in "." (4 files searched).'
