@@ -13,7 +13,7 @@ from agentfs import history
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
-from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, node_to_json, quote
+from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, node_to_json, quote
 from agentfs.fs.node import NotRestoredError
 from agentfs.history import log as bounds
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
@@ -191,9 +191,12 @@ class Journal:
 
     def made(self, steps: Sequence[Step]) -> list[Step]:
         """Return steps with only the changes that the tree shows as made; none if nothing was changed."""
-        last = {change.path: change for step in steps for change in step.changes}
-        made = {path for path, change in last.items() if self._is_made(change)}
-        if all(last[path].changes_nothing for path in made):
+        net: dict[str, Change] = {}
+        for change in (each for step in steps for each in step.changes):
+            known = net.get(change.path, change)
+            net[change.path] = Change(change.path, known.before, change.after)
+        made = {path for path, change in net.items() if self._is_made(change)}
+        if all(net[path].changes_nothing for path in made):
             return []
         kept = [
             step._replace(changes=tuple(each for each in step.changes if each.path in made)) for step in steps
@@ -201,10 +204,15 @@ class Journal:
         return [step for step in kept if step.changes]
 
     def _is_made(self, change: Change) -> bool:
-        unread = isinstance(change.before or change.after, MovedNode)
+        before, after, read = change.before, change.after, self._read_node
+        unread = isinstance(after or before, MovedNode) and not isinstance(before, FileNode)
         with suppress(AgentFSError):
-            read = self._read_node
-            return read is not None and read(change.path, unread=unread) == change.after
+            if read is None:
+                return False
+            node = read(change.path, unread=unread)
+            if node is None or not isinstance(after, MovedNode):
+                return node == after
+            return node != before and entry_type(node) == after.kind
         return False
 
     def replace_begun(self, steps: Sequence[Step]) -> None:
