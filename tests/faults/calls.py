@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,8 @@ class RepeatedChange:
     change: Callable[[Workspace], object]
     before: Callable[[Workspace], object] = lambda ws: None  # runs before the calls are counted
     left_out: Callable[[Any], object] = lambda done: False  # True if the result counts a file as left out
+    back: Callable[[Workspace], object] = lambda ws: ws.undo()  # takes the change back
+    is_named: bool = True  # False for a transaction: its finished steps are not named at the opening
 
     def names(self, calls: CountedCalls) -> list[str]:
         """Return the names of the calls that the whole change makes, in a workspace with a state."""
@@ -88,10 +91,15 @@ class RepeatedChange:
     def opened(self) -> Workspace:
         """Return a workspace with a new state on a fresh tree."""
         shutil.rmtree(self.state, ignore_errors=True)
-        self.fresh(self.top)
+        self.make()
         ws = Workspace(self.top, state=self.state)
         self.before(ws)
         return ws
+
+    def make(self) -> None:
+        """Create the tree anew."""
+        shutil.rmtree(self.top, ignore_errors=True)
+        self.fresh(self.top)
 
     @property
     def state(self) -> Path:
@@ -102,10 +110,10 @@ class RepeatedChange:
     ) -> tuple[Literal["old", "new", "begun"], bool]:
         """Return the state after a kill at a call, and True if the process was killed.
 
-        The next workspace sees all old, all new, or a begun step that it names and `undo` takes back.
+        The next workspace sees all old, all new, or a begun step that it names and `back` takes back.
         """
         shutil.rmtree(self.state, ignore_errors=True)
-        self.fresh(self.top)
+        self.make()
         child = os.fork()
         if child == 0:
             with Workspace(self.top, state=self.state) as ws:
@@ -119,23 +127,24 @@ class RepeatedChange:
             state = without_temporaries(snapshot(self.top))
             if state in both:
                 return ("old", "new")[both.index(state)], status != 0
-            assert ws.recovery_notes, f"killed at call {number}: {sorted(state)}"
-            ws.undo()
+            assert ws.recovery_notes or not self.is_named, f"killed at call {number}: {sorted(state)}"
+            self.back(ws)
             state = without_temporaries(snapshot(self.top))
             assert state == both[0], f"killed at call {number}: {sorted(state)} {ws.recovery_notes}"
             return "begun", True
 
     def fail_at(self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]) -> bool:
         """Return True if the change failed because a call did. A change that succeeds must be complete."""
-        self.fresh(self.top)
+        self.make()
         with Workspace(self.top) as ws:
             self.before(ws)
+            had = ws.changes().files
             calls.at = calls.count + number
             try:
                 done = self.change(ws)
             except AgentFSError:
                 assert snapshot(self.top) == both[0], f"call {number}"
-                assert not ws.changes().files
+                assert ws.changes().files == had
                 return True
             finally:
                 calls.at = -1  # the change may make fewer calls than counted
@@ -149,7 +158,9 @@ def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeyp
     """Kill a change before `some_of` its calls. The old and the new state must be seen."""
     calls = CountedCalls(monkeypatch, kill_itself)
     names = change.names(calls)
-    seen = {change.kill_at(calls, number, both) for number in some_of(names, every)}
+    outcomes = Counter(change.kill_at(calls, number, both) for number in some_of(names, every))
+    print(len(names), "calls:", dict(outcomes))  # noqa: T201 - the figures, with -s
+    seen = {*outcomes}
     seen |= {change.kill_at(calls, number, both) for number in range(len(names), len(names) - 9, -4)}
     assert {("old", True), ("new", True)} <= seen | {("new", True)}
     assert change.kill_at(calls, len(names) + 1000, both) == ("new", False)
@@ -166,7 +177,9 @@ def count_failures(
     """Return the share of `some_of` the changing calls whose failure with an errno makes the change fail."""
     calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
     at = some_of(change.names(calls), every)
-    return sum(change.fail_at(calls, each, both) for each in at) / len(at)
+    failed = sum(change.fail_at(calls, each, both) for each in at)
+    print(len(at), "failures with", number, "of which the change failed:", failed)  # noqa: T201 - as above
+    return failed / len(at)
 
 
 def kill_itself() -> None:

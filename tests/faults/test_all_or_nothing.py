@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentfs import Workspace
+from agentfs.errors import ConflictError
 from tests.conftest import part_or_all
 from tests.editing import test_move_directory
 from tests.faults.calls import RepeatedChange, check_kills, count_failures
@@ -23,6 +24,28 @@ def files_to_replace(top: Path) -> None:
         os.utime(path, (1, 1))  # long ago, so that a second name looks stale
 
 
+def ten_files(top: Path) -> None:
+    for number in range(10):
+        path = top / f"d{number % 3}" / f"{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"old {number}\nkept\n")
+
+
+PATCH = "".join(
+    [
+        "*** Begin Patch\n",
+        *(f"*** Update File: d{each % 3}/{each}\n@@\n-old {each}\n+new {each}\n" for each in range(8)),
+        "*** Delete File: d2/8\n*** Add File: new/9\n+new\n*** End Patch\n",
+    ]
+)
+
+
+def patch(ws: Workspace) -> None:
+    result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": PATCH})
+    if not result.success:
+        raise ConflictError(result.content)
+
+
 class Case(NamedTuple):
     """A change, and the errors with which its calls fail."""
 
@@ -32,12 +55,19 @@ class Case(NamedTuple):
     share: float = 1 / 3  # more of these calls make the change fail
     before: Callable[[Workspace], object] = lambda ws: None
     left_out: Callable[[Any], object] = lambda done: False
+    back: Callable[[Workspace], object] = lambda ws: ws.undo()  # takes the change back
+    is_named: bool = True
 
     def at(self, top: Path) -> RepeatedChange:
-        return RepeatedChange(top, self.fresh, self.change, self.before, self.left_out)
+        given = self.fresh, self.change, self.before, self.left_out, self.back, self.is_named
+        return RepeatedChange(top, *given)
 
 
 CASES = {
+    "edit": Case(files_to_replace, lambda ws: ws.edit("d/e/c", "old", "new"), (errno.EIO, errno.ENOSPC)),
+    "write": Case(files_to_replace, lambda ws: ws.write("x/y/new", "new\n"), (errno.EIO, errno.ENOSPC)),
+    "patch": Case(ten_files, patch, (errno.ENOSPC,), is_named=False),
+    "undo": Case(ten_files, lambda ws: ws.undo(), (errno.EIO,), before=patch, back=lambda ws: ws.redo()),
     "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), (errno.EIO,)),
     "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), (errno.EIO,)),
     "replace": Case(
@@ -64,12 +94,12 @@ def both(case, tmp_path):
     """Snapshots of the tree before the change and after it."""
     change = case.at(tmp_path / "model")
     change.fresh(change.top)
-    old = snapshot(change.top)
     with Workspace(change.top) as ws:
         change.before(ws)
+        old = snapshot(change.top)
         change.change(ws)
         new = snapshot(change.top)
-        ws.undo()
+        change.back(ws)
         assert snapshot(change.top) == old
     assert new != old
     return old, new
