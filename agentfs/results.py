@@ -196,11 +196,12 @@ class Skipped:
         unreadable: Names that could not be read, or that vanished.
         symlink: Links that were not followed.
         special: FIFOs, sockets and devices.
-        too_deep: Directories so deep that paths to their entries exceed the system's limit.
+        too_deep: Directories more than 100 levels below the start, or with paths too long for the system.
         long_lines: Files with lines that were not searched, because matching them takes too much memory.
         unread_rules: The first rule files that were too large or unreadable.
         rules: For `ignored`: each rule, as `file:line pattern`, with the number of names it excluded.
-        reached: The limit that ended the walk early ("walk_entries", "timeout" or "memory"), or None.
+        reached: The limit that ended the walk early ("walk_entries", "timeout" or "memory"), or
+            "directory_entries" if a directory has more than the walk looks at, or None.
     """
 
     hidden: int = 0

@@ -20,7 +20,7 @@ from agentfs.fs.trees import OpenTree
 
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
-MAX_RULE_BYTES = 1024 * 1024
+MAX_RULE_BYTES = 64 * 1024
 _MOST_SECONDS = 2.0  # how long git may take to read its configuration
 
 

@@ -227,7 +227,6 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
             directories=True,
             listing=True,
             exclude=excludes,
-            keep=page.end if len(paths) == 1 else None,
             key=_SORT_KEYS[options.sort],
             filters=tuple(exclude),
         )
@@ -251,17 +250,13 @@ def _listed_names(walk: SearchWalk, levels: Counter[int], *, several: bool) -> I
     """Yield the names in each directory and count them by level; with `several` paths, each name once."""
     kept, seen = walk.replayable(), set[str]()
     for visit in walk if kept is None else kept.visits:
-        entry_of, names, more = _names_of(visit)
+        names = visit.entries(directories_first=True)
         if several:
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
-        levels[visit.depth] += len(names) + more
-        yield entry_of, names, more
-
-
-def _names_of(visit: Visit) -> NamedEntries:
-    return visit.directory.entry, visit.entries(directories_first=True), visit.more
+        levels[visit.depth] += len(names)
+        yield visit.directory.entry, names, 0
 
 
 def _by_change(listed: DirEntry) -> Any:

@@ -11,6 +11,7 @@ from agentfs.results import Skipped
 from agentfs.search.options import SearchOptions
 from agentfs.text import first_names
 from agentfs.tree.visit import Excluded
+from agentfs.tree.walk import MAX_LISTED
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80
@@ -27,12 +28,13 @@ _REASONS = (  # reason: the words for one name and for several
     ("unreadable", "unreadable", "unreadable"),
     ("symlink", "link", "links"),
     ("special", "special file", "special files"),
-    ("too_deep", "too deep to name", "too deep to name"),
+    ("too_deep", "too deep", "too deep"),
     ("long_lines", f"file {_WITH_LONG_LINES}", f"files {_WITH_LONG_LINES}"),
 )
 _NEVER_SEARCHED = frozenset({"vcs", "binary"})
 _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
+    "directory_entries": f"the first {MAX_LISTED} entries of one directory",
     "memory": "the most memory that one call may take",
 }
 

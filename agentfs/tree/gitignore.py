@@ -11,8 +11,9 @@ The others are tested rule by rule, from the last rule of the nearest file upwar
 import math
 import re
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agentfs.base.lazy import spec
 from agentfs.fs import DirEntry
@@ -29,14 +30,7 @@ from agentfs.tree.wildcards import (
     to_regex,
 )
 
-# Limits of one rule file: its rules, and the characters of the rules with wildcards, which are compiled.
-MAX_RULES = 50_000
-MAX_WILDCARDS = 64 * 1024
-# Limits of one directory: all its rules, their characters, and the characters of rules with wildcards.
-_MAX_TOGETHER = (2 * MAX_RULES, 4 * 1024 * 1024, 2 * MAX_WILDCARDS)
-# The work between two checks of the deadline.
-_RULES_PER_CHECK, _RULES_PER_TEST, _LINES_PER_CHECK, _NAMES_PER_CHECK = 64, 400, 4096, 16
-_LONG_RULE = 1000  # characters; a longer rule is compiled alone
+_NAMES_PER_CHECK = 16  # names that are tested between two checks of the deadline
 
 _WILD = re.compile(r"[*?\[\\]")
 # `aa**//f`: after a plain beginning, git lets `**/` stand for nothing, and an empty part has no other match.
@@ -117,35 +111,16 @@ def _pathspec_regex(glob: str) -> str | None:
     return regex[1 : -len(_PATHSPEC_END)]
 
 
-class TooManyRulesError(ValueError):
-    """A rule file has too many rules or wildcards."""
-
-
-def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[IgnoreRule]:
-    """Read a rule file as git does, without rules that can never match; `source` is "" outside the root.
-
-    Raises `TooManyRulesError`, and `TimeoutError` after the deadline.
-    """
+def read_rules(content: bytes, source: str) -> list[IgnoreRule]:
+    """Read a rule file as git does, without rules that can never match; `source` is "" outside the root."""
     text = content.removeprefix(_BOM).decode("latin-1")
     rules: list[IgnoreRule] = []
-    wildcards = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line and line[0] != "#":
-            if number % _LINES_PER_CHECK == 0:
-                _check(deadline)
-            if _WILD.search(line):
-                wildcards += len(line)
-            if len(rules) == MAX_RULES or wildcards > MAX_WILDCARDS:
-                raise TooManyRulesError
             rule = _read_rule(line, len(rules), f"{source}:{number}" if source else "")
             if rule is not None:
                 rules.append(rule)
     return rules
-
-
-def _check(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise TimeoutError
 
 
 def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
@@ -190,47 +165,34 @@ def _strip_spaces(line: str) -> str:
     return line[: len(stripped) + escaped]
 
 
-class _NameTest:
-    """A regex for the names that some rules may match, compiled on first use."""
-
-    __slots__ = ("_rules", "fullmatch", "required")
-
-    def __init__(self, rules: list[IgnoreRule], texts: list[str]) -> None:
-        self._rules = rules
-        self.fullmatch: Callable[[str], object] | None = None  # the test, once it is compiled
-        # Each matching name, between two `\n`, contains one of these texts; None if they are unknown.
-        self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
-
-    def compile(self, deadline: float) -> Callable[[str], object]:
-        """Compile the test; raises `TimeoutError` after the deadline."""
-        _check(deadline)
-        regexes = dict.fromkeys(rule.last_part_regex() for rule in self._rules)
-        self.fullmatch = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
-        return self.fullmatch
-
-
 class RuleFile:
     """The rules of one file, indexed by name and extension, the last rule first."""
 
-    __slots__ = ("above", "any_name", "base", "extensions", "names", "others", "required", "size", "tests")
+    __slots__ = (
+        "_test",
+        "above",
+        "any_name",
+        "base",
+        "extensions",
+        "names",
+        "others",
+        "required",
+        "size",
+        "tested",
+    )
 
-    def __init__(
-        self, rules: list[IgnoreRule], base: str, above: str = "", deadline: float = math.inf
-    ) -> None:
-        wildcards = sum(len(rule.glob) for rule in rules if rule.parts)
-        self.size = (len(rules), sum(len(rule.pattern) for rule in rules), wildcards)
+    def __init__(self, rules: list[IgnoreRule], base: str, above: str = "") -> None:
+        self.size = sum(len(rule.glob) for rule in rules)
         self.base = _bytewise(base)  # the directory with a trailing `/`; "" for the root and above
         self.above = _bytewise(above)  # for a file above the root: the path to the root, with a trailing `/`
         self.names: dict[str, list[IgnoreRule]] = {}
         self.extensions: dict[str, list[IgnoreRule]] = {}
         self.others: list[IgnoreRule] = []
         self.any_name = False  # True if a rule may match any name, for example `out/**`
-        self.tests: list[_NameTest] = []  # for the rules in `others`
-        pending: list[IgnoreRule] = []
-        texts: list[str] = []
-        for number, rule in enumerate(reversed(rules)):
-            if number % _RULES_PER_CHECK == 0:
-                _check(deadline)
+        self.tested: list[IgnoreRule] = []  # those of `others` that do not match any name
+        self._test: Callable[[str], object] | None = None
+        texts: dict[str, None] = {}
+        for rule in reversed(rules):
             part = rule.last_part()
             if part is None:
                 self.any_name = True
@@ -241,23 +203,17 @@ class RuleFile:
                 self.extensions.setdefault(extension, []).append(rule)
             else:
                 self.others.append(rule)
-                pending.append(rule)
-                texts.append(required_text(part))
-                if len(pending) == _RULES_PER_TEST or len(rule.glob) > _LONG_RULE:
-                    self.tests.append(_NameTest(pending, texts))
-                    pending, texts = [], []
-        if pending:
-            self.tests.append(_NameTest(pending, texts))
-        # If every name is tested with all of `others`, compile them now.
-        for number, rule in enumerate(self.others if self.any_name else ()):
-            if number % _RULES_PER_CHECK == 0:
-                _check(deadline)
-            if not rule.suffix:
-                rule.compiled()
-        required = [test.required for test in self.tests]
-        self.required: tuple[str, ...] | None = None
-        if not self.any_name and None not in required:
-            self.required = tuple(dict.fromkeys(text for texts in required for text in texts or ()))
+                self.tested.append(rule)
+                texts[required_text(part)] = None
+        # Each name that may match, between two `\n`, contains one of these texts.
+        self.required = ("",) if self.any_name else tuple(texts)
+
+    def test(self) -> Callable[[str], object]:
+        """Return the test of the names that a rule of `tested` may match."""
+        if self._test is None:
+            regexes = dict.fromkeys(rule.last_part_regex() for rule in self.tested)
+            self._test = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
+        return self._test
 
     def last_match(self, name: str, path: str, *, is_dir: bool) -> IgnoreRule | None:
         """Return the last rule that matches a name (one character for each byte), even a negated one."""
@@ -267,7 +223,7 @@ class RuleFile:
         for rules in (
             self.names.get(name, ()),
             self.extensions.get(name[dot + 1 :], ()) if dot >= 0 else (),
-            self.others if self.required is None or _has_any(f"\n{name}\n", self.required) else (),
+            self.others if _has_any(f"\n{name}\n", self.required) else (),
         ):
             for rule in rules:
                 if best is not None and rule.index < best.index:
@@ -289,6 +245,15 @@ def _bytewise(name: str) -> str:
     return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
+class Sources(NamedTuple):
+    """The contents of the rule files of one directory."""
+
+    gitignore: bytes | None = None
+    ignore: bytes | None = None
+    repository: bool = False  # True if a repository begins here; git reads no `.gitignore` above it
+    exclude: bytes | None = None  # the `info/exclude` of the repository
+
+
 class IgnoreRules:
     """The rule files that apply in one directory. Immutable: made from the rules of the parent directory.
 
@@ -300,70 +265,53 @@ class IgnoreRules:
         self,
         ignore: tuple[RuleFile, ...] = (),
         git: tuple[RuleFile, ...] = (),
-        global_excludes: Sequence[IgnoreRule] = (),
-        refused: tuple[str, ...] = (),
+        global_excludes: bytes = b"",
+        key: tuple[object, ...] = (),
     ) -> None:
         self._ignore = ignore
         self._git = git
-        self._global_excludes = list(global_excludes)
-        self.refused = refused  # rule files of this directory with too many rules, which are not applied
-        # The rules of subdirectories, each with its sources, for the next walk of a watched tree.
-        self.entered: dict[str, tuple[Hashable, IgnoreRules]] = {}
+        self._global_excludes = global_excludes
+        self.key = key  # equal keys mean equal rules
         files = ignore + git
         self.active = bool(files)
+        self.size = sum(each.size for each in files)  # characters
         self._any_name = any(each.any_name for each in files)
-        self._tests = tuple(test for each in files for test in each.tests)
+        self._tested = tuple(each for each in files if each.tested)
         self._names = frozenset[str]().union(*(each.names for each in files))
         self._extensions = frozenset[str]().union(*(each.extensions for each in files))
 
     @classmethod
-    def from_global_excludes(
-        cls, rules: list[IgnoreRule], directory: str = "", deadline: float = math.inf
-    ) -> "IgnoreRules":
+    def from_global_excludes(cls, content: bytes, directory: str = "") -> "IgnoreRules":
         """Return the rules from global excludes alone, for the tree in a directory, with a trailing `/`."""
-        return cls(
-            git=(RuleFile(rules, directory, deadline=deadline),) if rules else (), global_excludes=rules
-        )
+        rules = read_rules(content, "")
+        return cls((), (RuleFile(rules, directory),) if rules else (), content, (content, directory))
 
-    def enter(
-        self,
-        directory: str,  # relative to the root, with a trailing `/`; "" for the root or a directory above it
-        *,
-        gitignore: bytes | None = None,
-        ignore: bytes | None = None,
-        repository: bool = False,  # True if a repository begins here; git reads no `.gitignore` above it
-        exclude: bytes | None = None,  # the `info/exclude` of the repository
-        above: str = "",  # for a directory above the root: the path to the root, with a trailing `/`
-        deadline: float = math.inf,
-    ) -> "IgnoreRules":
-        """Return the rules that apply in a directory; raises `TimeoutError` after the deadline."""
+    def enter(self, directory: str, sources: Sources, above: str = "") -> "IgnoreRules":
+        """Return the rules that apply in a directory.
+
+        Args:
+            directory: Its path relative to the root, with a trailing `/`; "" for the root or one above it.
+            sources: Its rule files.
+            above: For a directory above the root, the path to the root, with a trailing `/`.
+        """
         ignore_files, git_files = self._ignore, self._git
-        if repository:
-            outer = self._global_excludes
-            git_files = (RuleFile(outer, directory, above, deadline),) if outer else ()
-        quoted = not above
-        refused: list[str] = []
+        if sources.repository:
+            outer = read_rules(self._global_excludes, "")
+            git_files = (RuleFile(outer, directory, above),) if outer else ()
         for content, name in (
-            (exclude, f"{directory}.git/info/exclude" if quoted else ""),
-            (gitignore, f"{directory}.gitignore" if quoted else ""),
-            (ignore, f"{directory}.ignore" if quoted else ""),
+            (sources.exclude, ".git/info/exclude"),
+            (sources.gitignore, ".gitignore"),
+            (sources.ignore, ".ignore"),
         ):
-            try:
-                rules = read_rules(content or b"", name, deadline)
-            except TooManyRulesError:
-                refused.append(name)
-                continue
-            file = RuleFile(rules, directory, above, deadline)
-            sizes = zip(file.size, *(each.size for each in ignore_files + git_files), strict=True)
-            if any(sum(size) > most for size, most in zip(sizes, _MAX_TOGETHER, strict=True)):
-                refused.append(name)
-            elif rules and content is ignore:
-                ignore_files = (file, *ignore_files)
+            rules = read_rules(content or b"", "" if above else directory + name)
+            if rules and name == ".ignore":
+                ignore_files = (RuleFile(rules, directory, above), *ignore_files)
             elif rules:
-                git_files = (file, *git_files)
-        if ignore_files is self._ignore and git_files is self._git and not refused and not self.refused:
+                git_files = (RuleFile(rules, directory, above), *git_files)
+        if ignore_files is self._ignore and git_files is self._git:
             return self
-        return IgnoreRules(ignore_files, git_files, self._global_excludes, tuple(refused))
+        key = (self.key, directory, sources, above)
+        return IgnoreRules(ignore_files, git_files, self._global_excludes, key)
 
     def partition(
         self, directory: str, entries: list[DirEntry], deadline: float = math.inf
@@ -376,11 +324,7 @@ class IgnoreRules:
         # One test of all names together shows for most directories that no rule matches.
         names = [entry.name for entry in entries]
         joined = "\n".join(["", *names, ""])
-        tests = [
-            test.fullmatch or test.compile(deadline)
-            for test in self._tests
-            if test.required is None or _has_any(joined, test.required)
-        ]
+        tests = [each.test() for each in self._tested if _has_any(joined, each.required)]
         known_names, extensions, any_name = self._names, self._extensions, self._any_name
         if (
             not any_name

@@ -22,8 +22,16 @@ class Visit:
     """
 
     __slots__ = (
-        *("below", "child", "closed", "depth", "directories", "directory", "files", "listed"),
-        *("memory", "more", "next_file", "rules", "unkept"),
+        "below",
+        "child",
+        "depth",
+        "directories",
+        "directory",
+        "files",
+        "held",
+        "listed",
+        "next_file",
+        "rules",
     )
 
     def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
@@ -33,15 +41,12 @@ class Visit:
         # The next files, with links and special files if the walk has `others`.
         self.files: list[DirEntry] = _NO_ENTRIES
         self.child: DirEntry | None = None  # the directory after them, if the walk has `directories`
-        self.more = 0  # number of files after these that were not kept
         # The state of the walk:
         self.rules = rules  # the rules of the parent, until the directory is scanned
         self.listed: list[DirEntry] = _NO_ENTRIES  # all files
         self.next_file = 0
         self.directories: list[DirEntry] = _NO_ENTRIES  # the directories that are left, the next one last
-        self.unkept = 0  # files beyond `keep`
-        self.closed = False
-        self.memory = 0
+        self.held = 0  # entries in memory
 
     @property
     def path(self) -> str:
@@ -57,7 +62,7 @@ class Visit:
     def with_entries(self, files: list[DirEntry], child: DirEntry | None) -> "Visit":
         """Return a visit of the same directory with other entries."""
         visit = Visit(self.directory, self.below, self.depth, self.rules)
-        visit.files, visit.child, visit.more = files, child, self.more
+        visit.files, visit.child = files, child
         return visit
 
     def advance(self, *, descends: bool, first: bool) -> DirEntry | None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from heapq import nsmallest
 from itertools import chain, islice
 from typing import Any
 
@@ -14,17 +13,14 @@ from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, DirEntry, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules
+from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules, Sources
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded, LeftOut, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
-MAX_OPEN = 64  # directories open at a time
-MAX_BATCH = 1000  # entries of one directory that are read at a time
-_MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names in all directories that a walk has entered
-_ENTRY_BYTES, _NAME_BYTES = 160, 32  # bytes of an entry without its name, and of a usual name
-_FEW_NAMES = 32  # the memory for so many names in each directory above the current one is not counted
-_SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
+MAX_LEVELS = 100  # directories that are open at a time, one in the other
+MAX_LISTED = 200_000  # entries of one directory
+_MAX_HELD = 500_000  # entries of all directories that are open
 
 _NO_RULES = IgnoreRules()
 
@@ -52,7 +48,6 @@ class Walk:
     enter: Callable[[str], bool] | None = None  # test of directories to enter, by path below the start
     exclude: Callable[[str, bool], bool] | None = None  # names to leave out uncounted: path below, is_dir
     reaches: Callable[[Excluded], bool] | None = None  # test of the hidden and ignored names to count
-    keep: int | None = None  # maximum of files to keep in one directory; others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
     # Gets the ignored names and the version control directories that are left out.
     on_left_out: Callable[[Directory, list[DirEntry]], None] | None = None
@@ -61,13 +56,13 @@ class Walk:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._trees = self.root.trees
         self._entries_left: int = self.max_entries
-        self._left_out: list[LeftOut] = []
-        self._own: LeftOut | None = None  # the last item, while names are added to it
+        self._left_out = [LeftOut()]
         self._counted: set[str] = set()  # with several starts: directories that were counted
         self._counting = True
-        self._reader = RuleReader(self.root, self.deadline)
-        self._reached: str | None = None
-        self._memory = 0
+        self._reader = RuleReader(self.root)
+        self._reached: str | None = None  # the limit that ended the walk
+        self._crowded = False  # True if a directory has more than MAX_LISTED entries
+        self._held = 0
         self._resolves_links = self.follow or self.listing
         self._unsteady = 0  # counts what may change while no listing changes, such as the target of a link
 
@@ -75,11 +70,6 @@ class Walk:
     def excluded(self) -> list[Excluded]:
         """The first names that are hidden or ignored."""
         return list(islice(chain.from_iterable(part.excluded for part in self._left_out), MAX_EXCLUDED))
-
-    @property
-    def rule_files(self) -> set[str]:
-        """The real paths of the rule files that were looked for or read, except in a watched tree."""
-        return self._reader.looked_at
 
     @property
     def looked_at(self) -> int:
@@ -101,7 +91,8 @@ class Walk:
         counts = dict(left_out.counts)
         counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
         unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
-        return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
+        reached = self._reached or ("directory_entries" if self._crowded else None)
+        return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=reached)
 
     def _unreached(self) -> Iterator[Excluded]:
         """Yield the hidden and ignored names that could not have been results."""
@@ -128,23 +119,17 @@ class Walk:
         entered: Visit | None = self._start(path)
         while True:
             if entered is not None:
-                yield from self._enter(stack, entered)
+                stack.append(entered)
+                yield from self._enter(entered)
             if not stack:
                 return
             visit, entered = stack[-1], None
-            if visit.closed and not self._reopen(visit):
-                self._memory -= stack.pop().memory
-                continue
             descends = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
             child = visit.advance(descends=descends or self.directories, first=self.listing)
             if self.directories:
                 visit.child = child
-            if child is None:
-                visit.more = visit.unkept
-            if visit.files or visit.child is not None or visit.more:
-                found = self._found(visit)
-                if found is not None:
-                    yield found
+            if visit.files or visit.child is not None:
+                yield self._found(visit)
             if child is None:
                 self._leave(stack.pop())
             elif descends:
@@ -158,36 +143,26 @@ class Walk:
             opened.close()
             raise
 
-    def _found(self, visit: Visit) -> Visit | None:
-        """Return what to yield for the next files of a directory."""
+    def _found(self, visit: Visit) -> Visit:
+        """Return the visit to yield for the next files of a directory."""
         return visit
 
-    def _enter(self, stack: list[Visit], visit: Visit) -> Iterable[Visit]:
-        """Enter a directory and scan it, or return all visits in it and below."""
-        stack.append(visit)
-        if len(stack) > MAX_OPEN:
-            farthest = stack[-1 - MAX_OPEN]
-            farthest.directory.close()
-            farthest.closed = True
-        directory = visit.directory
+    def _enter(self, visit: Visit) -> Iterable[Visit]:
+        """Scan a directory that was entered, or return all visits in it and below."""
         if self._reached is not None:
             return ()
         if len(self._starts) > 1:
-            self._counting = directory.real_path not in self._counted
-            self._counted.add(directory.real_path)
+            self._counting = visit.directory.real_path not in self._counted
+            self._counted.add(visit.directory.real_path)
         try:
             self._scan(visit)
-        except TimeoutError:  # raised by a test of names, or while rules are read
-            self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
-        if self.keep is not None and len(visit.listed) > self.keep:
-            self._keep_first(visit, self.keep)
         return ()
 
     def _leave(self, visit: Visit) -> None:
         """Close a directory."""
-        self._memory -= visit.memory
+        self._held -= visit.held
         visit.directory.close()
 
     def _skip(self, reason: str, count: int = 1) -> None:
@@ -198,10 +173,7 @@ class Walk:
 
     def _part(self) -> LeftOut:
         """Return the record for names that are left out in the current directory."""
-        if self._own is None:
-            self._own = LeftOut()
-            self._left_out.append(self._own)
-        return self._own
+        return self._left_out[-1]
 
     def _open(self, stack: list[Visit], child: DirEntry) -> Visit | None:
         """Open a subdirectory of the current directory; return None if the walk does not enter it."""
@@ -209,7 +181,7 @@ class Walk:
         directory, is_link = visit.directory, self._resolves_links and child.is_symlink()
         if self.enter is not None and not self.enter(visit.below + name):
             return None
-        if len(directory.path) + len(directory.real_path) > _SAFE_LENGTH and _too_deep(directory, name):
+        if visit.depth >= MAX_LEVELS or _is_too_long(directory, name):
             self._skip("too_deep")
             return None
         try:
@@ -233,95 +205,51 @@ class Walk:
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules above a directory that is not entered from its parent."""
-        try:
-            return self._reader.above(real_path)
-        except TimeoutError:
-            self._reached = "timeout"
-            return _NO_RULES
-
-    def _reopen(self, visit: Visit) -> bool:
-        """Reopen the directory of a visit; return False if it has no more entries to visit."""
-        files, directories = visit.listed[visit.next_file :], visit.directories
-        remaining = {each.name for each in (*files, *directories)}
-        self._unsteady += 1
-        if not remaining and not visit.unkept:
-            return False
-        try:
-            visit.directory = self.root.enter_directory(visit.directory.path)
-            # An entry belongs to the descriptor that it was scanned from, so scan the remaining names again.
-            found = {
-                each.name: each
-                for part in visit.directory.scan_parts(MAX_BATCH)
-                for each in part
-                if each.name in remaining
-            }
-        except (AgentFSError, OSError):
-            visit.directory.close()
-            self._part().counts["unreadable"] += len(remaining) + visit.unkept
-            return False
-        self._part().counts["unreadable"] += len(remaining) - len(found)
-        visit.listed = [found[each.name] for each in files if each.name in found]
-        visit.directories = [found[each.name] for each in directories if each.name in found]
-        visit.next_file = 0
-        visit.closed = False
-        return True
+        return self._reader.above(real_path)
 
     def _scan(self, visit: Visit) -> None:
-        """Read the names of a directory in parts, to bound the memory."""
-        decides, visit.listed, visit.directories = not self.ignored, [], []
-        try:
-            for part in visit.directory.scan_parts(MAX_BATCH):
-                self._look_at(len(part))
-                entries = part
-                if len(part) > self._entries_left:
-                    self._reached = "walk_entries"
-                    entries = sorted(part, key=entry_name)[: self._entries_left]
-                self._entries_left -= len(entries)
-                kept = [entry for entry in entries if entry.name[0] != "."]
-                if len(kept) != len(entries) or len(part) == MAX_BATCH:
-                    kept += self._visible_dotted(visit, entries, decides=decides)
-                if kept and visit.rules.active and not self.ignored:
-                    kept = self._unignored(visit, kept)
-                files = self._divide(visit, kept)
-                visit.listed += files
-                if len(part) > _FEW_NAMES:
-                    self._bound_memory(visit, part)
-                if self._reached is not None:
-                    break
-                decides = False
-        finally:
-            visit.directories.sort(key=self.key, reverse=True)
-            visit.listed.sort(key=self.key)
-
-    def _bound_memory(self, visit: Visit, part: list[DirEntry]) -> None:
-        if self.keep is not None and len(visit.listed) > 2 * self.keep + MAX_BATCH:
-            self._keep_first(visit, self.keep)
-        name_bytes = _NAME_BYTES
-        if len(part) == MAX_BATCH:  # a smaller directory needs little memory
-            name_bytes = sum([len(entry.name) for entry in part]) // MAX_BATCH
-        self._memory -= visit.memory
-        visit.memory = (len(visit.listed) + len(visit.directories)) * (_ENTRY_BYTES + name_bytes)
-        self._memory += visit.memory
-        if self._memory > _MAX_MEMORY:
+        """Read the names of a directory."""
+        entries: list[DirEntry] = next(visit.directory.scan_parts(MAX_LISTED + 1), [])
+        is_crowded = len(entries) > MAX_LISTED
+        if is_crowded:
+            del entries[MAX_LISTED:]
+            self._crowded = True
+            self._unsteady += 1
+        if self._is_late(len(entries)):
+            return
+        if len(entries) > self._entries_left:
+            self._reached = "walk_entries"
+            entries = sorted(entries, key=entry_name)[: self._entries_left]
+        self._entries_left -= len(entries)
+        kept = [entry for entry in entries if entry.name[0] != "."]
+        if len(kept) != len(entries) or is_crowded:
+            kept += self._visible_dotted(visit, entries, is_crowded=is_crowded)
+        if kept and visit.rules.active and not self.ignored:
+            kept = self._unignored(visit, kept)
+        visit.directories = []
+        visit.listed = self._divide(visit, kept)
+        visit.directories.sort(key=self.key, reverse=True)
+        visit.listed.sort(key=self.key)
+        visit.held = len(visit.listed) + len(visit.directories)
+        self._held += visit.held
+        if self._held > _MAX_HELD:
             self._reached = "memory"
 
-    def _look_at(self, count: int) -> None:
-        """Count visited names. Raises TimeoutError after the deadline."""
+    def _is_late(self, count: int) -> bool:
+        """Count names that were looked at; return True, and end the walk, after the deadline."""
         call_context.step(count)
         if time.monotonic() > self.deadline:
-            raise TimeoutError
+            self._reached = "timeout"
+        return self._reached == "timeout"
 
-    def _keep_first(self, visit: Visit, keep: int) -> None:
-        visit.unkept += len(visit.listed) - keep
-        visit.listed = nsmallest(keep, visit.listed, key=self.key)
-
-    def _visible_dotted(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
+    def _visible_dotted(self, visit: Visit, entries: list[DirEntry], *, is_crowded: bool) -> list[DirEntry]:
         """Return the entries that begin with a dot and are visited; if they decide rules, read the rules."""
         dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-        # In a giant directory, rule files may be in a later part.
-        deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
-        if decides and (deciding is None or deciding):
-            self._read_rules(visit, deciding)
+        # In a crowded directory, rule files may be among the names that were not listed.
+        deciding = DECIDING if is_crowded else DECIDING.intersection(dotted)
+        if deciding and not self.ignored:
+            sources = self._sources(visit, deciding)
+            visit.rules = self._reader.inside(visit.directory.real_path, visit.rules, sources)
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
@@ -334,8 +262,9 @@ class Walk:
                 self._exclude(visit, [(entry, None)])
         return visible
 
-    def _read_rules(self, visit: Visit, deciding: frozenset[str] | None) -> None:
-        visit.rules = self._reader.inside(visit.directory, visit.rules, deciding)
+    def _sources(self, visit: Visit, deciding: frozenset[str]) -> Sources:
+        """Return the contents of the rule files in a directory, which has `deciding` among its names."""
+        return self._reader.sources(visit.directory, deciding)
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
@@ -372,30 +301,27 @@ class Walk:
         exclude, below = self.exclude, visit.below
         files: list[DirEntry] = []
         if exclude is None:
-            try:
+            with suppress(OSError):  # the type of an entry that has vanished may be unknown
                 files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-            except OSError:
-                files = []
-            if len(files) == len(entries):
-                return files
+                if len(files) == len(entries):
+                    return files
             files = []
         for entry in entries:
             try:
-                if entry.is_file(follow_symlinks=False):
-                    if exclude is None or not exclude(below + entry.name, False):
-                        files.append(entry)
-                    continue
-                is_dir = entry.is_dir(follow_symlinks=False)
+                is_file = entry.is_file(follow_symlinks=False)
+                is_dir = not is_file and entry.is_dir(follow_symlinks=False)
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue
-                is_link = not is_dir and entry.is_symlink()
+                is_link = not is_file and not is_dir and entry.is_symlink()
                 if is_link and self._resolves_links:
                     is_dir = visit.directory.entry(entry).is_dir
                     self._unsteady += 1
                 if is_dir:
                     visit.directories.append(entry)
-                elif self.others or (
-                    is_link and self.follow and visit.directory.target_status(entry) is not None
+                elif (
+                    is_file
+                    or self.others
+                    or (is_link and self.follow and visit.directory.target_status(entry) is not None)
                 ):
                     files.append(entry)
                 else:
@@ -405,12 +331,13 @@ class Walk:
         return files
 
 
-def _too_deep(directory: Directory, name: str) -> bool:
-    """Return True if the path of a name in a directory would be too long."""
-    paths = [path.encode("utf-8", "surrogatepass") for path in (directory.path, directory.real_path)]
-    parts = 2 + max(path.count(b"/") for path in paths)
-    size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))
-    return parts >= MAX_PARTS or size + MAX_NAME_BYTES + 2 > MAX_PATH_BYTES
+def _is_too_long(directory: Directory, name: str) -> bool:
+    """Return True if the paths of entries in a subdirectory could be too long to be used."""
+    longest = max(directory.path, directory.real_path, key=len)
+    if 4 * (len(longest) + 2 * MAX_NAME_BYTES) < MAX_PATH_BYTES and longest.count("/") + 3 < MAX_PARTS:
+        return False
+    path = f"{longest}/{name}".encode("utf-8", "surrogatepass")
+    return path.count(b"/") + 2 > MAX_PARTS or len(path) + MAX_NAME_BYTES + 1 > MAX_PATH_BYTES
 
 
 def path_order(path: str) -> str:

@@ -5,8 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs.fs import Directory, Root
-from agentfs.tree.gitignore import IgnoreRules
-from agentfs.tree.ignore_sources import RuleReader
+from agentfs.tree.gitignore import IgnoreRules, Sources
 from agentfs.tree.visit import LeftOut, Visit, entry_name
 from agentfs.tree.walk import Walk
 
@@ -22,38 +21,29 @@ class _Mark(NamedTuple):
     rules: int
     entries_left: int
     unsteady: int
-    outer_rules: IgnoreRules
+    outer_rules: Hashable
 
 
 class _RulesInside(NamedTuple):
-    """The rules of a directory with rule files."""
+    """The rule files in a directory."""
 
     directory: Directory
-    outer: IgnoreRules
-    deciding: frozenset[str] | None
-    rules: IgnoreRules
-
-    def now(self, reader: RuleReader) -> IgnoreRules:
-        """Return the rules of now, which are the same object if no rule file has changed."""
-        return reader.inside(self.directory, self.outer, self.deciding)
+    deciding: frozenset[str]
+    sources: Sources
 
 
 class _RulesAbove(NamedTuple):
-    """The rules above the top of another tree."""
+    """The key of the rules above the top of another tree."""
 
     real_path: str
-    rules: IgnoreRules
-
-    def now(self, reader: RuleReader) -> IgnoreRules:
-        """Return the rules of now."""
-        return reader.above(self.real_path)
+    key: Hashable
 
 
 @dataclass(slots=True)
 class KeptWalk:
     """A recorded walk below a directory; it is valid while no listing and no rule changes."""
 
-    outer_rules: IgnoreRules
+    outer_rules: Hashable  # the key of the rules above the directory
     rules: tuple[_RulesInside | _RulesAbove, ...]
     log: tuple[Visit | LeftOut, ...]  # visits and left-out names, in order
     looked_at: int  # number of names
@@ -102,8 +92,10 @@ class _RecordedWalk(SearchWalk):
         self._key: Any = None  # key under which directories keep this walk; None if it is not recorded
         self._first: Visit | None = None  # the start, once it is open
         self._log: list[Visit | LeftOut] = []  # visits and left-out names
+        self._open_part = True  # False if the next left-out name begins a new part of the log
         self._rules: list[_RulesInside | _RulesAbove] = []
         self._marks: dict[Visit, _Mark] = {}  # of the directories that can be kept
+        self._known: dict[tuple[Directory, frozenset[str]], Sources] = {}
 
     def replayable(self) -> KeptWalk | None:
         """Return an earlier walk if it is still valid."""
@@ -128,25 +120,24 @@ class _RecordedWalk(SearchWalk):
             shown = self.directories, self.listing, self.depth
             options = hidden, self.ignored, self.others, *shown
             self._key = visit.directory, options, filters
-            self.keep = None  # other searches get all files
         return visit
 
-    def _enter(self, stack: list[Visit], visit: Visit) -> Iterable[Visit]:
+    def _enter(self, visit: Visit) -> Iterable[Visit]:
         if self._key is None:
-            return super()._enter(stack, visit)
+            return super()._enter(visit)
         if (kept := self._kept(visit)) is not None:
             return self._repeat(kept)
-        self._own = None
+        self._open_part = False
         if visit.directory.derived is None:
             self._unsteady += 1
         else:
             lengths = len(self._log), len(self._rules)
-            self._marks[visit] = _Mark(*lengths, self._entries_left, self._unsteady, visit.rules)
-        return super()._enter(stack, visit)
+            self._marks[visit] = _Mark(*lengths, self._entries_left, self._unsteady, visit.rules.key)
+        return super()._enter(visit)
 
-    def _found(self, visit: Visit) -> Visit | None:
+    def _found(self, visit: Visit) -> Visit:
         if self._key is None:
-            return super()._found(visit)
+            return visit
         recorded = visit.with_entries(visit.files, visit.child)
         self._log.append(recorded)
         return recorded
@@ -157,7 +148,7 @@ class _RecordedWalk(SearchWalk):
         derived, mark = visit.directory.derived, self._marks.pop(visit, None)
         if derived is None or mark is None:
             return
-        self._own = None
+        self._open_part = False
         if self._reached is None and self._unsteady == mark.unsteady:
             if len(derived) >= _MAX_KEYS:
                 del derived[next(iter(derived))]
@@ -167,22 +158,28 @@ class _RecordedWalk(SearchWalk):
             )
 
     def _part(self) -> LeftOut:
-        is_new = self._own is None
-        part = super()._part()
-        if is_new and self._key is not None:
-            self._log.append(part)
-        return part
+        if not self._open_part:
+            self._open_part = True
+            self._left_out.append(LeftOut())
+            self._log.append(self._left_out[-1])
+        return super()._part()
 
-    def _read_rules(self, visit: Visit, deciding: frozenset[str] | None) -> None:
-        outer = visit.rules
-        super()._read_rules(visit, deciding)
+    def _sources(self, visit: Visit, deciding: frozenset[str]) -> Sources:
+        sources = self._sources_in(visit.directory, deciding)
         if visit in self._marks:
-            self._rules.append(_RulesInside(visit.directory, outer, deciding, visit.rules))
+            self._rules.append(_RulesInside(visit.directory, deciding, sources))
+        return sources
+
+    def _sources_in(self, directory: Directory, deciding: frozenset[str]) -> Sources:
+        """Read rule files once, because they are compared before a directory is walked again."""
+        if (directory, deciding) not in self._known:
+            self._known[directory, deciding] = self._reader.sources(directory, deciding)
+        return self._known[directory, deciding]
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         rules = super()._rules_above(real_path)
         if self._marks:
-            self._rules.append(_RulesAbove(real_path, rules))
+            self._rules.append(_RulesAbove(real_path, rules.key))
         return rules
 
     def _kept(self, visit: Visit) -> KeptWalk | None:
@@ -191,27 +188,23 @@ class _RecordedWalk(SearchWalk):
         if self._key is None or derived is None or self._reached is not None:
             return None
         kept: KeptWalk | None = derived.get(self._key)
-        if kept is None or kept.outer_rules is not visit.rules or kept.looked_at > self._entries_left:
+        if kept is None or kept.outer_rules != visit.rules.key or kept.looked_at > self._entries_left:
             return None
-        try:
-            for each in kept.rules:
-                if each.now(self._reader) is not each.rules:
-                    return None
-            self._look_at(kept.looked_at)
-        except TimeoutError:
-            self._reached = "timeout"
+        if not all(map(self._is_current, kept.rules)) or self._is_late(kept.looked_at):
             return None
         self._entries_left -= kept.looked_at
         derived[self._key] = derived.pop(self._key)  # moves it to the end, as the newest
         return kept
 
+    def _is_current(self, rules: _RulesInside | _RulesAbove) -> bool:
+        if isinstance(rules, _RulesAbove):
+            return self._reader.above(rules.real_path).key == rules.key
+        return self._sources_in(rules.directory, rules.deciding) == rules.sources
+
     def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
         """Yield the visits of an earlier walk of a directory."""
-        self._own = None
+        self._open_part = False
         self._rules += kept.rules
         self._log += kept.log
-        for item in kept.log:
-            if isinstance(item, LeftOut):
-                self._left_out.append(item)
-            else:
-                yield item
+        self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
+        return kept.visits

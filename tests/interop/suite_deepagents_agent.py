@@ -68,7 +68,7 @@ def test_the_model_is_told_of_files_that_could_not_be_searched(tree):
     os.close(above)
     backend = Backend(tree)
     [found] = told(backend, [("grep", {"pattern": "def add", "path": str(tree), "output_mode": "content"})])
-    assert "1 too deep to name" in found
+    assert "1 too deep" in found
     assert "def add(a, b):" in found
     assert backend.glob("*.py").truncation_reason == "unreadable"
 

@@ -58,11 +58,11 @@ def test_regression_a_glob_of_491_slashes_does_not_raise_recursion_error(ws: Wor
 
 
 def test_a_glob_of_many_parts_still_matches(ws: Workspace) -> None:
-    deep = "/".join(["d"] * 150)
+    deep = "/".join(["d"] * 99)
     (Path(ws.root) / deep).mkdir(parents=True)
     (Path(ws.root) / deep / "f.txt").touch()
-    assert [entry.path for entry in ws.glob("d/" * 150 + "f.txt").files] == [f"{deep}/f.txt"]
-    assert ws.glob("d/" * 149 + "f.txt").total == 0
+    assert [entry.path for entry in ws.glob("d/" * 99 + "f.txt").files] == [f"{deep}/f.txt"]
+    assert ws.glob("d/" * 98 + "f.txt").total == 0
 
 
 @pytest.mark.parametrize(
@@ -248,15 +248,34 @@ def test_a_walk_that_would_hold_too_many_names_ends_and_says_so(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(300):
-        (Path(ws.root) / f"f{number:03}").write_text("x\n")
-    monkeypatch.setattr(walk, "MAX_BATCH", 50)
-    monkeypatch.setattr(walk, "_MAX_MEMORY", 20_000)
+        path = Path(ws.root) / f"d{number // 30}" / f"f{number:03}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x\n")
+    assert ws.grep("x", output_mode="total").exact
+    monkeypatch.setattr(walk, "_MAX_HELD", 20)
     result = ws.grep("x", output_mode="total")
     assert result.skipped.reached == "memory"
     assert 0 < result.total_lines < 300
     assert not result.exact
     assert "stopped early after the most memory that one call may take" in result.text
-    assert ws.ls(limit=10).total == 300, "a page needs no more than its own names"
+
+
+def test_a_crowded_directory_is_listed_in_part_and_said_so(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(300):
+        (Path(ws.root) / f"f{number:03}").write_text("x\n")
+    (Path(ws.root) / ".gitignore").write_text("f0*\n")
+    (Path(ws.root) / "d").mkdir()
+    (Path(ws.root) / "d/f").write_text("x\n")
+    monkeypatch.setattr(walk, "MAX_LISTED", 250)
+    for result in (ws.ls(), ws.glob("*"), ws.glob("*", sort="size"), ws.grep("x", output_mode="total")):
+        assert result.skipped.reached == "directory_entries"
+        assert "after the first 200000 entries of one directory" in result.text
+    assert 50 < ws.glob("f*").total < 250
+    assert ws.glob("f0*").total == 0, "the rules of a crowded directory are read, wherever they are in it"
+    assert not ws.grep("x", output_mode="total").exact
+    assert ws.ls("d").skipped.reached is None
 
 
 def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
@@ -264,7 +283,6 @@ def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
 ) -> None:
     for number in range(300):
         (Path(ws.root) / f"f{number:03}").touch()
-    monkeypatch.setattr(walk, "MAX_BATCH", 50)
     monkeypatch.setattr(entry_pages, "_MAX_SORTED", 100)
     assert ws.glob("*", sort="size", limit=5).total == 300
     result = ws.glob("*", sort="size", limit=200, offset=250)

@@ -12,7 +12,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from agentfs.fs import Root
 from agentfs.policy import Policy
-from agentfs.tree.gitignore import IgnoreRules, read_rules
+from agentfs.tree.gitignore import IgnoreRules, Sources, read_rules
 from agentfs.tree.walk import Walk
 from tests.conftest import needs, program
 
@@ -220,8 +220,8 @@ def test_each_exclusion_names_the_rule_that_git_names(repository):
     names = ["a.log", "out", "src/tmp1", "src/b.log"]
     for name in names:
         (top / name).mkdir() if name == "out" else (top / name).touch()
-    rules = IgnoreRules().enter("", gitignore=(top / ".gitignore").read_bytes())
-    below = rules.enter("src/", gitignore=(top / "src/.gitignore").read_bytes())
+    rules = IgnoreRules().enter("", Sources((top / ".gitignore").read_bytes()))
+    below = rules.enter("src/", Sources((top / "src/.gitignore").read_bytes()))
     command = ["git", "-C", str(top), "check-ignore", "-v", *names]
     said = subprocess.run(command, capture_output=True, check=True, text=True, env=ENVIRONMENT).stdout
     for line in said.splitlines():
@@ -256,5 +256,5 @@ def test_comments_and_blank_lines_are_not_rules():
     ],
 )
 def test_a_hostile_rule_takes_no_time(line):
-    rules = IgnoreRules().enter("", gitignore=line.encode())
+    rules = IgnoreRules().enter("", Sources(line.encode()))
     assert rules.match("a/" * 200, "a" * 250, is_dir=False) is None

@@ -16,7 +16,7 @@ import pytest
 
 from agentfs.fs import Root
 from agentfs.policy import Policy
-from agentfs.tree.gitignore import IgnoreRules
+from agentfs.tree.gitignore import IgnoreRules, Sources
 from agentfs.tree.walk import Walk
 from tests.conftest import needs
 
@@ -215,7 +215,7 @@ def slash_disagreements(seed, count, memory):
     )
     assert not said.stderr
     expected = set(os.fsdecode(said.stdout).split("\0"))
-    rules = [IgnoreRules().enter("", gitignore=pattern.encode()) for pattern in patterns]
+    rules = [IgnoreRules().enter("", Sources(pattern.encode())) for pattern in patterns]
     wrong = [
         (patterns[number], path)
         for number in range(count)
