@@ -29,7 +29,6 @@ from agentfs.text.diff import (
 )
 from agentfs.text.display import (
     CUT_MARK,
-    LineNames,
     Shrink,
     both_ends,
     carriage_return_note,

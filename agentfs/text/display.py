@@ -1,6 +1,6 @@
 """Make the text of results: number lines, cut them, add footers, and fit a token budget."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -105,42 +105,6 @@ def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10, noun: str = "
         names.append(f"… ({len(ranges) - most} more)")
     one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     return f"{noun if one else f'{noun}s'} {', '.join(names)}"
-
-
-class LineNames(NamedTuple):
-    """Names the lines of a text for a model, by their numbers.
-
-    `cells` has the first line of each cell if the text is that of a notebook. Numbers then count in the cell.
-    """
-
-    cells: Sequence[int] = ()
-
-    def place(self, line: int) -> tuple[int, int]:
-        """Return the number of the cell, or 0, and the number of the line in it."""
-        cell = bisect_right(self.cells, line)
-        return cell, line - self.cells[cell - 1] + 1 if cell else line
-
-    def one(self, line: int) -> str:
-        """Name a line."""
-        return self.ranges([(line, line)])
-
-    def ranges(self, ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
-        """Name line ranges: "lines 4-9, 12" or "cell 2, line 1 and cell 3, lines 4-5"."""
-        if not self.cells:
-            return line_ranges(ranges, most)
-        names: list[str] = []
-        for first, last in ranges[:most]:
-            (cell, start), (last_cell, end) = self.place(first), self.place(last)
-            lines = line_ranges([(start, end)] if cell == last_cell else [(start, start)])
-            names.append(f"cell {cell}, {lines}" + (f" to {self.one(last)}" if cell < last_cell else ""))
-        return " and ".join([*names, *([f"{len(ranges) - most} more"] if len(ranges) > most else [])])
-
-    def numbered(self, lines: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
-        """Put the number, or the cell and the number, before each line."""
-        shown = numbered(lines, first, width=width)
-        if not self.cells:
-            return shown
-        return [f"{self.one(line)}|{each.partition('|')[2]}" for line, each in enumerate(shown, first)]
 
 
 class Shrink(NamedTuple, Generic[R]):

@@ -63,22 +63,24 @@ class Notebook(EditView):
         self._parsed = _parse(source)
         self.cells: list[CellPlace] = []
         self.images: list[OutputImage] = []
-        lines: list[str] = []
-        size = 0
+        parts: list[str] = []
+        size = lines = 0  # of the parts
         for number, cell in enumerate(self._parsed["cells"], 1):
             call_context.check()
             header = _header(number, cell)
-            start = size + len(header) + 1
             text = _joined(cell.get("source", "")).replace("\r\n", "\n")
+            start = size + len(header)
             self.cells.append(CellPlace(start, start + len(text)))
-            added = [header, *text.removesuffix("\n").split("\n")] if text else [header]
+            added = [header, text if text.endswith("\n") or not text else f"{text}\n"]
+            lines += 1 + added[1].count("\n")
             for line, image in _output_lines(cell):
-                added.append(line)
+                lines += 1
+                added.append(f"> {line}\n")
                 if image is not None:
-                    self.images.append(OutputImage(len(lines) + len(added), *image))
-            lines += added
-            size += sum(map(len, added)) + len(added)
-        self.text = "".join(f"{line}\n" for line in lines)
+                    self.images.append(OutputImage(lines, *image))
+            parts += added
+            size += sum(map(len, added))
+        self.text = "".join(parts)
 
     def is_editable(self, start: int, end: int) -> bool:
         """Return True if a range of the text lies in the source of one cell."""
@@ -199,7 +201,7 @@ def _header(number: int, cell: dict[str, Any]) -> str:
     kind = str(cell.get("cell_type", "cell"))
     run = cell.get("execution_count")
     ran = f", run {run}" if type(run) is int else ""
-    return f"=== cell {number}, {kind if kind.isidentifier() else 'cell'}{ran}"
+    return f"=== cell {number}, {kind if kind.isidentifier() else 'cell'}{ran}\n"
 
 
 def _output_lines(cell: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str] | None]]:
@@ -209,12 +211,13 @@ def _output_lines(cell: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str] |
         bundle = output.get("data")
         data: dict[str, Any] = bundle if _is_dict(bundle) else {}
         images = [(kind, _joined(data[kind])) for kind in _IMAGES if data.get(kind)]
-        yield from ((f"> [{kind}]", (kind, encoded)) for kind, encoded in images)
+        yield from ((f"[{kind}]", (kind, encoded)) for kind, encoded in images)
         text = _COLORS.sub("", "" if images else _output_text(output, data)).replace("\r\n", "\n")
-        lines = text.removesuffix("\n").split("\n") if text else []
-        yield from ((f"> {line}", None) for line in lines[:_MAX_OUTPUT_LINES])
-        if len(lines) > _MAX_OUTPUT_LINES:
-            yield f"> ⟦+{plural(len(lines) - _MAX_OUTPUT_LINES, 'line')} of output⟧", None
+        lines = text.removesuffix("\n").split("\n", _MAX_OUTPUT_LINES) if text else []
+        more = lines.pop().count("\n") + 1 if len(lines) > _MAX_OUTPUT_LINES else 0
+        yield from ((line, None) for line in lines)
+        if more:
+            yield f"⟦+{plural(more, 'line')} of output⟧", None
 
 
 def _output_text(output: dict[str, Any], data: dict[str, Any]) -> str:

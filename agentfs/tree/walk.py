@@ -56,7 +56,7 @@ class Walk:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._trees = self.root.trees
         self._entries_left: int = self.max_entries
-        self._left_out = [LeftOut()]
+        self._left_out: list[LeftOut] = [LeftOut()]
         self._counted: set[str] = set()  # with several starts: directories that were counted
         self._counting = True
         self._reader = RuleReader(self.root)
@@ -209,7 +209,7 @@ class Walk:
 
     def _scan(self, visit: Visit) -> None:
         """Read the names of a directory."""
-        entries: list[DirEntry] = next(visit.directory.scan_parts(MAX_LISTED + 1), [])
+        entries: list[DirEntry] = next(visit.directory.scan_parts(MAX_LISTED + 1), None) or []
         is_crowded = len(entries) > MAX_LISTED
         if is_crowded:
             del entries[MAX_LISTED:]

@@ -276,8 +276,10 @@ def test_own_changes_and_those_of_a_transaction_are_found(ws):
     assert lines(ws, "needle") == 1
     with ws.transaction() as transaction:
         transaction.write("a/new.txt", "needle\n")
-        assert (lines(transaction, "needle"), lines(ws, "needle")) == (2, 1)
-    assert lines(ws, "needle") == 2
+        assert (lines(transaction, "needle"), lines(ws, "needle")) == (2, 2)
+        transaction.delete("a/one.txt")
+        assert (lines(transaction, "needle"), lines(ws, "needle")) == (1, 1)
+    assert lines(ws, "needle") == 1
     ws.undo(2)
     assert lines(ws, "needle") == 0
 
