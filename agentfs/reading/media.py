@@ -1,6 +1,8 @@
 """Recognise files that are not plain text, and show them: images, PDF, notebooks, hex views, binary files."""
 
+import base64
 import codecs
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -22,10 +24,13 @@ from agentfs.reading.pdf import Pdf
 from agentfs.reading.slices import LineSlice
 from agentfs.results import Image, ReadResult
 from agentfs.text import HEAD, count_lines, footer, is_binary, plural
+from agentfs.text.notebook import Notebook, OutputImage
 
 _HEX_ROWS = 32  # rows of a read without a limit: enough for a header
 _ROW = 16  # bytes
 _PDF = b"%PDF-"
+_BLANKS = b" \t\n\r\x0b\x0c"
+_NOTEBOOK = "a notebook as text; lines of outputs begin with >"
 
 
 class Media(NamedTuple):
@@ -173,6 +178,42 @@ def _read_pdf(file: OpenFile, limits: Limits, options: ReadOptions) -> ReadResul
         )
     info = FileInfo(file.path, revision_of(data), len(data), total, newline="\n", exact=complete, kind="pdf")
     return text_page(info, text, limits, options)
+
+
+def read_notebook(
+    info: FileInfo,
+    book: Notebook,
+    limits: Limits,
+    options: ReadOptions,
+    notes: Sequence[str],
+    ids: Sequence[str] = (),
+) -> ReadResult:
+    """Return a page of the text of a notebook; `ids` are the ids of its lines."""
+    first = options.first(info.path, info.total)
+    images: list[tuple[int, Image]] = []
+    notes = [_NOTEBOOK, *notes]
+    for each in book.images:
+        if first <= each.line < first + max_lines(options.limit, limits):
+            found = _output_image(each)
+            if isinstance(found, Image):
+                images.append((each.line, found))
+            else:
+                notes.append(f"the image of line {each.line} is not shown: {found}")
+    return text_page(info, book.text, limits, options, notes, ids, images)
+
+
+def _output_image(output: OutputImage) -> Image | str:
+    """Return the image, or the reason why it is not shown."""
+    try:
+        data = base64.b64decode(output.encoded.encode("ascii").translate(None, _BLANKS), validate=True)
+    except ValueError:
+        return "it is not base64"
+    info = image_info(data)
+    if info is None:
+        return "its format is unknown"
+    if len(data) > MAX_IMAGE_BYTES:
+        return f"it has over {plural(MAX_IMAGE_BYTES, 'byte')}"
+    return info.problem or as_image(data, info.media_type)
 
 
 def _described(

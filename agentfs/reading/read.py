@@ -17,8 +17,7 @@ from agentfs.errors import (
 from agentfs.fs import OpenFile, quote
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
-from agentfs.reading.media import binary_result, read_media
-from agentfs.reading.notebook_page import read_notebook
+from agentfs.reading.media import binary_result, read_media, read_notebook
 from agentfs.reading.page import FileInfo, ReadOptions, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadResult
 from agentfs.shown.outputs import NO_LINE_IDS
@@ -47,7 +46,7 @@ def read_path(context: Context, options: ReadOptions) -> ReadResult:
     except NotAFileError:
         path = outputs.resolve(path, root).path or path
         listed = search.options.ListOptions(path, limit=options.limit, offset=max(options.offset - 1, 0))
-        found = search.listing.list_directory(_without_history(context), listed)
+        found = search.listing.list_directory(context, listed)
         return ReadResult(
             path=path,
             kind="directory",
@@ -95,11 +94,6 @@ def read_text(name: str, text: str, limits: Limits, options: ReadOptions) -> Rea
         )
     info = FileInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
     return text_page(info, text, limits, options, [NO_LINE_IDS] if options.line_ids else ())
-
-
-def _without_history(context: Context) -> Context:
-    """Return a context in which a skip report does not count as one that `ls` or `glob` has shown."""
-    return context._replace(tracker=ReadTracker())
 
 
 def _record(

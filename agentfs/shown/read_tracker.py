@@ -8,7 +8,6 @@ unread, so that `write` asks for a read.
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from threading import Lock
 from typing import NamedTuple
 
@@ -100,13 +99,13 @@ class ReadTracker:
     ) -> None:
         """Record that the lines from `first` to `last` were read; none if `last` < `first`."""
         first, last = max(first, 1), min(last, total)
-        with self._updating():
+        with self._lock:
             added = ((first, last),) if first <= last else ()
             self._put(real_path, self._united(real_path, revision, added, total, text))
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file. All of it then counts as read."""
-        with self._updating():
+        with self._lock:
             self._latest_ids.pop(real_path, None)
             self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
@@ -125,7 +124,7 @@ class ReadTracker:
         Read lines stay read, and a file that was never read stays unread. If the diff was `seen`, its lines
         count as read.
         """
-        with self._updating():
+        with self._lock:
             self._latest_ids.pop(real_path, None)
             known, present = self._get(real_path, before), self._get(real_path, after)
             if known is None:
@@ -149,7 +148,7 @@ class ReadTracker:
 
         If a model has `seen` the diff, its lines count as read.
         """
-        with self._updating():
+        with self._lock:
             versions = self._read_versions(real_path)
             if not versions or any(version.revision == revision for version in versions):
                 return
@@ -161,14 +160,14 @@ class ReadTracker:
 
     def record_restore(self, real_path: str, revision: str) -> None:
         """Record that an undo or redo restored a revision. It then counts as the last one read."""
-        with self._updating():
+        with self._lock:
             self._latest_ids.pop(real_path, None)
             if (known := self._get(real_path, revision)) is not None:
                 self._put(real_path, known)
 
     def record_copy(self, real_path: str, to: str) -> None:
         """Copy the read history of a moved file, or of the files below a directory, to the new path."""
-        with self._updating():
+        with self._lock:
             for path in [each for each in self._files if is_in(each, real_path)]:
                 for record in self._read_versions(path):
                     self._put(to + path[len(real_path) :], record._replace(ids=None))
@@ -180,7 +179,7 @@ class ReadTracker:
 
         Set `to_model` if a model will see the ids.
         """
-        with self._updating():
+        with self._lock:
             record = self._get(real_path, revision)
             if record is None or record.ids is None:
                 if _size_of(text) > MAX_ONE_TEXT_BYTES or text.count("\n") > MAX_LINES_WITH_IDS:
@@ -242,16 +241,9 @@ class ReadTracker:
 
     def forget(self) -> None:
         """Forget everything, for example because the model's context was cut."""
-        with self._updating():
+        with self._lock:
             for path in [*self._files]:
                 self._drop_file(path)
-
-    def _updating(self) -> AbstractContextManager[object]:
-        """Hold the lock for one change of the history."""
-        return self._lock
-
-    def _changed(self, path: str, revision: str) -> None:
-        """Called for each changed record. Subclasses that copy the history override it."""
 
     def _get(self, path: str, revision: str) -> ReadRecord | None:
         return self._files.get(path, _NOTHING).get(revision)
@@ -303,7 +295,6 @@ class ReadTracker:
         versions[record.revision] = record
         versions.move_to_end(record.revision)
         self._files.move_to_end(path)
-        self._changed(path, record.revision)
         while len(versions) > MAX_VERSIONS:
             self._drop(path, next(iter(versions)))
         while len(self._files) > MAX_KNOWN_FILES:
@@ -328,7 +319,6 @@ class ReadTracker:
             del self._files[path][revision]
             if not self._files[path]:
                 del self._files[path]
-        self._changed(path, revision)
 
     def _drop_file(self, path: str) -> None:
         for revision in [*self._files[path]]:

@@ -209,7 +209,8 @@ class Walk:
 
     def _scan(self, visit: Visit) -> None:
         """Read the names of a directory."""
-        entries: list[DirEntry] = next(visit.directory.scan_parts(MAX_LISTED + 1), None) or []
+        nothing: list[DirEntry] = []
+        entries = next(visit.directory.scan_parts(MAX_LISTED + 1), nothing)
         is_crowded = len(entries) > MAX_LISTED
         if is_crowded:
             del entries[MAX_LISTED:]
