@@ -55,7 +55,6 @@ class KeptTree(Protocol):
     """A watched tree, which keeps listings and texts in memory; the package `watch` implements it."""
 
     texts: Any  # the `KeptTexts` of `watch.kept_texts`
-    derived: dict[Any, Any]  # a cache of data from outside the tree
 
     def call(self) -> AbstractContextManager[bool]:
         """Bring the tree up to date for a search in the block; give False if there is no time."""
@@ -63,17 +62,6 @@ class KeptTree(Protocol):
 
     def open(self, context: RootContext, path: str, real_path: str) -> Directory | None:
         """Return the kept directory at a real path, displayed as `path`; None if it is not kept."""
-        ...
-
-    def take_touched(self) -> set[str] | None:
-        """Return the real paths of directories that may have changed since the last call; None: any."""
-        ...
-
-    def watched(self, directories: set[str]) -> set[str]:
-        """Watch directories, given with all above them, and return those that are watched.
-
-        `take_touched` returns the new ones too.
-        """
         ...
 
     def close(self) -> None:
@@ -376,11 +364,6 @@ class Root:
         """Return the real path if the parts are its exact names and it may be used; otherwise None."""
         path = "/".join(parsed.parts)
         return path if not parsed.climbs and self._context.is_usable(path) else None
-
-    @property
-    def derived(self) -> dict[Any, Any] | None:
-        """A cache of data from outside a watched tree; None if the tree is not watched."""
-        return None if self.tree is None else self.tree.derived
 
     @property
     def texts(self) -> Any:

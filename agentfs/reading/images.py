@@ -3,7 +3,6 @@
 import base64
 import importlib
 import warnings
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ _MAX_MEMORY = 230 * 1024 * 1024
 # Measured bytes of memory for each pixel while an image is scaled down.
 _BYTES_PER_PIXEL = {"JPEG": 7, "WebP": 20}  # a JPEG is decoded at a smaller size
 _OTHER_BYTES = 12
-_QUALITIES = (85, 70, 50)
 
 # The first bytes of each format, and bytes that its second half must contain.
 _FORMATS = {
@@ -76,14 +74,15 @@ def image_info(data: bytes) -> ImageInfo | None:
     except ImportError:
         return info
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
-                info = info._replace(width=opened.width, height=opened.height)
-                if info.width * info.height > MAX_PIXELS:
-                    return info._replace(problem="it has too many pixels")
-                if complete:
-                    opened.verify()
+        with (
+            warnings.catch_warnings(action="ignore"),
+            pillow.open(BytesIO(data), formats=[form.upper()]) as opened,
+        ):
+            info = info._replace(width=opened.width, height=opened.height)
+            if info.width * info.height > MAX_PIXELS:
+                return info._replace(problem="it has too many pixels")
+            if complete:
+                opened.verify()
     except pillow.DecompressionBombError:
         return info._replace(problem="it has too many pixels")
     except DeadlineExceededError:
@@ -105,8 +104,7 @@ def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tupl
     except ImportError:
         return None, f"it is too large, and the extra that scales images down is missing ({MEDIA_EXTRA})"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return _scale_down(pillow, data, form, max_bytes, max_side)
     except DeadlineExceededError:
         raise
@@ -122,36 +120,15 @@ def _scale_down(
             return None, "it has too many pixels to be scaled down"
         opened.draft(None, (max_side, max_side))  # a JPEG can be decoded at a smaller size
         call_context.check()
-        opened.load()
         image = opened
-        if opened.mode not in {"RGB", "L", "RGBA", "LA"}:
+        if opened.mode not in {"RGB", "RGBA", "L", "LA"}:
             image = opened.convert("RGBA" if opened.mode in {"P", "PA"} else "RGB")
-        image.thumbnail((max_side, max_side))
-        if image.mode != "RGB":
-            image = image.convert("RGBA" if image.mode in {"RGBA", "LA"} else "RGB")
-    side = max_side
-    while side >= 64:
-        image.thumbnail((side, side))
-        for encoded, media_type in _encodings(pillow, image):
-            call_context.check()
-            if len(encoded) <= max_bytes:
-                return as_image(encoded, media_type), f"{image.width}x{image.height}"
-        side = max(image.width, image.height) * 3 // 4
+        for side in (max_side, max_side // 2, max_side // 4):
+            image.thumbnail((side, side))
+            for kind in ("png",) if "A" in image.mode else ("png", "jpeg"):  # JPEG has no transparency
+                call_context.check()
+                out = BytesIO()
+                image.save(out, kind)
+                if out.tell() <= max_bytes:
+                    return as_image(out.getvalue(), f"image/{kind}"), f"{image.width}x{image.height}"
     return None, "it is too large even if scaled down"
-
-
-def _encodings(pillow: Any, image: Any) -> Iterator[tuple[bytes, str]]:
-    yield _saved(image, "PNG"), "image/png"
-    # JPEG has no transparency: use a white background.
-    plain = image
-    if image.mode == "RGBA":
-        plain = pillow.new("RGB", image.size, "white")
-        plain.paste(image, mask=image.getchannel("A"))
-    for quality in _QUALITIES:
-        yield _saved(plain, "JPEG", quality=quality), "image/jpeg"
-
-
-def _saved(image: Any, form: str, **options: int) -> bytes:
-    out = BytesIO()
-    image.save(out, form, **options)
-    return out.getvalue()

@@ -67,13 +67,12 @@ class ReadOptions:
     line_numbers: bool = True
     line_overhead: int | None = None
 
-    def first(self, path: str, total: int, noun: str = "line") -> int:
+    def first(self, path: str, total: int) -> int:
         """Return the number of the first line; 0 if the file has none.
 
         Args:
             path: The displayed path, for errors.
             total: The number of lines in the file.
-            noun: The word for one line.
 
         Raises:
             InvalidArgumentError: `invalid_argument` for an argument that is out of range.
@@ -83,9 +82,9 @@ class ReadOptions:
         if self.offset == 0 or self.column < 1 or (self.limit is not None and self.limit < 1):
             raise self._out_of_range(past=past)
         if past:
-            details: dict[str, Any] = {"path": path, f"total_{noun}s": total}
+            details: dict[str, Any] = {"path": path, "total_lines": total}
             also = ", or a negative one to count from the end"
-            has = f"{quote(path)} has {plural(total, noun)}"
+            has = f"{quote(path)} has {plural(total, 'line')}"
             raise past_end(has, self.offset, 1, total, also=also, **details)
         return min(self.offset % (total + 1), total) if total else 0
 

@@ -14,12 +14,11 @@ from agentfs.fs import inotify
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
 from agentfs.fs.read_buffer import read_start
 from agentfs.fs.syscalls import MountTable
-from agentfs.watch.kept_entries import KeptDirectory, KeptFile
+from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
 _FIRST_KEPT = 1000  # directories and texts that the first call may keep
 _FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
-_MAX_TOUCHED = 10_000  # directories
 _STATUS = struct.Struct("QQqqqqq")
 
 
@@ -52,16 +51,12 @@ class KeptTexts:
         self._allowed = self.budget = 0  # how many this call may keep, in total and from now on
         self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
-        # Directories that may have changed since `WatchedTree.take_touched`; None if any directory may have.
-        self.touched: set[KeptDirectory] | None = None
 
     def begin_call(self) -> None:
         """Begin a call. It keeps no more than all earlier calls, so it is not much slower than a cold one."""
         self._kept += self._allowed - self.budget
         self._allowed = self.budget = max(_FIRST_KEPT, self._kept)
         self.blocks.begin_search()
-        if self.touched is not None and len(self.touched) > _MAX_TOUCHED:
-            self.touched = None
 
     def is_kept_or_wanted(self, file: KeptFile) -> bool:
         """Return True if a file is kept, or if this call may keep it and there may be room for it."""
@@ -73,22 +68,14 @@ class KeptTexts:
             if isinstance(entry, KeptFile):
                 self.blocks.mark_used(entry)
 
-    def touch(self, directory: KeptDirectory) -> None:
-        """Note that a directory, or a file in it, may have changed."""
-        if self.touched is not None:
-            self.touched.add(directory)
-
     def changed(self, watch: int) -> None:
         """Drop the cached content of the file with this watch."""
         if (file := self._by_watch.get(watch)) is not None:
-            self.touch(file.directory)
             self.discard(file)
 
     def compare(self, every: Callable[[], Iterable[KeptFile]]) -> None:
         """Drop cached files that may have changed without an event, if their status differs."""
         suspected = self.events_lost or self.names_changed
-        if self.events_lost:
-            self.touched = None
         files = set(every()) if self.events_lost else set(self._linked)
         if suspected:
             files |= self._unwatched

@@ -12,9 +12,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any
 
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
@@ -132,7 +131,6 @@ class WatchedTree:
         self._names = 0
         self._top = KeptDirectory("", None, self)
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
-        self.derived: dict[Any, Any] = {}
 
     def _reset(self) -> None:
         """Drop everything, and open new event queues."""
@@ -164,27 +162,6 @@ class WatchedTree:
             resets=self._resets,
             not_watched=dict(Counter(each.reason for each in known if each.reason)),
         )
-
-    def take_touched(self) -> set[str] | None:
-        """Return the real paths of directories that may have changed since the last call; None: any."""
-        touched, self.texts.touched = self.texts.touched, set()
-        return None if touched is None else {each.real_path for each in touched}
-
-    def watched(self, directories: set[str]) -> set[str]:
-        """Watch directories, given with all above them, and return those that are watched.
-
-        `take_touched` returns the new ones too.
-        """
-        found: set[str] = set()
-        pending = [self._top]
-        while pending:
-            call_context.check()
-            each = pending.pop()
-            with suppress(OSError):
-                if each.real_path in directories and self.enter(each):
-                    found.add(each.real_path)
-                    pending += [entry for entry in each.entries or () if isinstance(entry, KeptDirectory)]
-        return found
 
     # Bringing the tree up to date
 
@@ -221,7 +198,6 @@ class WatchedTree:
             self._suspect.update(self._by_watch.values())
         for watch, names in changes.items():
             if (directory := self._by_watch.get(watch)) is not None:
-                self.texts.touch(directory)
                 self._apply(directory, names)
             else:
                 self.texts.changed(watch)
@@ -270,7 +246,6 @@ class WatchedTree:
         """Drop the entries below a directory; it is listed again when needed."""
         directory.forget_derived()
         for each in list(directory.below()):
-            self.texts.touch(each)
             for entry in each.entries or ():
                 if isinstance(entry, KeptFile):
                     self.texts.discard(entry)
@@ -347,7 +322,6 @@ class WatchedTree:
         if self._by_watch.setdefault(watch, directory) is not directory:
             return "the same directory under two paths"
         directory.watch, directory.device, directory.inode = watch, status.st_dev, status.st_ino
-        self.texts.touch(directory)
         return ""
 
     def _add_watch(self, handle: int) -> int:

@@ -136,3 +136,11 @@ def test_a_file_that_stops_being_text_while_it_is_streamed_is_stale(reader, monk
     monkeypatch.setattr("agentfs.reading.read.read_lines", broken)
     error = reader.error(limits=STREAMED)
     assert (error.code, "was changed while it was read" in error.message) == ("stale", True)
+
+
+def test_regression_a_large_file_is_read_in_the_encoding_that_it_declares(reader):
+    text = "# -*- coding: iso-8859-15 -*-\n" + "é€ abc\n" * 2000
+    reader.write(text.encode("iso-8859-15"))
+    page = reader.read(2, 1, limits=STREAMED)
+    assert (page.content, page.encoding, page.total_lines) == ("é€ abc\n", "iso8859-15", 2001)
+    assert reader.read(2, 1, limits=LOADED).content == page.content

@@ -283,7 +283,9 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("case", CONFIGS)
-def test_the_users_global_excludes_hold_and_are_never_quoted(repository, tmp_path_factory, monkeypatch, case):
+def test_regression_the_users_global_excludes_hold_and_are_never_quoted(
+    repository, tmp_path_factory, monkeypatch, case
+):
     home = tmp_path_factory.mktemp("home")
     for name in ("mine", 'mi"ne'):
         (home / name).write_text("*.guess\n/top\n")
