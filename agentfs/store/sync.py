@@ -5,9 +5,8 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from itertools import islice
-from threading import Lock
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from typing import NamedTuple
 
 from agentfs.base import call_context
@@ -24,7 +23,7 @@ MARK = f"{META}/tree"  # an object that tells this tree from another one at the 
 CONFLICTS = "conflicts"  # texts of the store, in the directory of the state
 _AT_ONCE = 32  # requests
 _PART = 1000  # paths in memory at the same time
-_SMALL = 1024 * 1024  # bytes; only one larger content is in memory at a time
+_SMALL = 1024 * 1024  # bytes; larger contents are fetched or sent one after another
 _ATTEMPTS = 20  # to merge a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 MOST_NAMES = 100_000  # in each field of a comparison
@@ -54,7 +53,6 @@ class Sync:
     def __init__(self, objects: Objects, cache: Cache, root: Root) -> None:
         self._objects, self._cache, self._root = objects, cache, root
         self._conflicts = OwnDirectory(os.path.join(cache.state_path, CONFLICTS))
-        self._large = Lock()  # held while a large content is in memory
         self.paths = defaultdict[str, list[str]](list)  # by field of the result
         self.left_out: dict[str, str] = {}  # the reason for each path
         self.truncated = False
@@ -104,21 +102,22 @@ class Sync:
         """Do the work for each path of a query, in threads, until the time is up."""
 
         def outcome(known: Known) -> _Synced | None:
-            with self._large if known.to_move > _SMALL else nullcontext():
-                if self._cache.is_late:
-                    return None
-                try:
-                    return _Synced(known.path, work(known))
-                except _Conflict:
-                    return _Synced(known.path, ("conflicts",))
-                except _Stays as reason:
-                    return _Synced(known.path, left_out=str(reason))
+            if self._cache.is_late:
+                return None
+            try:
+                return _Synced(known.path, work(known))
+            except _Conflict:
+                return _Synced(known.path, ("conflicts",))
+            except _Stays as reason:
+                return _Synced(known.path, left_out=str(reason))
 
         paths = self._cache.paths(query)
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
             while not self.truncated and (part := [*islice(paths, _PART)]):
-                call_context.check()
-                for synced in pool.map(outcome, part):
+                small = [known for known in part if known.to_move <= _SMALL]
+                large = [known for known in part if known.to_move > _SMALL]
+                for synced in chain(pool.map(outcome, small), map(outcome, large)):
+                    call_context.check()
                     if synced is None:
                         self.truncated = True
                         continue
