@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agentfs import Limits, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.errors import InvalidArgumentError, PastEndError
+from agentfs.errors import InvalidArgumentError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 _LIMITS: Mapping[str, Any] = {
@@ -48,18 +48,16 @@ class _Tools:
         """
         first = 1 if start_line is None else start_line
         last = first if end_line is None else end_line
-        for name, line in (("start_line", first), ("end_line", last)):
-            if line < 1:
-                raise _out_of_range(f"`{name}` must be 1 or more, not {line}.", name)
-        if last < first:
-            raise _out_of_range(f"`end_line` {last} is before `start_line` {first}.", "end_line")
-        try:
-            if end_line is None:
-                return kit.read(self._workspace, kit.ReadOptions(path, first, line_overhead=0))
-            options = kit.ReadOptions(path, first, last - first + 1, line_overhead=0)
-            return kit.read(self._unbounded, options)
-        except PastEndError as error:
-            raise kit.past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
+        if first < 1 or last < first:
+            raise InvalidArgumentError(
+                f"`start_line` and `end_line` must be lines from 1, first to last, not {first} and {last}.",
+                hint="Lines count from 1, and end_line is included.",
+                details={"parameter": "start_line" if first < 1 else "end_line"},
+            )
+        limit = None if end_line is None else last - first + 1
+        options = kit.ReadOptions(path, first, limit, line_overhead=0)
+        workspace = self._workspace if end_line is None else self._unbounded
+        return kit.read_file(workspace, options, f"start_line {first}", "a start_line from 1 to")
 
     def list_dir(
         self,
@@ -194,12 +192,6 @@ def _without_caps(limits: Limits) -> Limits:
         "output_tokens": _TOKENS_PER_BYTE * limits.file_bytes,
     }
     return kit.with_preset(limits, unbounded, replace(Limits(), **_LIMITS))
-
-
-def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        message, hint="Lines count from 1, and end_line is included.", details={"parameter": parameter}
-    )
 
 
 def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend", "append"]) -> EditResult:

@@ -31,7 +31,7 @@ from agentfs.editing.explain import explain_ambiguous as explain_ambiguous
 from agentfs.editing.explain import explain_no_match as explain_no_match
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
-from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
+from agentfs.errors import AgentFSError, NotAFileError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
@@ -154,6 +154,30 @@ def read(workspace: Workspace, options: ReadOptions) -> ReadResult:
     return cast("ReadResult", workspace._carry_out(options))
 
 
+def read_file(workspace: Workspace, options: ReadOptions, requested: str, valid: str) -> ReadResult:
+    """Read as `read` does, but not a directory, and with a `past_end` error in the parameters of a tool.
+
+    Args:
+        workspace: The workspace.
+        options: The options.
+        requested: The lines that the call requests, such as "start_line 7".
+        valid: The beginning of a correct request, such as "a start_line from 1 to".
+    """
+    try:
+        found = read(workspace, options)
+        if found.kind != "directory":
+            return found
+    except PastEndError as error:
+        if (total := error.details.get("total_lines")) is not None:
+            raise PastEndError(
+                f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
+                hint=f"Pass {valid} {total}." if total else "The file is empty.",
+                details=error.details,
+            ) from None
+    message = f"{to_json(options.path)} is a directory."
+    raise NotAFileError(message, hint=Advice("Call ", call("ls", path=options.path), "."))
+
+
 def ls(workspace: Workspace, options: ListOptions) -> ListResult:
     """List as `Workspace.ls` does."""
     return cast("ListResult", workspace._carry_out(options))
@@ -256,6 +280,12 @@ def absolute_in(workspace: Workspace) -> Callable[[str], str]:
     return lambda path: f"{root}/{posixpath.normpath(posixpath.join(start, path))}".replace("/", os.sep)
 
 
+def relative_in(workspace: Workspace, path: str) -> str:
+    """Return a path relative to the working directory, without `.`, `..` and a final `/`."""
+    start = posixpath.join(workspace.root, workspace.workdir)
+    return posixpath.relpath(posixpath.join(start, path), start)
+
+
 def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what a search left out: the fields of `Skipped` that are set, except `rules`."""
     leave = {"rules", *without}
@@ -304,8 +334,7 @@ def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] 
 
     A glob that can match nothing below `path` from there is returned unchanged, so it starts at `path`.
     """
-    start = posixpath.join(workspace.root, workspace.workdir)
-    below = posixpath.relpath(posixpath.join(start, path), start)
+    below = relative_in(workspace, path)
     found: list[str] = []
     for glob in [globs] if isinstance(globs, str) else globs or ():
         negation = "!" if glob.startswith("!") else ""
@@ -323,21 +352,6 @@ def last_line(arguments: Mapping[str, Any]) -> int | None:
     """Return the last line that a call of `read` asks for, or None for the end of the file."""
     limit = arguments.get("limit")
     return None if limit is None else arguments.get("offset", 1) + limit - 1
-
-
-def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEndError:
-    """Return a `past_end` error of a read with the parameters of a tool.
-
-    An error about a directory is returned unchanged.
-    """
-    total = error.details.get("total_lines")
-    if total is None:
-        return error
-    return PastEndError(
-        f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
-        hint=f"Pass {valid} {total}." if total else "The file is empty.",
-        details=error.details,
-    )
 
 
 def without_empty(**fields: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import kind_of, resolve_hints, visible_name
 from agentfs.arguments.kinds import Parameter, SchemaRules
 from agentfs.base import call_context
-from agentfs.base.advice import METHODS, Names, NextCall, Retry
+from agentfs.base.advice import NextCall, Retry
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
 from agentfs.results import ToolResult
@@ -66,13 +66,13 @@ class RenderContext(NamedTuple):
         result: The result without the renderer; its text and its `next` name the offered tools.
         outcome: The value that the function returned, or the error that refused or ended the call.
         arguments: The arguments of the function, under its own names; incomplete if they were refused.
-        names: The names of the offered tools, for texts that the renderer makes.
+        tool: The tool that was called, or None if its name is unknown.
     """
 
     result: ToolResult
     outcome: Any
     arguments: Mapping[str, Any]
-    names: Names = METHODS
+    tool: "Tool | None" = None
 
 
 Renderer = Callable[[RenderContext], ToolResult]

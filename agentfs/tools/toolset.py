@@ -476,7 +476,7 @@ class Toolset:
         if (render := called.tool.render if called.tool else self._render) is not None:
             given = called.tool.call_arguments(called.values) if called.tool else {}
             try:
-                result = render(RenderContext(result, outcome, given, self._names(called)))
+                result = render(RenderContext(result, outcome, given, called.tool))
             except Exception as error:  # noqa: BLE001 - as above
                 result = self._failed(called, error)
         return replace(result, coercions=called.coercions) if called.coercions else result

@@ -255,7 +255,13 @@ def test_bad_lines(do):
         "message": '"src/main.rs" has 3 lines; start_line 4 is past its end.',
         "hint": "Pass a start_line from 1 to 3.",
     }
-    assert do("read_file", path="src", start_line=90)["error"]["code"] == "past_end"
+
+
+def test_regression_a_directory_is_not_read_as_an_empty_file(do):
+    for lines in ({}, {"start_line": 90}, {"start_line": 1, "end_line": 5}):
+        error = do("read_file", path="src", **lines)["error"]
+        assert error["code"] == "not_a_file"
+        assert error["hint"] == 'Call list_dir(path="src").'
 
 
 def test_read_of_files_that_are_not_plain_text(do, tmp_path):
@@ -265,7 +271,6 @@ def test_read_of_files_that_are_not_plain_text(do, tmp_path):
     (project / "binary").write_bytes(b"\0\1")
     binary = do("read_file", path="binary")
     assert (binary["content"], binary["kind"], "binary" in binary["note"]) == ("", "binary", True)
-    assert do("read_file", path="src")["kind"] == "directory"
     (project / "odd").write_bytes(b"\xef\xbb\xbfa\r\n\x0c\x1b\nb")
     odd = do("read_file", path="odd")
     assert odd.pop("note").startswith("the byte order mark")

@@ -226,6 +226,15 @@ def test_list_dir_path(ws, call):
     assert call("list_dir", path="README.md")["code"] == "not_a_directory"
 
 
+@pytest.mark.parametrize("name", ["src", "empty", "deep/er"])
+def test_regression_every_directory_is_named_by_its_path(ws, call, tmp_path, name):
+    """An empty directory was named as in the call."""
+    (tmp_path / "empty").mkdir(exist_ok=True)
+    (tmp_path / "deep/er").mkdir(parents=True, exist_ok=True)
+    for spelling in (name, f"./{name}/", f"{name}/.", f"{ws.root}/{name}/", f"src/../{name}"):
+        assert call("list_dir", path=spelling)["path"] == name
+
+
 def test_list_dir_entries(call, tmp_path):
     (tmp_path / "empty").mkdir()
     assert call("list_dir", path="empty") == {"status": "ok", "path": "empty", "entries": []}
@@ -760,6 +769,16 @@ def test_descriptions_state_the_bounds(tmp_path):
             tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
         for name, text in said.items():
             assert text in tools[name]["description"]
+
+
+@pytest.mark.parametrize(
+    "rg_args", [["-i -w -x"], ["-i -w", "-x"], ["-i", "-w", "-x"], "-iwx", ["-iw -x -g '*.md'"]]
+)
+def test_regression_an_item_of_rg_args_may_hold_several_arguments(call, tmp_path, rg_args):
+    """`["-i -w"]` worked, but `["-i -w -x"]` did not."""
+    (tmp_path / "three.md").write_text("Needle\nneedle too\n")
+    found = call("ripgrep_search", pattern="needle", path="three.md", rg_args=rg_args)
+    assert [match["content"] for match in found["results"]] == ["Needle"]
 
 
 def test_other_rg_args_are_refused_by_name(call):

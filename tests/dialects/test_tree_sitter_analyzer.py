@@ -232,6 +232,13 @@ def test_no_more_than_2000_matches_are_shown(call, tmp_path):
     assert found["meta"]["truncated"] is True
 
 
+def test_regression_no_hint_advises_to_leave_out_a_bound_that_stays(call):
+    """`max_filesize="0"` advised to leave it out "to remove the bound", which is 10M then."""
+    wrong = error(call("search_content", query="x", roots=["."], max_filesize="0"))
+    assert wrong["code"] == "invalid_argument"
+    assert "remove" not in wrong["hint"]
+
+
 def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
     (tmp_path / "large.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20))
     (tmp_path / "below.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20 - 7))
