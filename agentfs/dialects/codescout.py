@@ -160,13 +160,9 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     results = {"limit": "max_results"}
     return [
         kit.Tool(
-            function=tools.read_file,
-            effect="read",
-            methods={"read": {}},
-            renames={"offset": "start_line"},
-            follow=_follow_read,
+            function=tools.read_file, effect="read", methods={"read": {}}, renames={"offset": "start_line"}
         ),
-        kit.Tool(function=tools.list_dir, effect="read", methods={"ls": {}}, follow=_follow_list),
+        kit.Tool(function=tools.list_dir, effect="read", methods={"ls": {}}),
         kit.Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
         kit.Tool(function=tools.find_file, effect="read", methods={"glob": {}}, renames=results),
         kit.Tool(
@@ -203,23 +199,6 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         return [(offset, offset, new)], notes
 
     return kit.splice(workspace, kit.SpliceOptions(path, span))
-
-
-def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
-    arguments = call["arguments"]
-    if call["name"] != "read" or "column" in arguments:
-        return None
-    last = kit.last_line(arguments)
-    end = {} if last is None else {"end_line": last}
-    return {"path": arguments["path"], "start_line": arguments.get("offset", 1), **end}
-
-
-def _follow_list(call: kit.NextCall) -> Mapping[str, Any] | None:
-    given = {"path": ".", **call["arguments"]}
-    depth = given.pop("depth", 1)
-    if call["name"] != "ls" or not isinstance(given["path"], str):
-        return None
-    return kit.without_empty(**given, recursive=depth != 1)
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:
@@ -305,8 +284,8 @@ def _page(context: kit.RenderContext, read: ReadResult, workspace: Workspace) ->
 
 def _paging(context: kit.RenderContext, listed: ListResult) -> dict[str, Any]:
     if _is_paged(context.arguments):
-        offset = {"next_offset": listed.next["arguments"]["offset"]} if listed.next else {}
-        return {"total": listed.total, **offset}
+        end = (context.arguments.get("offset") or 0) + len(listed.entries)
+        return {"total": listed.total, **({"next_offset": end} if end < listed.total else {})}
     if not listed.truncated:
         return {}
     count = len(listed.entries)

@@ -9,35 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from agentfs import Limits, Policy, Toolset, Workspace
-from agentfs.arguments.docstrings import read_docstring as read_docstring
-from agentfs.arguments.hints import Name as Name
-from agentfs.base.advice import Advice as Advice
-from agentfs.base.advice import Joined as Joined
-from agentfs.base.advice import Names as Names
-from agentfs.base.advice import NextCall as NextCall
-from agentfs.base.advice import Retry as Retry
-from agentfs.base.advice import call as call
-from agentfs.base.advice import say as say
-from agentfs.base.call_context import check as check
-from agentfs.base.visible import first_line as first_line
-from agentfs.base.visible import literal as literal
-from agentfs.base.visible import one_line as one_line
-from agentfs.base.visible import to_json as to_json
-from agentfs.base.visible import visible as visible
-from agentfs.editing.change_options import EditLinesOptions as EditLinesOptions
-from agentfs.editing.change_options import InsertOptions as InsertOptions
-from agentfs.editing.change_options import SpliceOptions as SpliceOptions
-from agentfs.editing.explain import explain_ambiguous as explain_ambiguous
-from agentfs.editing.explain import explain_no_match as explain_no_match
-from agentfs.editing.match import occurrences as occurrences
-from agentfs.editing.match import tolerant_matches as tolerant_matches
+from agentfs.arguments.docstrings import read_docstring
+from agentfs.arguments.hints import Name
+from agentfs.base.advice import Advice, Joined, Names, NextCall, Retry, call, say
+from agentfs.base.call_context import check
+from agentfs.base.visible import first_line, literal, one_line, to_json, visible
+from agentfs.editing.change_options import EditLinesOptions, InsertOptions, SpliceOptions
+from agentfs.editing.explain import explain_ambiguous, explain_no_match
+from agentfs.editing.match import occurrences, tolerant_matches
 from agentfs.errors import AgentFSError, NotAFileError, PastEndError, UnknownToolError
-from agentfs.fs import quote as quote
-from agentfs.permissions import Mode as Mode
-from agentfs.permissions import OnAsk as OnAsk
-from agentfs.permissions import PermissionAnswer as PermissionAnswer
-from agentfs.providers.anthropic_format import ANTHROPIC_TYPES as ANTHROPIC_TYPES
-from agentfs.reading.page import ReadOptions as ReadOptions
+from agentfs.fs import quote
+from agentfs.permissions import Mode, OnAsk, PermissionAnswer
+from agentfs.reading.page import ReadOptions
 from agentfs.results import (
     EditResult,
     GlobResult,
@@ -49,27 +32,31 @@ from agentfs.results import (
     Skipped,
     ToolResult,
 )
-from agentfs.search.excerpts import without_marks as without_marks
-from agentfs.search.left_out import skip_report as skip_report
-from agentfs.search.options import MAX_CONTEXT as MAX_CONTEXT
-from agentfs.search.options import GlobOptions as GlobOptions
-from agentfs.search.options import GrepOptions as GrepOptions
-from agentfs.search.options import ListOptions as ListOptions
-from agentfs.search.options import parse_filesize as parse_filesize
-from agentfs.search.options import parse_types as parse_types
+from agentfs.search.excerpts import without_marks
+from agentfs.search.left_out import skip_report
+from agentfs.search.options import (
+    MAX_CONTEXT,
+    GlobOptions,
+    GrepOptions,
+    ListOptions,
+    parse_filesize,
+    parse_types,
+)
 from agentfs.search.other_globs import globs_below
-from agentfs.text import count_lines as count_lines
-from agentfs.text import cut_line as cut_line
-from agentfs.text import estimate_tokens as estimate_tokens
-from agentfs.text import most_that_fit as most_that_fit
-from agentfs.text import newline_of as newline_of
-from agentfs.text import plural as plural
-from agentfs.text.nearest import nearest as nearest
+from agentfs.text import count_lines, cut_line, estimate_tokens, most_that_fit, newline_of, plural
+from agentfs.text.nearest import nearest
 from agentfs.tools.result import AFTER_AN_EXCEPTION
-from agentfs.tools.tool import RenderContext as RenderContext
-from agentfs.tools.tool import Tool as Tool
-from agentfs.tools.tool import tool_of as tool_of
-from agentfs.tree.globs import compile_globs as compile_globs
+from agentfs.tools.tool import RenderContext, Tool, tool_of
+from agentfs.tree.globs import compile_globs
+
+# The names that it hands on, beside its own.
+__all__ = ["Mode", "Name", "OnAsk", "PermissionAnswer", "RenderContext", "Tool", "read_docstring", "tool_of"]
+__all__ += ["Advice", "Joined", "Names", "NextCall", "Retry", "call", "check", "nearest", "say"]
+__all__ += ["first_line", "literal", "one_line", "plural", "quote", "to_json", "visible"]
+__all__ += ["EditLinesOptions", "GlobOptions", "GrepOptions", "ListOptions", "ReadOptions", "SpliceOptions"]
+__all__ += ["count_lines", "cut_line", "estimate_tokens", "most_that_fit", "newline_of", "occurrences"]
+__all__ += ["MAX_CONTEXT", "compile_globs", "parse_filesize", "parse_types", "skip_report", "without_marks"]
+__all__ += ["explain_ambiguous", "explain_no_match", "tolerant_matches"]
 
 _Settings = TypeVar("_Settings", Limits, Policy)
 

@@ -15,7 +15,7 @@ import pytest
 
 from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
-from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN, _WITH, COSTS
+from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN_MESSAGES, COSTS
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
 from tests.conftest import needs, program
@@ -1124,28 +1124,6 @@ def test_hints_and_examples_have_parameters_of_the_tool_and_calls_that_work(ws, 
     assert names <= set(INPUTS[tool])
 
 
-@pytest.mark.parametrize(("tool", "arguments", "named"), [
-    ("list_files", {"pattern": "("}, "pattern"),
-    ("list_files", {"pattern": "[", "glob": True}, "pattern"),
-    ("list_files", {"exclude": ["{a"]}, "exclude"),
-    ("find_and_grep", {"pattern": "("}, "pattern"),
-    ("find_and_grep", {"include_globs": ["{a"]}, "include_globs"),
-    ("find_and_grep", {"exclude_globs": ["{a"]}, "exclude_globs"),
-    ("find_and_grep", {"exclude": ["{a"]}, "exclude"),
-    ("search_content", {"include_globs": ["{a"]}, "include_globs"),
-    ("search_content", {"exclude_globs": ["{a"]}, "exclude_globs"),
-    ("search_content", {"encoding": "klingon"}, "encoding"),
-    ("search_content", {"query": "("}, "fixed_strings"),
-    ("find_and_grep", {"query": "(", "pattern": "x"}, "fixed_strings"),
-])  # fmt: skip
-def test_the_example_is_about_the_argument_that_was_wrong(ws, tool, arguments, named):
-    least = {"roots": ["."], **({} if tool == "list_files" else {"query": "x"})}
-    for language in ("en", "ja"):
-        refused = error(in_language(language).tools(ws).call(tool, {**least, **arguments}))
-        assert f'"{named}": ' in refused["hint"]
-        assert ("fixed_strings=true" in refused["hint"]) is (language == "ja" and named == "fixed_strings")
-
-
 def test_the_hint_for_a_file_in_place_of_a_directory_shows_the_file(ws):
     for language in ("en", "ja"):
         tools = in_language(language).tools(ws)
@@ -1165,15 +1143,8 @@ def test_a_pattern_with_a_slash_is_found_in_full_paths_and_as_a_glob(call):
         ]
 
 
-def test_the_parameter_that_was_wrong_is_in_the_example(call):
-    assert set(_WITH) <= {argument for inputs in INPUTS.values() for argument in inputs}
-    assert '{"roots": ["."], "size": ["+10k"]}' in error(call("list_files", roots=["."], size=["x"]))["hint"]
-    wrong = error(call("search_content", query="x", roots=["."], max_filesize="x"))
-    assert '"max_filesize": "10M"' in wrong["hint"]
-
-
 def test_every_text_is_in_both_languages():
-    for texts in _OWN.values():
+    for texts in _OWN_MESSAGES.values():
         filled = {
             name: {place for text in told for place in re.findall(r"{(\w+)}", text)}
             for name, told in texts.items()

@@ -6,7 +6,6 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
@@ -16,8 +15,8 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
     MAX_FILESIZE,
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
-    OPTIONS,
     REPLY_FORMATS,
+    TOOL_OPTIONS,
     ContentQuery,
     FileFilter,
     FindAndGrep,
@@ -28,10 +27,8 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
     translated,
 )
 from agentfs.dialects.tree_sitter_analyzer.replies import SAMPLES, UNBOUNDED, list_reply, search_reply
-from agentfs.errors import InvalidPatternError, UnknownToolError
+from agentfs.errors import InvalidPatternError
 from agentfs.results import GlobResult, GrepResult
-
-NAME = "tree-sitter-analyzer"
 
 _Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
 _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
@@ -56,32 +53,35 @@ def in_language(language: Language | None = None) -> kit.Dialect:
         The dialect.
     """
 
-    def tools(workspace: Workspace) -> Sequence[kit.Tool]:
-        return [
-            _tool(workspace, language, _list_files, FileFilter),
-            _tool(workspace, language, _search_content, SearchContent),
-            _tool(workspace, language, _find_and_grep, FindAndGrep),
-        ]
-
     def render(context: kit.RenderContext, _: Workspace) -> ToolResult:
-        # The tools render their own failures, but an unknown tool has no renderer.
-        if not isinstance(context.outcome, UnknownToolError):
+        problem = kit.problem_of(context)
+        if problem is None:  # the tools make their own replies
             return context.result
-        return _render_failure(context, "list_files", language)
+        details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
+        tool = context.tool.own_name if context.tool else "list_files"
+        problem = translated(problem, details, tool, language or language_of_environment())
+        reply = kit.as_json(context, {"error": problem._asdict()})
+        error = {"code": problem.code, "message": problem.message}
+        return replace(reply, short_result=kit.first_line(problem.message), error=error)
 
     return kit.Dialect(
-        NAME,
-        tools,
+        "tree-sitter-analyzer",
+        _tools,
         limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
         render=render,
     )
 
 
+def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
+    return [
+        _tool(workspace, _list_files, FileFilter),
+        _tool(workspace, _search_content, SearchContent),
+        _tool(workspace, _find_and_grep, FindAndGrep),
+    ]
+
+
 def _tool(
-    workspace: Workspace,
-    language: Language | None,
-    run: Callable[[Workspace, _Parameters], ToolResult],
-    parameters: type[_Parameters],
+    workspace: Workspace, run: Callable[[Workspace, _Parameters], ToolResult], parameters: type[_Parameters]
 ) -> kit.Tool:
     """Make a tool whose parameters are the fields of a dataclass."""
 
@@ -94,18 +94,12 @@ def _tool(
     required_first = sorted(fields, key=lambda each: each.default is not each.empty)
     vars(tool)["__signature__"] = inspect.Signature(required_first)
     texts: dict[str, str] = {}
-    for each in reversed(parameters.__mro__):
-        texts |= kit.read_docstring(each.__doc__).parameters
-    tool.__doc__ = "\n".join(
-        ["Search.", "", "Args:", *(f"    {name}: {text}" for name, text in texts.items())]
-    )
-    return kit.Tool(
-        function=tool,
-        expose=tuple(each.name for each in required_first),
-        effect="read",
-        render=partial(_render_failure, tool=name, language=language),
-        **OPTIONS[name],
-    )
+    for base in reversed(parameters.__mro__):
+        texts |= kit.read_docstring(base.__doc__).parameters
+    items: list[str] = [f"    {parameter}: {text}" for parameter, text in texts.items()]
+    tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
+    expose = tuple(each.name for each in required_first)
+    return kit.Tool(function=tool, expose=expose, effect="read", **TOOL_OPTIONS[name])
 
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
@@ -161,13 +155,6 @@ def _check_numbers(given: FileFilter | ContentQuery) -> list[str]:
             notes.append(f"context was lowered to {kit.plural(kit.MAX_CONTEXT, 'line')} on either side")
         if kit.parse_filesize(given.max_filesize or MAX_FILESIZE) > kit.parse_filesize(MAX_FILESIZE):
             notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
-    for name in ("exclude", "include_globs", "exclude_globs"):
-        try:
-            if globs := getattr(given, name, None):
-                kit.compile_globs(globs)
-        except AgentFSError as error:
-            error.details["parameter"] = name
-            raise
     return notes
 
 
@@ -179,31 +166,27 @@ def _find(workspace: Workspace, given: FileFilter, **more: Any) -> GlobResult:
     if isinstance(given, FindAndGrep):
         includes = _from_root(workspace, given.roots, given.include_globs)
         excludes = _excluded(workspace, given)
-    try:
-        options = kit.GlobOptions(
-            given.pattern if given.glob and given.pattern else includes or None,
-            given.roots,
-            regex=None if given.glob else given.pattern,
-            types=given.types or None,
-            links_as_files=False,
-            extensions=given.extensions or None,
-            exclude=[*(given.exclude or ()), *excludes] or None,
-            max_depth=given.depth,
-            follow_symlinks=given.follow_symlinks,
-            hidden=given.hidden,
-            include_ignored=given.no_ignore,
-            size=given.size or None,
-            changed_within=given.changed_within,
-            changed_before=given.changed_before,
-            full_path=given.full_path_match,
-            case=case,
-            limit=min(given.limit, MAX_LIMIT),
-            **more,
-        )
-        return kit.glob(workspace, options)
-    except InvalidPatternError as error:
-        error.details["parameter"] = "pattern"
-        raise
+    options = kit.GlobOptions(
+        given.pattern if given.glob and given.pattern else includes or None,
+        given.roots,
+        regex=None if given.glob else given.pattern,
+        types=given.types or None,
+        links_as_files=False,
+        extensions=given.extensions or None,
+        exclude=[*(given.exclude or ()), *excludes] or None,
+        max_depth=given.depth,
+        follow_symlinks=given.follow_symlinks,
+        hidden=given.hidden,
+        include_ignored=given.no_ignore,
+        size=given.size or None,
+        changed_within=given.changed_within,
+        changed_before=given.changed_before,
+        full_path=given.full_path_match,
+        case=case,
+        limit=min(given.limit, MAX_LIMIT),
+        **more,
+    )
+    return kit.glob(workspace, options)
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
@@ -260,17 +243,6 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     if not searchable - {"e"} and "d" in given:
         raise own_error("no_files", "types")
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
-
-
-def _render_failure(context: kit.RenderContext, tool: str, language: Language | None) -> ToolResult:
-    problem = kit.problem_of(context)
-    if problem is None:
-        return context.result
-    details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
-    problem = translated(problem, details, tool, language or language_of_environment())
-    error = {"code": problem.code, "message": problem.message}
-    reply = kit.as_json(context, {"error": problem._asdict()})
-    return replace(reply, short_result=kit.first_line(problem.message), error=error)
 
 
 DIALECT = in_language()

@@ -202,7 +202,7 @@ _GUIDE: Mapping[Language, str] = {
 }
 
 # The dialect's own errors: message and hint.
-_OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
+_OWN_MESSAGES: Mapping[str, Mapping[Language, tuple[str, str]]] = {
     "formats": {
         "en": ("{given} exclude one another.", "Set one of them to true, or none for the full results."),
         "ja": (
@@ -262,21 +262,11 @@ _ESCAPE_JA = "文字どおりに扱う記号の前には \\ を付けてくだ�
 _OTHER_JA = ("実行できませんでした。", "別の方法を試してください。")
 
 _EXAMPLE: Mapping[Language, str] = {"en": "🎯 Example: ", "ja": "🎯 使用例: "}
-_SEARCH: Mapping[str, Any] = {"roots": ["."], "query": "TODO"}
 _EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "list_files": {"roots": ["."], "pattern": "*.py", "glob": True, "limit": 100},
-    "search_content": {**_SEARCH, "total_only": True},
-    "find_and_grep": {**_SEARCH, "extensions": ["py"], "summary_only": True},
+    "search_content": {"roots": ["."], "query": "TODO", "total_only": True},
+    "find_and_grep": {"roots": ["."], "query": "TODO", "extensions": ["py"], "summary_only": True},
 }
-# Valid values of each parameter, for the example in an error about it.
-_WITH: Mapping[str, Any] = {
-    "pattern": "test", "types": ["f"], "extensions": ["py"], "exclude": ["node_modules"], "depth": 2,
-    "size": ["+10k"], "changed_within": "2d", "changed_before": "2026-01-01", "limit": 100, "file_limit": 100,
-    "max_filesize": "10M", "max_count": 5, "timeout_ms": 4000, "context_before": 2, "context_after": 2,
-    "encoding": "shift_jis", "case": "sensitive", "include_globs": ["*.py"], "exclude_globs": ["*.min.js"],
-    "sort": "mtime", "summary_only": True, "total_only": True,
-}  # fmt: skip
-
 # The tools' names for parameters of the methods.
 _FIND_PARAMETERS: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
 _GREP_PARAMETERS: Mapping[str, str] = {
@@ -325,7 +315,7 @@ def _follow(call: kit.NextCall, *, method: str, parameter: str, **others: Any) -
 
 
 # More fields of the tools.
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
+TOOL_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "text": _LIST_FILES,
         "methods": {"ls": {}, "glob": {}},
@@ -350,8 +340,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
-    """Return an error of `_OWN` about a parameter."""
-    message, hint = (text.format(**values) for text in _OWN[which]["en"])
+    """Return an error of `_OWN_MESSAGES` about a parameter."""
+    message, hint = (text.format(**values) for text in _OWN_MESSAGES[which]["en"])
     details = {"parameter": argument, "own_error": which, "values": values}
     return InvalidArgumentError(message, hint=hint, details=details)
 
@@ -368,7 +358,7 @@ def translated(
 ) -> kit.Problem:
     """Translate a failure of a tool and add a valid example of the call."""
     code, message, hint = problem
-    own = _OWN.get(str(details.get("own_error", "")))
+    own = _OWN_MESSAGES.get(str(details.get("own_error", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
@@ -376,21 +366,7 @@ def translated(
         if code == "invalid_pattern" and details.get("parameter") != "query":
             advice = _ESCAPE_JA
         message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
-    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_example(tool, code, details))}"]
+    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_EXAMPLES[tool])}"]
     if tool != "list_files" and code in ("invalid_argument", "invalid_pattern"):
         lines.append(_GUIDE[language])
     return kit.Problem(code, f"⚠️ {message}", "\n".join(line for line in lines if line))
-
-
-def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return valid arguments of a tool, among them the parameter that was wrong."""
-    problems: list[dict[str, str]] = details.get("problems") or [{}]
-    argument = str(details.get("parameter") or problems[0].get("parameter", "")).partition("[")[0]
-    if code == "invalid_pattern" and argument == "query":
-        return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
-    if argument in _WITH:
-        required = {"roots": ["."]} if tool == "list_files" else _SEARCH
-        if code == "invalid_pattern" and argument == "pattern":
-            return {**required, "pattern": "*.py", "glob": True}
-        return {**required, argument: _WITH[argument]}
-    return dict(_EXAMPLES[tool])
