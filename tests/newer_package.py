@@ -9,8 +9,7 @@ ROOT = Path(__file__).parents[1]
 PROGRAM = """
 import asyncio, json, sys, warnings
 from agentfs import Workspace, frameworks
-from agentfs.frameworks import versions
-versions.version = lambda _: "99.0"
+frameworks.version = lambda _: "99.0"
 name, use, root = sys.argv[1:]
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")

@@ -57,7 +57,7 @@ class _Tools:
         limit = None if end_line is None else last - first + 1
         options = kit.ReadOptions(path, first, limit, line_overhead=0)
         workspace = self._workspace if end_line is None else self._unbounded
-        return kit.read_file(workspace, options, f"start_line {first}", "a start_line from 1 to")
+        return kit.read_range(workspace, options, f"start_line {first}", "a start_line from 1 to")
 
     def list_dir(
         self,

@@ -141,7 +141,7 @@ def read(workspace: Workspace, options: ReadOptions) -> ReadResult:
     return cast("ReadResult", workspace._carry_out(options))
 
 
-def read_file(workspace: Workspace, options: ReadOptions, requested: str, valid: str) -> ReadResult:
+def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid: str) -> ReadResult:
     """Read as `read` does, but not a directory, and with a `past_end` error in the parameters of a tool.
 
     Args:

@@ -4,7 +4,6 @@ import os
 import posixpath
 from dataclasses import replace
 
-from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Run
 from agentfs.workspace import Workspace
@@ -37,10 +36,3 @@ def open_below(place: Place, policy: Policy | None, run: Run | None) -> Workspac
 def directory_of(workspace: Workspace) -> str:
     """Return the absolute path of the directory in which the commands of a workspace start."""
     return posixpath.normpath(posixpath.join(workspace.root, workspace.workdir))
-
-
-def refusal_output(error: AgentFSError) -> tuple[bytes, bytes]:
-    """Return what a command had written before its changes were refused; the reason is in its errors."""
-    written = (str(error.details.get("stdout", "")), f"{error.details.get('stderr', '')}{error}\n")
-    stdout, stderr = (each.encode("utf-8", "surrogateescape") for each in written)
-    return stdout, stderr

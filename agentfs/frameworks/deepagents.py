@@ -6,21 +6,14 @@ import os
 import posixpath
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
+from agentfs import errors
 from agentfs.concurrency.runner import Runner
-from agentfs.errors import (
-    AccessError,
-    AgentFSError,
-    DeniedError,
-    InvalidPathError,
-    NotAFileError,
-    NotFoundError,
-    OutsideWorkspaceError,
-)
-from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below, refusal_output
-from agentfs.frameworks.versions import needs
+from agentfs.errors import AgentFSError
+from agentfs.frameworks import needs
+from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below
 from agentfs.policy import Policy, Run
 from agentfs.providers.openai import REFUSED
 from agentfs.results import Entry, Skipped
@@ -49,10 +42,10 @@ _LOG = logging.getLogger(__name__)
 _MOST_PREVIEWED = 512_000  # bytes of a file that is not text, as deepagents' own backends allow
 _TIMED_OUT = 124  # the exit status of `timeout`
 _TRANSFER_ERRORS: Sequence[tuple[type[AgentFSError] | tuple[type[AgentFSError], ...], str]] = (
-    (NotFoundError, "file_not_found"),
-    (NotAFileError, "is_directory"),
-    ((AccessError, DeniedError, OutsideWorkspaceError), "permission_denied"),
-    (InvalidPathError, "invalid_path"),
+    (errors.NotFoundError, "file_not_found"),
+    (errors.NotAFileError, "is_directory"),
+    ((errors.AccessError, errors.DeniedError, errors.OutsideWorkspaceError), "permission_denied"),
+    (errors.InvalidPathError, "invalid_path"),
 )
 # The beginnings of errors that models know from deepagents' own backends.
 _KNOWN_WORDS = {
@@ -193,19 +186,14 @@ class Backend(SandboxBackendProtocol):
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Create files, or replace their bytes; each is a step of its own."""
-        return [
-            FileUploadResponse(
-                path, _transferred(path, lambda p=path, d=data: self.workspace.write_bytes(p, d))[1]
-            )
-            for path, data in files
-        ]
+        write = self.workspace.write_bytes
+        done = [(path, _transferred(path, partial(write, path, data))[1]) for path, data in files]
+        return [FileUploadResponse(path, error) for path, error in done]
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Return the bytes of files."""
-        return [
-            FileDownloadResponse(path, *_transferred(path, lambda p=path: self.workspace.read_bytes(p)))
-            for path in paths
-        ]
+        read = self.workspace.read_bytes
+        return [FileDownloadResponse(path, *_transferred(path, partial(read, path))) for path in paths]
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a command in the directory, as the policy says; a timeout of 0 is none."""
@@ -213,7 +201,10 @@ class Backend(SandboxBackendProtocol):
         try:
             done = self.workspace.run(command, seconds)
         except AgentFSError as error:
-            return ExecuteResponse(b"".join(refusal_output(error)).decode("utf-8", "replace"), REFUSED)
+            # The command may have written something before its changes were refused.
+            written = f"{error.details.get('stdout', '')}{error.details.get('stderr', '')}"
+            text = f"{written}{error}\n".encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            return ExecuteResponse(text, REFUSED)
         output = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.timed_out:
             return ExecuteResponse(f"{output}\nThe command was stopped after {seconds:g} s.", _TIMED_OUT)
@@ -236,18 +227,8 @@ class Backend(SandboxBackendProtocol):
 
 
 # The protocol's own asynchronous methods leave a cancelled command running.
-for _name in (
-    "ls",
-    "read",
-    "grep",
-    "glob",
-    "write",
-    "edit",
-    "delete",
-    "execute",
-    "upload_files",
-    "download_files",
-):
+_METHODS = ("ls", "read", "grep", "glob", "write", "edit", "delete", "execute")
+for _name in (*_METHODS, "upload_files", "download_files"):
     setattr(Backend, f"a{_name}", _awaitable(getattr(Backend, _name)))
 
 

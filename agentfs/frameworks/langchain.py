@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from agentfs.frameworks.versions import needs
+from agentfs.frameworks import needs
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.results import ToolResult
 from agentfs.tools.approval import Answer, Paused, answering

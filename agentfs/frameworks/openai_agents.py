@@ -3,7 +3,7 @@
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from agentfs.frameworks.versions import needs
+from agentfs.frameworks import needs
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult

@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from agentfs.frameworks.versions import needs
+from agentfs.frameworks import needs
 from agentfs.permissions import READING, Allow, PermissionAnswer, PermissionRequest
 from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset

@@ -10,26 +10,10 @@ from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
-from pydantic_ai.workspaces import (
-    CommandResult,
-    FileEntry,
-    WorkspaceCommand,
-    WorkspaceOutputLimitError,
-    WorkspaceRef,
-    WorkspaceTimeoutError,
-    WorkspaceUnavailableError,
-)
+from pydantic_ai import workspaces as api
 
+from agentfs import errors
 from agentfs.concurrency.runner import Runner
-from agentfs.errors import (
-    ClosedError,
-    DisconnectedError,
-    LinkLoopError,
-    NotDirectoryError,
-    NotFoundError,
-    RootGoneError,
-    SpecialFileError,
-)
 from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below
 from agentfs.policy import Policy, Run
 from agentfs.results import Entry
@@ -38,7 +22,7 @@ from agentfs.workspace import Workspace
 _R = TypeVar("_R")
 _PROVIDER = "agentfs"
 _MOST_LINKS = 40  # that one path leads through
-_GONE = (ClosedError, DisconnectedError, RootGoneError)
+_GONE = (errors.ClosedError, errors.DisconnectedError, errors.RootGoneError)
 
 
 class WorkspaceBackend:
@@ -60,7 +44,7 @@ class WorkspaceBackend:
         self,
         root_or_ws: Place | None = None,
         *,
-        ref: WorkspaceRef | None = None,
+        ref: api.WorkspaceRef | None = None,
         policy: Policy | None = None,
         run: Run | None = "recorded",
     ) -> None:
@@ -76,7 +60,7 @@ class WorkspaceBackend:
         self._runner = Runner(64)
 
     @property
-    def ref(self) -> WorkspaceRef | None:
+    def ref(self) -> api.WorkspaceRef | None:
         """The ref of the directory; None before it exists."""
         return self._ref
 
@@ -85,17 +69,17 @@ class WorkspaceBackend:
         """The workspace, opened if it was not yet, for example to undo: `backend.workspace.host.undo()`."""
         with self._lock:
             if self._closed:
-                raise WorkspaceUnavailableError("This backend is closed.")
+                raise api.WorkspaceUnavailableError("This backend is closed.")
             if self._workspace is None:
                 if self._place is None:
                     self._place = os.path.realpath(tempfile.mkdtemp(prefix="agentfs-"))
-                    self._ref = WorkspaceRef(provider=_PROVIDER, id=self._place)
+                    self._ref = api.WorkspaceRef(provider=_PROVIDER, id=self._place)
                 try:
                     self._workspace = open_below(self._place, self._policy, self._run_mode)
-                except (NotFoundError, NotDirectoryError, *_GONE) as error:
-                    raise WorkspaceUnavailableError(str(error.message)) from error
+                except (errors.NotFoundError, errors.NotDirectoryError, *_GONE) as error:
+                    raise api.WorkspaceUnavailableError(str(error.message)) from error
                 if self._ref is None:
-                    self._ref = WorkspaceRef(provider=_PROVIDER, id=self._directory)
+                    self._ref = api.WorkspaceRef(provider=_PROVIDER, id=self._directory)
             return self._workspace
 
     @property
@@ -115,7 +99,7 @@ class WorkspaceBackend:
         try:
             return await self._runner.run_off_loop(lambda: work(self.workspace), tool=None)
         except _GONE as error:
-            raise WorkspaceUnavailableError(str(error.message)) from error
+            raise api.WorkspaceUnavailableError(str(error.message)) from error
 
     async def working_dir(self) -> str:
         """Return the directory where commands start."""
@@ -128,12 +112,12 @@ class WorkspaceBackend:
 
     async def run(
         self,
-        command: WorkspaceCommand,
+        command: api.WorkspaceCommand,
         *,
         shell: bool = False,
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the protocol's
-    ) -> CommandResult:
+    ) -> api.CommandResult:
         """Run a command in the working directory, as the policy says."""
         if isinstance(command, str) is not shell:
             raise TypeError("A text needs shell=True, and a list of arguments shell=False.")
@@ -143,22 +127,22 @@ class WorkspaceBackend:
             raise ValueError("timeout must be a positive finite number or None")
         line = command if isinstance(command, str) else shlex.join(command)
 
-        def act(workspace: Workspace) -> CommandResult:
+        def act(workspace: Workspace) -> api.CommandResult:
             try:
                 done = workspace.run(line, timeout or NO_TIMEOUT, env=env)
             finally:
                 workspace.stat(".")  # raises if the root was removed meanwhile
             stdout, stderr = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
             if done.timed_out:
-                raise WorkspaceTimeoutError(
+                raise api.WorkspaceTimeoutError(
                     f"The command was stopped after {timeout:g} s.", stdout=stdout, stderr=stderr
                 )
             if done.truncated:
                 limit = workspace.limits.file_bytes
-                raise WorkspaceOutputLimitError(
+                raise api.WorkspaceOutputLimitError(
                     f"The output has more than {limit} bytes.", limit=limit, stdout=stdout, stderr=stderr
                 )
-            return CommandResult(exit_code=done.exit_status or 0, stdout=stdout, stderr=stderr)
+            return api.CommandResult(exit_code=done.exit_status or 0, stdout=stdout, stderr=stderr)
 
         return await self._call(act)
 
@@ -170,18 +154,17 @@ class WorkspaceBackend:
         """Create a file, or replace its bytes."""
         await self._call(lambda workspace: workspace.write_bytes(path, data))
 
-    async def stat(self, path: str) -> FileEntry:
+    async def stat(self, path: str) -> api.FileEntry:
         """Return facts about a file or directory; a link is followed."""
         return await self._call(lambda workspace: _stat(workspace, path))
 
-    async def list_dir(self, path: str) -> Sequence[FileEntry]:
+    async def list_dir(self, path: str) -> Sequence[api.FileEntry]:
         """Return the entries of a directory, except `.git`."""
 
-        def entries(workspace: Workspace) -> list[FileEntry]:
+        def entries(workspace: Workspace) -> list[api.FileEntry]:
             listed = workspace.ls(path, include_ignored=True).entries
-            return sorted(
-                (_entry(each, posixpath.join(path, each.name)) for each in listed), key=lambda each: each.path
-            )
+            found = [_entry(each, posixpath.join(path, each.name)) for each in listed]
+            return sorted(found, key=lambda entry: entry.path)
 
         return await self._call(entries)
 
@@ -199,7 +182,7 @@ class WorkspaceBackend:
                 raise ValueError("The working directory and those above it cannot be removed.")
             try:
                 workspace.delete(path, recursive=True)
-            except SpecialFileError:  # a command made a FIFO, and only a command removes it
+            except errors.SpecialFileError:  # a command made a FIFO, and only a command removes it
                 if workspace.policy.run != "recorded":
                     raise
                 workspace.run(shlex.join(["rm", "-r", "--", target]))
@@ -212,7 +195,7 @@ class WorkspaceBackend:
         def exists(workspace: Workspace) -> bool:
             try:
                 _stat(workspace, path)
-            except (NotFoundError, NotDirectoryError, LinkLoopError):
+            except (errors.NotFoundError, errors.NotDirectoryError, errors.LinkLoopError):
                 return False
             return True
 
@@ -225,7 +208,7 @@ class WorkspaceBackend:
         )
 
 
-def _stat(workspace: Workspace, path: str) -> FileEntry:
+def _stat(workspace: Workspace, path: str) -> api.FileEntry:
     entry = workspace.stat(path)
     if entry.type == "symlink":
         place = posixpath.join(workspace.root, workspace.workdir, path)
@@ -241,7 +224,7 @@ def _real_path(workspace: Workspace, path: str) -> str:
         real = posixpath.normpath(posixpath.join(real, left.pop(0)))
         if not real.startswith(f"{workspace.root.rstrip('/')}/"):
             continue
-        with suppress(NotFoundError):
+        with suppress(errors.NotFoundError):
             entry = workspace.stat(real)
             if entry.type == "symlink":
                 if links == _MOST_LINKS or entry.target is None:
@@ -252,6 +235,6 @@ def _real_path(workspace: Workspace, path: str) -> str:
     return real
 
 
-def _entry(entry: Entry, path: str) -> FileEntry:
+def _entry(entry: Entry, path: str) -> api.FileEntry:
     name = posixpath.basename(posixpath.normpath(path))
-    return FileEntry(name=name, path=path, is_dir=entry.is_dir, size=None if entry.is_dir else entry.size)
+    return api.FileEntry(name=name, path=path, is_dir=entry.is_dir, size=None if entry.is_dir else entry.size)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from agentfs import frameworks
-from agentfs.frameworks import versions
 from tests.newer_package import imported_with_newer_package
 
 INTEROP = Path(__file__).parents[1] / "interop"
@@ -36,10 +35,10 @@ def test_import_agentfs_imports_none_of_them():
     ("0.24.9", False), ("0.23.0", False), ("0.25.0", True), ("1.0.0rc1", True),
 ])  # fmt: skip
 def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installed, warned):
-    monkeypatch.setattr(versions, "version", lambda _: installed)
+    monkeypatch.setattr(frameworks, "version", lambda _: installed)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        with versions.needs("openai-agents", "0.20", tested="0.24"):
+        with frameworks.needs("openai-agents", "0.20", tested="0.24"):
             pass
     assert [installed in str(each.message) for each in seen] == [True] * warned
 
@@ -85,7 +84,7 @@ def test_a_package_that_is_too_old_is_an_error_with_the_least_version(monkeypatc
     for each in [loaded for loaded in sys.modules if loaded.split(".")[0] == module.split(".")[0]]:
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, module, types.ModuleType(module))  # without any name
-    monkeypatch.setattr(versions, "version", lambda _: "0.1")
+    monkeypatch.setattr(frameworks, "version", lambda _: "0.1")
     with pytest.raises(ImportError, match=rf"needs {package} [\d.]+ or newer; installed: 0.1\."):
         importing(monkeypatch, name)
 

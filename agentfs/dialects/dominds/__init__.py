@@ -77,7 +77,7 @@ class _Tools:
         # The contract counts the lines of a file, so a notebook is shown as its JSON.
         raw = path.lower().endswith(".ipynb")
         options = kit.ReadOptions(path, first, limit, raw=raw, line_overhead=_NUMBER_CHARS)
-        return kit.read_file(self._workspace, options, f"line {first}", "a range that begins at 1 to")
+        return kit.read_range(self._workspace, options, f"line {first}", "a range that begins at 1 to")
 
     def ripgrep_files(
         self, pattern: str, path: str = ".", globs: list[str] | str | None = None, case: _Case = "smart"
