@@ -11,32 +11,8 @@ from dataclasses import replace
 from posixpath import dirname, normpath
 from typing import Any, Literal, TypeVar
 
-from agentfs import AgentFSError, Limits, ToolResult, Workspace
+from agentfs import AgentFSError, Limits, ToolResult, Workspace, errors, results
 from agentfs.dialects import toolkit as kit
-from agentfs.errors import (
-    AlreadyExistsError,
-    AmbiguousError,
-    InvalidArgumentError,
-    NoMatchError,
-    NotAFileError,
-    NotDirectoryError,
-    NotFoundError,
-    OutsideWorkspaceError,
-    PastEndError,
-    StaleError,
-    TooLargeError,
-    UnreadError,
-)
-from agentfs.results import (
-    DeleteResult,
-    EditResult,
-    ListResult,
-    MoveResult,
-    ReadResult,
-    Result,
-    Skipped,
-    WriteResult,
-)
 
 EDITOR = "str_replace_based_edit_tool"
 
@@ -66,7 +42,7 @@ def _editor_tools(workspace: Workspace) -> Sequence[kit.Tool]:
         new_str: str | None = None,
         insert_line: int | None = None,
         insert_text: str | None = None,
-    ) -> Result:
+    ) -> results.Result:
         """View, create and edit text files; a directory is viewed two levels deep.
 
         Args:
@@ -117,7 +93,7 @@ def _memory_tools(workspace: Workspace) -> Sequence[kit.Tool]:
         insert_text: str | None = None,
         old_path: str | None = None,
         new_path: str | None = None,
-    ) -> Result | ToolResult:
+    ) -> results.Result | ToolResult:
         """Keep notes across conversations: text files under /memories. View that directory first.
 
         Args:
@@ -137,14 +113,14 @@ def _memory_tools(workspace: Workspace) -> Sequence[kit.Tool]:
         is_top = normpath(place) == _DIRECTORY
         if is_top and command in {"delete", "rename"}:
             message = f"Cannot {command} the {_TOP} directory itself"
-            raise InvalidArgumentError(message, details={"path": given})
+            raise errors.InvalidArgumentError(message, details={"path": given})
         if command == "view":
             return _view_memory(inside, place, view_range)
         if command == "create":
             text = _required("file_text", file_text, command)
             written = None if is_top else inside.write(place, text, overwrite=False)
             if written is None or not written.created:  # a file has this text already
-                raise AlreadyExistsError("", details={"path": place})
+                raise errors.AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
             return _str_replace(inside, place, _required("old_str", old_str, command), new_str or "")
@@ -164,11 +140,11 @@ def _required(name: str, value: _T | None, command: str) -> _T:
     """Return the value of a parameter that a command needs."""
     if value is None:
         message = f"Parameter `{name}` is required for command: {command}"
-        raise InvalidArgumentError(message, details={"parameter": name})
+        raise errors.InvalidArgumentError(message, details={"parameter": name})
     return value
 
 
-def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> ReadResult:
+def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> results.ReadResult:
     """Read the lines of a `view_range`, or a page; without a range, the result may be about a directory."""
     if view_range is None:
         return workspace.read(path)
@@ -183,7 +159,7 @@ def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> Read
         try:
             read = workspace.read(path, first, None if last == -1 else last - first + 1)
             total = None if read.kind == "directory" else read.total_lines
-        except PastEndError as error:
+        except errors.PastEndError as error:
             read, total = None, error.details.get("total_lines")
         if total is None:
             raise _wrong_range("The `view_range` parameter is not allowed when `path` points to a directory.")
@@ -194,8 +170,8 @@ def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> Read
     raise _wrong_range(f"Invalid `view_range`: {view_range}. {why}")
 
 
-def _wrong_range(message: str) -> InvalidArgumentError:
-    return InvalidArgumentError(message, details={"parameter": "view_range"})
+def _wrong_range(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(message, details={"parameter": "view_range"})
 
 
 def _below(path: str) -> str:
@@ -203,34 +179,34 @@ def _below(path: str) -> str:
     place = path.removeprefix("/").rstrip("/")
     if place.partition("/")[0] != _DIRECTORY:
         message = f"Path must start with {_TOP}, got: {kit.one_line(path)}"
-        raise OutsideWorkspaceError(message, details={"path": path})
+        raise errors.OutsideWorkspaceError(message, details={"path": path})
     return place
 
 
-def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) -> Result | ToolResult:
+def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) -> results.Result | ToolResult:
     try:
         read = _read(inside, place, view_range)
         if read.kind == "directory":
             # Every level, because the size of a directory is that of its files.
             how: dict[str, Any] = {"hidden": False, "include_ignored": True, "ignore": "node_modules"}
             return inside.ls(place, 0, _MOST_LISTED, **how)
-    except NotFoundError:
+    except errors.NotFoundError:
         if place != _DIRECTORY:
             raise
-        return ToolResult(True, _listed(_TOP, ListResult([], 0, Skipped())), "0 entries")
+        return ToolResult(True, _listed(_TOP, results.ListResult([], 0, results.Skipped())), "0 entries")
     if read.total_lines > _MOST_LINES:
         message = f"File /{kit.one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
-        raise TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
+        raise errors.TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
     return read
 
 
-def _str_replace(inside: Workspace, place: str, old: str, new: str) -> EditResult:
+def _str_replace(inside: Workspace, place: str, old: str, new: str) -> results.EditResult:
     """Replace the only occurrence of a text; the lines around its start are the notes of the result."""
     old = old.replace("\r\n", "\n")
 
     def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
         if not old:
-            raise InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
+            raise errors.InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
         found = kit.occurrences(text, old)
         if not found:
             raise kit.explain_no_match(text, old, new, place)
@@ -270,7 +246,7 @@ def _numbered(lines: Sequence[str], first: int) -> list[str]:
     return [f"{number:>6}\t{line}" for number, line in enumerate(shown, first)]
 
 
-def _page(head: str, read: ReadResult, limits: Limits) -> str:
+def _page(head: str, read: results.ReadResult, limits: Limits) -> str:
     lines = [kit.cut_line(line, limits.line_chars) for line in kit.lines_of(read)]
     notes = [f"[{'; '.join(read.notes)}]"] if read.notes else []
     return "\n".join([head, *_numbered(lines, read.start_line), *notes])
@@ -279,19 +255,19 @@ def _page(head: str, read: ReadResult, limits: Limits) -> str:
 def _render_editor(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
     content = context.result.content
     match context.outcome:
-        case ReadResult(kind="text") as read:
+        case results.ReadResult(kind="text") as read:
             head = f"Here's the result of running `cat -n` on {kit.one_line(read.path)}:"
             content = _page(head, read, workspace.limits)
-        case ListResult():
+        case results.ListResult():
             path = kit.one_line(context.arguments["path"])
             content = (
                 f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, "
                 f"excluding hidden items:\n{content}"
             )
-        case WriteResult() as written:
+        case results.WriteResult() as written:
             done = "File created successfully at" if written.created else "The file was overwritten at"
             content = "\n".join([f"{done}: {kit.one_line(written.path)}", *written.notes])
-        case EditResult() as edited:
+        case results.EditResult() as edited:
             content = _edited(edited)
         case AgentFSError() as error:
             return _editor_failure(context, error)
@@ -300,7 +276,7 @@ def _render_editor(context: kit.RenderContext, workspace: Workspace) -> ToolResu
     return replace(context.result, content=content)
 
 
-def _edited(edited: EditResult) -> str:
+def _edited(edited: results.EditResult) -> str:
     path = kit.one_line(edited.path)
     notes = [f"[{note}]" for note in edited.notes]
     if edited.applied_via not in {"exact", "offset"}:
@@ -330,14 +306,16 @@ def _editor_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResu
     given, more = context.arguments, [error.message, *error.places(), error.hint]
     path = kit.one_line(str(given.get("path", "")))
     match error:
-        case NotFoundError():
+        case errors.NotFoundError():
             message, more = f"The path {path} does not exist. Please provide a valid path.", [error.hint]
-        case NoMatchError():
+        case errors.NoMatchError():
             message = _no_replacement(error, given, path)
-        case AmbiguousError():
+        case errors.AmbiguousError():
             message = _no_replacement(error, given, path)
             more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
-        case UnreadError() | StaleError() | AlreadyExistsError() if given.get("command") == "create":
+        case errors.UnreadError() | errors.StaleError() | errors.AlreadyExistsError() if (
+            given.get("command") == "create"
+        ):
             message = f"File {path} already exists, and was not overwritten."
         case _:
             return context.result
@@ -350,11 +328,13 @@ def _failed(context: kit.RenderContext, error: AgentFSError, message: str, more:
     return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
-def _no_replacement(error: NoMatchError | AmbiguousError, given: Mapping[str, Any], path: str) -> str:
+def _no_replacement(
+    error: errors.NoMatchError | errors.AmbiguousError, given: Mapping[str, Any], path: str
+) -> str:
     """Return the message that the models know for an old text that is not there, or at several places."""
     old = str(given.get("old_str"))
     old = kit.visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
-    if isinstance(error, NoMatchError):
+    if isinstance(error, errors.NoMatchError):
         return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
     lines = ", ".join(map(str, error.details["lines"]))
     found = f"Multiple occurrences of old_str `{old}` in lines: {lines}."
@@ -367,20 +347,20 @@ def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResu
         return _memory_failure(context, outcome)
     path = kit.one_line(str(given.get("path", "")))
     match outcome:
-        case ReadResult(kind="text"):
+        case results.ReadResult(kind="text"):
             page = outcome if outcome.truncated_by else replace(outcome, notes=())
             content = _page(f"Here's the content of {path} with line numbers:", page, workspace.limits)
-        case ListResult():
+        case results.ListResult():
             content = _listed(path.rstrip("/"), outcome)
-        case WriteResult():
+        case results.WriteResult():
             content = f"File created successfully at: {path}"
-        case EditResult() if given["command"] == "str_replace":
+        case results.EditResult() if given["command"] == "str_replace":
             content = "\n".join([_EDITED, *outcome.notes])
-        case EditResult():
+        case results.EditResult():
             content = f"The file {path} has been edited."
-        case DeleteResult():
+        case results.DeleteResult():
             content = f"Successfully deleted {path}"
-        case MoveResult():
+        case results.MoveResult():
             old, new = (kit.one_line(given[name]) for name in ("old_path", "new_path"))
             content = f"Successfully renamed {old} to {new}"
         case _:
@@ -388,7 +368,7 @@ def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResu
     return replace(context.result, content=content)
 
 
-def _listed(path: str, listed: ListResult) -> str:
+def _listed(path: str, listed: results.ListResult) -> str:
     """Return the lines for a directory, whose entries of all levels are listed."""
     top = normpath(path)[1:]
     sizes = dict.fromkeys([top, *(each.path for each in listed.entries)], 0)
@@ -420,21 +400,23 @@ def _memory_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResu
     path, old, new = (kit.one_line(str(given.get(name))) for name in ("path", "old_path", "new_path"))
     more: list[Any] = []
     match error:
-        case NoMatchError() | AmbiguousError():
+        case errors.NoMatchError() | errors.AmbiguousError():
             message = _no_replacement(error, given, path)
-            more = [*([error.message] if isinstance(error, NoMatchError) else []), *error.places()]
-        case AlreadyExistsError() if command == "rename":
+            more = [*([error.message] if isinstance(error, errors.NoMatchError) else []), *error.places()]
+        case errors.AlreadyExistsError() if command == "rename":
             message = f"Error: The destination {new} already exists"
-        case AlreadyExistsError() | NotAFileError() if command == "create":
+        case errors.AlreadyExistsError() | errors.NotAFileError() if command == "create":
             message = f"Error: File {path} already exists"
-        case NotFoundError() | NotAFileError() | NotDirectoryError() if command != "create":
+        case errors.NotFoundError() | errors.NotAFileError() | errors.NotDirectoryError() if (
+            command != "create"
+        ):
             message = f"The path {old if command == 'rename' else path} does not exist"
             message += ". Please provide a valid path." if command in {"view", "str_replace"} else ""
             message = message if command == "view" else f"Error: {message}"
-            more = [error.hint] if isinstance(error, NotFoundError) else []
-        case InvalidArgumentError() if "total_lines" in error.details:
+            more = [error.hint] if isinstance(error, errors.NotFoundError) else []
+        case errors.InvalidArgumentError() if "total_lines" in error.details:
             message = f"Error: {error.message}"
-        case OutsideWorkspaceError() if error.hint:
+        case errors.OutsideWorkspaceError() if error.hint:
             message = f"Path /{kit.one_line(error.details['path'])} would escape {_TOP} directory"
         case _:
             return context.result

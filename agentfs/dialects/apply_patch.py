@@ -6,6 +6,7 @@ stricter: the lines of a hunk must occur exactly once. `docs/reference/dialects/
 with the contract.
 """
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -32,24 +33,6 @@ _HEREDOC = re.compile(
 )
 _UNCHANGED = "Nothing was changed."
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})\w*\n(?P<patch>.*)\n(?P=fence)", re.DOTALL)
-
-_DESCRIPTION = """\
-Change files by a patch: it is made as a whole, or not at all. A patch looks like this:
-*** Begin Patch
-*** Add File: hello.txt
-+Hello world
-*** Update File: src/app.py
-*** Move to: src/main.py
-@@ def greet():
--print("Hi")
-+print("Hello, world!")
-*** Delete File: obsolete.txt
-*** End Patch
-Each file has a header: Add (each line begins with +), Delete (nothing follows) or Update (optionally \
-*** Move to). A line of an update begins with a space (context), - (removed) or + (added). Show 3 lines of \
-context above and below each change; if they do not name one place, put the line of the class or function \
-above it after @@, if need be in several @@ lines. *** End of File after a change says that it is at the end \
-of the file. Paths are relative to the workspace root."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +350,24 @@ def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchErr
 def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     # A call with the parameter `patch`, as other products have it, works too.
     def apply_patch(patch: Annotated[str, kit.Name("input")]) -> ToolResult:
-        """Change files by a patch.
+        """Change files by a patch: it is made as a whole, or not at all.
+
+        A patch looks like this:
+        *** Begin Patch
+        *** Add File: hello.txt
+        +Hello world
+        *** Update File: src/app.py
+        *** Move to: src/main.py
+        @@ def greet():
+        -print("Hi")
+        +print("Hello, world!")
+        *** Delete File: obsolete.txt
+        *** End Patch
+        Each file has a header: Add (each line begins with +), Delete (nothing follows) or Update (a line
+        *** Move to may follow). A line of an update begins with a space (context), - (removed) or + (added).
+        Show 3 lines of context above and below each change; if they do not name one place, put the line of
+        the class or function above it after @@, if need be in several @@ lines. *** End of File after a
+        change says that it is at the end of the file. Paths are relative to the workspace root.
 
         Args:
             patch: The whole patch, from `*** Begin Patch` to `*** End Patch`.
@@ -382,7 +382,8 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
             raise
         return _result(operations, notes)
 
-    return [kit.Tool(function=apply_patch, text=_DESCRIPTION, effect="write")]
+    text = (inspect.getdoc(apply_patch) or "").partition("\n\nArgs:")[0]  # with its lines apart
+    return [kit.Tool(function=apply_patch, text=text, effect="write")]
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:

@@ -10,7 +10,7 @@ from agentfs.dialects import toolkit as kit
 from agentfs.errors import InvalidArgumentError
 
 _MAX_CHARS = 50_000  # `getopt` takes quadratic time
-_GLOB_TOKEN = re.compile(r"(\[[!^]?\]?)((?:\[:\w+:\]|\\.|[^\]\\])*)\]|\\?([^\W\d_])|\\.", re.DOTALL)
+_GLOB_TOKEN = re.compile(r"(?s)(\[[!^]?\]?)((?:\[:\w+:\]|\\.|[^\]\\])*)\]|\\?([^\W\d_])|\\.")
 _CLASS_MEMBER = re.compile(r"\[:\w+:\]|\\?[^\W\d_](?:-\\?[^\W\d_])?")
 _OTHER_CASE = {"[:lower:]": "[:upper:]", "[:upper:]": "[:lower:]"}
 _NUMBER, _FROM_1, _ANY = "[0-9]{1,9}", "0*[1-9][0-9]{0,8}", ".*"

@@ -12,6 +12,7 @@ from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     DEFAULT_FILESIZE,
+    LADDER,
     MAX_FILESIZE,
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
@@ -83,7 +84,7 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
 def _tool(
     workspace: Workspace, run: Callable[[Workspace, _Parameters], ToolResult], parameters: type[_Parameters]
 ) -> kit.Tool:
-    """Make a tool whose parameters are the fields of a dataclass."""
+    """Make a tool from a function. Its parameters are the fields of a dataclass."""
 
     def tool(**arguments: Any) -> ToolResult:
         return run(workspace, parameters(**arguments))
@@ -99,16 +100,28 @@ def _tool(
     items: list[str] = [f"    {parameter}: {text}" for parameter, text in texts.items()]
     tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
     expose = tuple(each.name for each in required_first)
-    return kit.Tool(function=tool, expose=expose, effect="read", **TOOL_OPTIONS[name])
+    text = (inspect.getdoc(run) or "").format(ladder=LADDER)
+    return kit.Tool(function=tool, text=text, expose=expose, effect="read", **TOOL_OPTIONS[name])
 
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
+    """List files and directories by name, type, size and time: no contents are read.
+
+    💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
+    🎯 To search contents use search_content; to search the contents of what is found here, find_and_grep.
+    ⚠️ At most 2000 entries unless limit says otherwise, never over 10000.
+    """
     notes = _check_numbers(given)
     found = _find(workspace, given, unique=given.follow_symlinks)
     return list_reply(workspace, found, notes, given)
 
 
 def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
+    """Search the contents of files, with a regular expression unless told otherwise.
+
+    {ladder}
+    ⚠️ Give roots or files, not both.
+    """
     if not given.roots and not given.files:
         raise own_error("no_place", "roots")
     if given.roots and given.files:
@@ -130,6 +143,12 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
 
 
 def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
+    """Find files by name, type, size and time, then search their contents.
+
+    It is list_files and search_content in one.
+    💡 Narrow the files first: what is not found is not searched.
+    {ladder}
+    """
     options = _grep_options(given)
     notes = _check_numbers(given)
     filtered = replace(given, types=_searchable_types(given.types))

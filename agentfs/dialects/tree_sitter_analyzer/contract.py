@@ -172,7 +172,7 @@ COSTS: Mapping[OutputFormat, str] = {
 }
 _FULL = REPLY_FORMATS["full"].cost
 
-_LADDER = f"""\
+LADDER = f"""\
 🎯 RECOMMENDED WORKFLOW (Most Efficient Approach):
 1. START with total_only=true for initial count validation ({COSTS["total_only"]})
 2. IF more detail needed, use count_only_matches=true for file distribution ({COSTS["count_only_matches"]})
@@ -182,19 +182,6 @@ _LADDER = f"""\
 off full results.
 ⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
 
-_LIST_FILES = """\
-List files and directories by name, type, size and time: no contents are read.
-💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
-🎯 To search contents use search_content; to search the contents of what is found here, find_and_grep.
-⚠️ At most 2000 entries unless limit says otherwise, never over 10000."""
-_SEARCH_CONTENT = f"""\
-Search the contents of files, with a regular expression unless told otherwise.
-{_LADDER}
-⚠️ Give roots or files, not both."""
-_FIND_AND_GREP = f"""\
-Find files by name, type, size and time, then search their contents: list_files and search_content in one.
-💡 Narrow the files first: what is not found is not searched.
-{_LADDER}"""
 _COST_LADDER = " < ".join(f"{name} {cost}" for name, cost in COSTS.items())
 _GUIDE: Mapping[Language, str] = {
     "en": f"💡 Tokens: {_COST_LADDER} < full {_FULL}",
@@ -317,21 +304,18 @@ def _follow(call: kit.NextCall, *, method: str, parameter: str, **others: Any) -
 # More fields of the tools.
 TOOL_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
-        "text": _LIST_FILES,
         "methods": {"ls": {}, "glob": {}},
         "renames": _FIND_PARAMETERS,
         "follow": partial(_follow, method="ls", parameter="roots", depth=1),
         "retry": FIND_NAMES.map_retry,
     },
     "search_content": {
-        "text": _SEARCH_CONTENT,
         "methods": {"grep": {}},
         "renames": _GREP_PARAMETERS,
         "follow": partial(_follow, method="read", parameter="files", query="^"),
         "retry": GREP_NAMES.map_retry,
     },
     "find_and_grep": {
-        "text": _FIND_AND_GREP,
         "methods": {},
         "renames": {**_GREP_PARAMETERS, "pattern": "pattern"},
         "retry": FIND_NAMES.map_retry,
