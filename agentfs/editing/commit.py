@@ -9,7 +9,7 @@ from agentfs.editing.after_change import finish
 from agentfs.editing.draft import FileEdit
 from agentfs.editing.new_names import check_new_name
 from agentfs.editing.rendering import diff_lines, is_shown_whole
-from agentfs.fs import Current
+from agentfs.fs import Current, revision_of
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.oserrors import kept_changing
@@ -94,8 +94,10 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
         if edit.before is None:
             check_new_name(root, target.path)
         # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
+        external = external_changes(target.context, edit)
+        _ = edit.hunks, edit.shown_diff
         call_context.check()
-        return edit.data, (edit, external_changes(target.context, edit))
+        return edit.data, (edit, external)
 
     for _ in range(ATTEMPTS):
         written, (edit, external) = root.update(
@@ -107,6 +109,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
         )
         final, by_others, findings, formatted = finish(rules, edit, limits)
         notes = written.notes
+        _ = final.hunks, final.shown_diff
         if rules and final.data != written.before:
             try:
                 notes += root.apply(
@@ -114,7 +117,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
                 ).notes
             except ConcurrentChange:
                 continue
-        revision = written.revision if final is edit else final.revision
+        revision = written.revision if final is edit else revision_of(final.data)
         if not target.preview:
             if target.encoding is not None and root.recorder is not None:
                 root.recorder.name_encoding(written.real_path, target.encoding)

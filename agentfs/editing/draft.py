@@ -17,7 +17,7 @@ from agentfs.errors import (
     NotFoundError,
     TooLargeError,
 )
-from agentfs.fs import Change, Current, FileNode, quote, revision_of
+from agentfs.fs import Change, Current, FileNode, quote
 from agentfs.limits import Limits
 from agentfs.reading.media import check_content
 from agentfs.text import (
@@ -96,7 +96,7 @@ class FileEdit:
         known = None if self.before is None or self._is_notebook else self.hunks
         return unified_diff(self.before, self.text, self.current.path, changes=known)
 
-    @property
+    @cached_property
     def shown_diff(self) -> str:
         """The diff as a model sees it: that of the text of a notebook."""
         if not self._is_notebook:
@@ -113,11 +113,6 @@ class FileEdit:
         before = self.current.node
         mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
         return Change(self.current.real_path, before, FileNode.of(mode, self.data, metadata))
-
-    @property
-    def revision(self) -> str:
-        """The revision that the file gets."""
-        return revision_of(self.data)
 
     def with_text(self, text: str, limits: Limits) -> "FileEdit":
         """Return the edit with another new text; refuse one that the file cannot hold."""

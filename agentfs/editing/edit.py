@@ -1,4 +1,4 @@
-"""`edit`, `multi_edit` and `splice`: replace texts or ranges in one file.
+"""`edit` and `multi_edit`: replace texts in one file; dialects also replace ranges.
 
 No earlier read is required, because the old text proves that the caller knows the content.
 """
@@ -6,7 +6,6 @@ No earlier read is required, because the old text proves that the caller knows t
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
@@ -281,20 +280,15 @@ def _not_once(draft: Draft, old: str, new: str, known: KnownTexts) -> AgentFSErr
 
 
 def _ordered(view: EditView, spans: Sequence[_Span], path: str) -> Iterator[Replacement]:
-    """Yield spans in order. Insertions at the same offset become one replacement."""
-    size = len(view.text)
-    by_range = itemgetter(0, 1)
-    before = (0, 0)
-    for (start, end), same in groupby(sorted(spans, key=by_range), key=by_range):
+    """Yield spans in order; refuse those outside the text, and those that overlap."""
+    size, before = len(view.text), (0, 0)
+    for start, end, new in sorted(spans, key=itemgetter(0, 1)):
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
                 f"The span from {start} to {end} is outside {quote(path)}, which has "
                 f"{plural(size, 'character')} counting each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
-        texts = [view.lf(new) for _, _, new in same]
-        if start < end and len(texts) > 1:
-            before = (start, end)
         if start < before[1]:
             raise OverlapError(
                 f"The spans {before[0]}-{before[1]} and {start}-{end} overlap.",
@@ -302,4 +296,4 @@ def _ordered(view: EditView, spans: Sequence[_Span], path: str) -> Iterator[Repl
                 details={"path": path, "spans": [list(before), [start, end]]},
             )
         before = (start, end)
-        yield Replacement(start, end, "".join(texts))
+        yield Replacement(start, end, view.lf(new))

@@ -180,8 +180,9 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
             by_others=tuple(lines for file in files for lines in file.by_others),
         )
         notes = (*applied.notes, *notes)
-        for file in files:
-            file.record(tracker)
+        with call_context.uncounted():  # the files are replaced, so the deadline no longer ends the call
+            for file in files:
+                file.record(tracker)
     return _result(limits, options, files, total, found, notes, glob_note)
 
 
