@@ -99,7 +99,7 @@ def check_line_numbers(name: ParameterName, text: str, replaced: str, line: int 
         return
     raise InvalidArgumentError(
         Advice(name, " has line numbers before its lines, as in a listing; nothing was changed."),
-        hint=Advice("Leave them out. If the file is to have them, begin ", name, " with another line."),
+        hint=Advice("Leave them out. If they belong to the file, begin ", name, " with another line."),
         details={"parameter": str(Advice(name)), "cause": "line_numbers_included", "suggestion": bare},
     )
 
