@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
@@ -11,25 +11,20 @@ from agentfs.editing.change_options import EditLinesOptions
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget
 from agentfs.editing.draft import Draft, FileEdit
 from agentfs.editing.edit import change_file
+from agentfs.editing.explain import lines_now
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
-from agentfs.text import (
-    EditView,
-    Replacement,
-    bodies_of,
-    changed_lines,
-    cut_line,
-    first_names,
-    footer,
-    visible,
-)
+from agentfs.text import EditView, Replacement, bodies_of, cut_line, first_names, footer, visible
 from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
 _LINE_CHARS = 160
+
+
+_Indexed: TypeAlias = Sequence[tuple[VersionWithIds, dict[str, int]]]
 
 
 class _Row(NamedTuple):
@@ -170,14 +165,16 @@ def _ranges(
     return ranges
 
 
-def _indexed(versions: Sequence[VersionWithIds]) -> list[tuple[VersionWithIds, dict[str, int]]]:
+def _indexed(versions: Sequence[VersionWithIds]) -> _Indexed:
     """Return each version with a map from the ids of its lines to their indexes."""
     call_context.check()
     return [(version, {line_id: at for at, line_id in enumerate(version.ids)}) for version in versions]
 
 
 def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
-    one, first, last = change.line_id, change.start_line_id, change.end_line_id
+    # An id may be given as it is shown, with its number and its line: `12 5fa51c|x = 1`.
+    given = (change.line_id, change.start_line_id, change.end_line_id)
+    one, first, last = (each and each.partition("|")[0].rpartition(" ")[2] for each in given)
     if one and not first and not last:
         return one, one
     if first and last and not one:
@@ -229,20 +226,11 @@ def _read_with_ids(path: str) -> Advice:
 
 def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[_Row | str]:
     """Show the given lines of an earlier version, each with the lines now in its place."""
-    changes = iter(changed_lines(version.lines, lines.bodies))
     places: list[_Row | str] = []
-    change = next(changes, None)
     for at in lost[:_MOST_SHOWN]:
         places.append(f"{version.ids[at]} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}")
-        while change is not None and change[1] <= at:
-            change = next(changes, None)
-        if change is not None and change[0] <= at:
-            old_start, old_end, new_start, new_end = change
-            # If as many lines were added as removed, each line has one counterpart.
-            same_count = old_end - old_start == new_end - new_start
-            first = new_start + at - old_start if same_count else new_start
-            end = first + 1 if same_count else min(new_end, new_start + _MOST_SHOWN)
-            places += lines.excerpt(first, end) or ["[and was deleted]"]
+        start, end = lines_now(version.lines, lines.bodies, at, at)
+        places += lines.excerpt(start, min(end, start + _MOST_SHOWN)) or ["[and was deleted]"]
     more = len(lost) - _MOST_SHOWN
     return [*places, footer(f"{more} more")] if more > 0 else places
 
@@ -255,34 +243,22 @@ def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[_Row]:
     return [line for at in sorted(near) for line in lines.excerpt(at, at + 1)]
 
 
-def _check_between(
-    lines: _Lines,
-    versions: Sequence[tuple[VersionWithIds, dict[str, int]]],
-    start: int,
-    end: int,
-    number: int,
-) -> None:
+def _check_between(lines: _Lines, versions: _Indexed, start: int, end: int, number: int) -> None:
     """Raise an error if the lines between two ids have changed since they were shown."""
     first, last = lines.ids[start], lines.ids[end]
     now = [*lines.ids[start : end + 1]]
-    oldest = True
-    for version, index in versions:
-        if first not in index or last not in index:
-            continue
+    known = [(version, at) for version, at in versions if first in at and last in at]
+    for version, index in known:
         old_start, old_end = index[first], index[last]
         # A later version counts only if all its lines in the range were read.
         read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
-        if (oldest or read) and version.ids[old_start : old_end + 1] == now:
+        if (read or version is known[0][0]) and version.ids[old_start : old_end + 1] == now:
             return
-        oldest = False
     raise StaleError(
         f"Change {number}: the lines from {first} to {last} of {quote(lines.path)} "
         "are not those that were shown; they are now:",
         hint=Joined(
-            " ",
-            "To replace all these lines, read them again first.",
-            _read_with_ids(lines.path),
-            "Nothing was written.",
+            " ", "To replace them, read them first.", _read_with_ids(lines.path), "Nothing was written."
         ),
         details=lines.details(
             lines.excerpt(start, min(end + 1, start + _MOST_SHOWN)), lines=[start + 1, end + 1]

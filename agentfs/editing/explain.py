@@ -136,7 +136,7 @@ class _Miss:
             old_lines, now_lines = bodies_of(before), self._lines
             first = before.count("\n", 0, found)
             last = first + self.old.removesuffix("\n").count("\n")
-            start, end = _lines_now(old_lines, now_lines, first, last)
+            start, end = lines_now(old_lines, now_lines, first, last)
             span = self._widened(self._span(start, end)) if start < end else self._span(start, start)
             if self.new and self.new in self.view[slice(*span)]:
                 return self._applied([span])
@@ -382,7 +382,7 @@ def _in_word(text: str, at: int) -> bool:
     return 0 < at < len(text) and bool(_WORD.match(text[at - 1]) and _WORD.match(text[at]))
 
 
-def _lines_now(old: Sequence[str], now: Sequence[str], first: int, last: int) -> tuple[int, int]:
+def lines_now(old: Sequence[str], now: Sequence[str], first: int, last: int) -> tuple[int, int]:
     """Return the range of lines that has replaced the lines from `first` to `last`."""
     start, end = first, last + 1
     for old_start, old_end, new_start, new_end in changed_lines(old, now):

@@ -117,6 +117,12 @@ def test_an_unknown_id_lists_the_current_ones(ws, file):
     assert f"1 {ids[0]}|one" in error.places()
 
 
+def test_an_id_may_be_given_as_it_is_shown(ws, file):
+    first, second, *_ = ids_of(ws)
+    ws.edit_lines("f.txt", [one(f"1 {first}|one", "ONE"), one(f"2 {second}", "TWO")])
+    assert file.read_bytes().startswith(b"ONE\nTWO\r\n")
+
+
 def test_edit_lines_before_any_ids_were_shown_is_unread(ws, file):
     assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
     ws.read("f.txt")
