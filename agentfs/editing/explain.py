@@ -168,10 +168,13 @@ class _Miss:
         """Find the old text with other white space, invisible characters or Unicode forms."""
         wanted, seen = _seen(self.old), _seen(self.view)
         spans: list[Span] = []
+        at = before = 0
         for start in occurrences(seen, wanted) if wanted else ():
+            call_context.check()
+            at, before = _offset(self.view, start - before, at), start
             end = start + len(wanted)
             if not unicodedata.combining(seen[end : end + 1] or " "):
-                span = _offset(self.view, start), _offset(self.view, end - 1) + 1
+                span = at, _offset(self.view, len(wanted) - 1, at) + 1
                 spans += [self._widened(span)] if self._is_whole(span) else []
         if not spans:
             return None
@@ -369,9 +372,8 @@ def _seen(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFD", text)
 
 
-def _offset(text: str, seen: int) -> int:
-    """Return the offset in a text of the character at an offset in `_seen` of it."""
-    at = 0
+def _offset(text: str, seen: int, at: int) -> int:
+    """Return the offset in a text after `at` of the character at an offset in `_seen` of the rest."""
     for size in (1 << 16, 1 << 8, 1):
         while (count := len(_seen(text[at : at + size]))) <= seen and at < len(text):
             at, seen = at + size, seen - count
