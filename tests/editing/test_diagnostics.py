@@ -199,6 +199,7 @@ def test_the_text_that_replaces_them_tells_equally_close_blocks_apart(ws, tmp_pa
 
 @pytest.mark.parametrize(("text", "old", "shown"), [
     ("cafe\u0301 = 1\n", "caf\u00e9 = 1", "⟦U+0301⟧"),
+    ("x = cafe\u0301 + 1\n", "caf\u00e9", "⟦U+0301⟧"),
     ("a\u200bb = 1\n", "ab = 1", "⟦U+200B⟧"),
     ("x = '\u00adname'\n", "x = 'name'", "⟦U+00AD⟧"),
 ])  # fmt: skip
