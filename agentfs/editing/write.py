@@ -60,20 +60,11 @@ def write_file(
         may_overwrite = "always" if overwrite else "never"
 
     def compute(current: Current) -> FileEdit:
-        if call_context.is_models_call():
-            check_line_numbers(ParameterName("content"), content, _present(current.data or b"", None)[0].text)
-        text, codec, before, notes = _fitted(content, current.data, target.encoding, newline)
-        data = encoded(codec, text, current.path, limits)
-        if current.data is not None and current.data != data:
+        edit = _of_content(target, current, content, newline)
+        if current.data is not None and current.data != edit.data:
             _check_overwrite(current, tracker, may_overwrite)
-            check_notebook(current.path, before or "", text)
-        if current.data == data:
-            notes.append("the file already has this content; nothing was written")
-        if data and is_named_notebook(current.path) and (problem := notebook_problem(text)):
-            notes.append(f"warning: this is not a notebook: {problem}")
-        shown = [shown_text(current.path, each) for each in (before or "", text)]
-        texts = before, shown[0], text, shown[1]
-        return FileEdit(current, *texts, data, codec, replaces_all=True, notes=tuple(notes))
+            check_notebook(current.path, edit.before or "", edit.text)
+        return edit
 
     path, edit, final, revision, notes, below = commit(target, compute)
     created = edit.before is None
@@ -85,6 +76,21 @@ def write_file(
     return with_diff(result, limits, head, "" if created else edit.diff, below)
 
 
+def _of_content(target: EditTarget, current: Current, content: str, newline: LineEnds = "keep") -> FileEdit:
+    """Return the edit that gives a file a new content."""
+    path = current.path
+    text, codec, before, notes = _fitted(content, current.data, target.encoding, newline)
+    if call_context.is_models_call():
+        check_line_numbers(ParameterName("content"), content, before or "")
+    data = encoded(codec, text, path, target.context.limits)
+    if current.data == data:
+        notes.append("the file already has this content; nothing was written")
+    if data and is_named_notebook(path) and (problem := notebook_problem(text)):
+        notes.append(f"warning: this is not a notebook: {problem}")
+    texts = before, shown_text(path, before or ""), text, shown_text(path, text)
+    return FileEdit(current, *texts, data, codec, replaces_all=True, notes=tuple(notes))
+
+
 def append_to_file(target: EditTarget, content: str) -> WriteResult:
     """Add text as lines of its own after the last line of a file; create a missing file."""
     if "\x00" in content:
@@ -92,7 +98,9 @@ def append_to_file(target: EditTarget, content: str) -> WriteResult:
     limits = target.context.limits
 
     def compute(current: Current) -> FileEdit:
-        draft = Draft(current, limits, creates=True)
+        if current.data is None:
+            return _of_content(target, current, content)
+        draft = Draft(current, limits)
         view = draft.view
         if not view.text and not draft.is_notebook:
             draft.begin(content)  # there is no line end to follow
