@@ -158,7 +158,7 @@ def _ranges(
                 hint="Join them into one; nothing was written.",
                 details=lines.details(lines=[at + 1]),
             )
-    indexed = _indexed(versions) if any(first < last for first, last in ranges) else []
+    indexed: _Indexed = _indexed(versions) if any(first < last for first, last in ranges) else []
     for number, (first, last) in enumerate(ranges, 1):
         if first < last:
             _check_between(lines, indexed, first, last, number)

@@ -155,15 +155,15 @@ def test_policies_and_permissions_see_a_write(tmp_path):
 
 def test_a_file_created_meanwhile_with_the_same_text_is_appended_to(ws, tmp_path, monkeypatch):
     """The other process's equal line counted as ours."""
-    real = write.Draft
+    real = write.encoded
     written = []
 
-    def draft(*args, **options):
+    def encoded(*args):
         if not written:
             written.append((tmp_path / "f").write_text("same\n"))
-        return real(*args, **options)
+        return real(*args)
 
-    monkeypatch.setattr(write, "Draft", draft)
+    monkeypatch.setattr(write, "encoded", encoded)
     ws.append("f", "same\n")
     assert (tmp_path / "f").read_text() == "same\nsame\n"
 
