@@ -14,7 +14,7 @@ from agentfs.arguments.docstrings import read_docstring
     "", "\nThis is a closing paragraph.", "\nTodo:\n    Nothing.", "\nTodo: nothing.", "\n.. note:: text",
     "\nReturns:\n    It.\n\nThe end.",
 ])  # fmt: skip
-def test_text_after_the_parameters_erases_no_description(after):
+def test_regression_text_after_the_parameters_erases_no_description(after):
     """A closing paragraph or an unknown section erased the description of every parameter."""
     text = f"Do it.\n\nArgs:\n    a: The a,\n        in two lines.\n    b (int): The b.\n{after}"
     assert read_docstring(text) == ("Do it.", {"a": "The a, in two lines.", "b": "The b."})
@@ -27,13 +27,13 @@ def test_keyword_args_describe_too():
     assert read_docstring(text).parameters == {"a": "The a.", "b": "The b.", "c": "The c."}
 
 
-def test_a_type_with_parentheses_ends_no_item():
+def test_regression_a_type_with_parentheses_ends_no_item():
     """`c (dict(str, int)): …` was a part of the text of `a`."""
     text = "Do it.\n\nArgs:\n    a: The a.\n    c (dict(str, int)): The c.\n"
     assert read_docstring(text).parameters == {"a": "The a.", "c": "The c."}
 
 
-def test_a_text_in_annotated_is_the_description():
+def test_regression_a_text_in_annotated_is_the_description():
     def weather(city: Annotated[str, "The city"], unit: Annotated[str, "The unit"] = "C") -> str:
         """Tell.
 
@@ -62,7 +62,7 @@ A_OR_NONE = Literal["a", None]  # noqa: PYI061 - as programs write it
     (UUID, "12345678123456781234567812345678", "UUID('12345678-1234-5678-1234-567812345678')"),
     (list[tuple[int, int]], [[1, 2]], "[(1, 2)]"), (UserId | None, None, "None"),
 ])  # fmt: skip
-def test_new_types_optional_choices_sets_tuples_and_uuids_are_parameters(hint, sent, got):
+def test_regression_new_types_optional_choices_sets_tuples_and_uuids_are_parameters(hint, sent, got):
     def use(value: hint) -> str:
         """Use it.
 

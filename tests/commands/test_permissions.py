@@ -277,7 +277,7 @@ def test_the_policy_of_a_view_cannot_change_the_way(staged):
 TESTS = "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.fail('broken')\n"
 
 
-def test_what_may_not_be_changed_stays_readable_for_a_command(opened, tree):
+def test_regression_what_may_not_be_changed_stays_readable_for_a_command(opened, tree):
     """`deny=["change(test_*.py)"]` emptied the tests: `unittest` ran none of them, and said OK."""
     (tree / "test_it.py").write_text(TESTS)
     ws = opened("staged", deny=["change(test_*.py)"])
@@ -290,7 +290,7 @@ def test_what_may_not_be_changed_stays_readable_for_a_command(opened, tree):
     assert (tree / "test_it.py").read_text() == TESTS
 
 
-def test_an_ask_rule_about_changes_asks_and_does_not_block_the_file(opened, tree):
+def test_regression_an_ask_rule_about_changes_asks_and_does_not_block_the_file(opened, tree):
     """`ask=["change(*.lock)"]` gave "Read-only file system" and never asked."""
     (tree / "uv.lock").write_text("one\n")
     requests = []
@@ -302,7 +302,7 @@ def test_an_ask_rule_about_changes_asks_and_does_not_block_the_file(opened, tree
     assert len(requests) == 1
 
 
-def test_allow_rules_judge_each_path_that_a_command_has_changed(opened, tree):
+def test_regression_allow_rules_judge_each_path_that_a_command_has_changed(opened, tree):
     """A test that wrote `README` overwrote it unasked."""
     ws = opened("staged", allow=["read", "change(src/**)", "run(sh *)", "run(ls*)"])
     before = (tree / "README").read_text()

@@ -70,7 +70,7 @@ def test_a_search_takes_a_list_of_paths(ws, sent):
         assert "c.md" not in result.content
 
 
-def test_a_list_in_a_text_is_a_list_of_paths(ws):
+def test_regression_a_list_in_a_text_is_a_list_of_paths(ws):
     """`ls('["."]')` was the path of that name, which does not exist."""
     assert ws.tools().call("ls", {"path": '["."]'}).content == ws.tools().call("ls").content
     assert not ws.tools().call("glob", {"pattern": "[a]"}).data["files"], "a glob may begin with a bracket"
@@ -81,7 +81,7 @@ def test_a_read_from_line_0_begins_at_the_start(ws):
 
 
 @pytest.mark.parametrize("name", ["search_files", "find_file", "tree", "codebase_search", "raed", 7, None])
-def test_an_unknown_name_runs_nothing_and_asks_nobody(tmp_path, name):
+def test_regression_an_unknown_name_runs_nothing_and_asks_nobody(tmp_path, name):
     """`search_files` ran a `grep` and a `glob`, and asked the user about both."""
     asked, events = [], []
     policy = Policy(ask=["*"], on_ask=lambda request: bool(asked.append(request)))
@@ -116,7 +116,7 @@ def test_foreign_options_are_unknown_parameters(ws, tmp_path):
     {"command": "echo 'a b' >&2; exit 3", "workdir": "src"},
     {"command": "echo 'a b' >&2; exit 3", "timeout_ms": 9000, "description": "Print"},
 ])  # fmt: skip
-def test_a_shell_is_called_as_other_products_do(tmp_path, name, sent):
+def test_regression_a_shell_is_called_as_other_products_do(tmp_path, name, sent):
     """`bash` was "did you mean `delete`?", and `cmd`, a list, `workdir`, `timeout_ms` were unknown."""
     (tmp_path / "src").mkdir()
     with Workspace(tmp_path, policy=Policy(run="recorded")) as ws:

@@ -72,13 +72,13 @@ def test_an_error_points_at_the_mistake_in_json(sent, message):
     '```json\n{"a": ["b, }", 1]}\n```', '{"a": ["b, }", 1]}</tool_call>', '{"a": ["b, }", 1,],\n}',
     '```\n{"a": ["b, }", 1,]}\n```\n',
 ])  # fmt: skip
-def test_json_with_something_around_it_is_accepted_for_a_call_that_reads(sent):
+def test_regression_json_with_something_around_it_is_accepted_for_a_call_that_reads(sent):
     assert parse_arguments(sent, repair=True) == {"a": ["b, }", 1]}
     with pytest.raises(InvalidArgumentError):
         parse_arguments(sent)
 
 
-def test_arguments_that_were_cut_off_are_not_repaired(tmp_path):
+def test_regression_arguments_that_were_cut_off_are_not_repaired(tmp_path):
     """They got "escape quotes"; now the error says to write less, or to append."""
     with Workspace(tmp_path) as ws:
         cut = '{"path": "a.txt", "content": "one two'

@@ -373,7 +373,7 @@ def test_an_allow_rule_must_cover_the_target_of_a_link(tree):
     assert (tree / "lib" / "b.txt").read_text() == "one\n"
 
 
-def test_denying_edit_denies_every_way_to_change_what_exists(tree):
+def test_regression_denying_edit_denies_every_way_to_change_what_exists(tree):
     with Workspace(tree, policy=Policy(deny=["edit(src/**)"])) as ws:
         for call in (
             lambda: ws.multi_edit("src/a.txt", [EDIT]),

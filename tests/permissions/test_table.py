@@ -32,7 +32,7 @@ def way(request) -> Way:
 
 def outcome(root, way: Way, settings: Mapping[str, Any]) -> tuple[str, bool]:
     """Return the code of a way under settings, and if it changed anything."""
-    policy = Policy(**{**({"run": "staged"} if way.staged else {}), **settings})
+    policy = Policy(**{**({"run": way.run} if way.run else {}), **settings})
     with Workspace(root, policy=Policy()) as before:
         way.prepare(before)
     with Workspace(root, policy=policy, state=None) as ws:

@@ -18,7 +18,7 @@ class Way:
     actions: frozenset[str]
     act: Act
     setup: tuple[Act, ...] = ()  # by the host, in the same workspace
-    staged: bool = False
+    run: str | None = None  # how a command is run
     others: bool = False  # it changes something that `src/**` does not cover too
 
     def prepare(self, ws: Workspace) -> None:
@@ -28,6 +28,9 @@ class Way:
 
     def is_hit_by(self, group: set[str], rule: str) -> bool | None:
         """Return True if a deny rule refuses it; None if that depends on the other paths."""
+        # What a bare rule covers is not all kept by a recording, and nothing hides a file from its command.
+        if self.run == "recorded" and ("(" not in rule or rule.startswith("*")):
+            return True
         if "other" in rule and self.others:
             return None
         if "other" in rule:
@@ -73,6 +76,10 @@ def edited(ws: Workspace) -> object:
     return ws.edit("src/a.txt", "one", "two")
 
 
+def taken_back(ws: Workspace) -> object:
+    return ws.apply_review(reject=[hunk.id for hunk in ws.host.review().hunks])
+
+
 WAYS = [
     Way("edit", EDIT, call("edit", path="src/a.txt", old_string="one", new_string="two")),
     Way("edit that creates", CREATE, call("edit", path="src/n.txt", old_string="", new_string="x\n")),
@@ -100,8 +107,21 @@ WAYS = [
         "str_replace_based_edit_tool", "text-editor", command="create", path="src/n.txt", file_text="x\n",
     )),
     Way("own function", EDIT, own_function),
-    Way("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt"), staged=True),
-    Way("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt"), staged=True),
-    Way("run that deletes", DELETE, lambda ws: ws.run("rm src/a.txt"), staged=True),
-    Way("run that moves", CREATE | DELETE, lambda ws: ws.run("mv src/a.txt src/b.txt"), staged=True),
+    Way("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt"), run="staged"),
+    Way("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt"), run="staged"),
+    Way("run that deletes", DELETE, lambda ws: ws.run("rm src/a.txt"), run="staged"),
+    Way("run that moves", CREATE | DELETE, lambda ws: ws.run("mv src/a.txt src/b.txt"), run="staged"),
+    *(Way(f"recorded {name}", actions, act, run="recorded") for name, actions, act in [
+        ("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt")),
+        ("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt")),
+        ("run that deletes", DELETE, lambda ws: ws.run("rm src/a.txt")),
+        ("run that moves", CREATE | DELETE, lambda ws: ws.run("mv src/a.txt src/b.txt")),
+    ]),
+    Way("patch that edits", EDIT, call("apply_patch", "apply-patch", input=PATCH.format(
+        "*** Update File: src/a.txt\n@@\n-one\n+two"
+    ))),
+    Way("patch that deletes", DELETE, call("apply_patch", "apply-patch", input=PATCH.format(
+        "*** Delete File: src/a.txt"
+    ))),
+    Way("review that takes back", EDIT, taken_back, (edited,)),
 ]  # fmt: skip

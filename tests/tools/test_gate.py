@@ -540,7 +540,7 @@ def test_reading_async_tools_run_side_by_side_and_changes_in_order():
 @pytest.mark.parametrize(
     "value", [{("eu", 1): "done"}, float("nan"), {"a": float("inf")}, {1: {2, "x"}}, b"x"]
 )
-def test_a_tool_that_has_acted_is_not_reported_as_failed_because_of_what_it_returned(value):
+def test_regression_a_tool_that_has_acted_is_not_reported_as_failed_because_of_what_it_returned(value):
     """`{("eu", 1): "done"}` was a failure, and `nan` made `data` invalid JSON."""
 
     def act() -> object:
@@ -553,7 +553,7 @@ def test_a_tool_that_has_acted_is_not_reported_as_failed_because_of_what_it_retu
     json.dumps(result.to_dict(), allow_nan=False)
 
 
-def test_a_model_reads_only_the_type_of_an_exception_and_the_text_of_a_tool_error(caplog):
+def test_regression_a_model_reads_only_the_type_of_an_exception_and_the_text_of_a_tool_error(caplog):
     """The text of an exception may hold a secret, such as the address of a database with its password."""
 
     class DB(Exception):  # noqa: N818 - as drivers of databases name it
@@ -578,7 +578,7 @@ def test_a_model_reads_only_the_type_of_an_exception_and_the_text_of_a_tool_erro
     assert told.error == {"code": "failed", "message": "The order 7 is closed."}
 
 
-def test_a_call_within_an_event_loop_with_an_asynchronous_callback_is_an_error(tmp_path):
+def test_regression_a_call_within_an_event_loop_with_an_asynchronous_callback_is_an_error(tmp_path):
     """The callback waited for the loop that the call blocked."""
     loops = []
 
@@ -598,7 +598,7 @@ def test_a_call_within_an_event_loop_with_an_asynchronous_callback_is_an_error(t
     assert (tmp_path / "a").read_text() == "x"
 
 
-def test_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_path):
+def test_regression_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_path):
     """A callback that changed `request.arguments` passed a deny rule."""
 
     def ask(request):
