@@ -162,12 +162,12 @@ class Tool:
         """The workspace methods that its calls replace, with the arguments that select each."""
         return {self.own_name: {}} if self.methods is None else self.methods
 
-    @property
+    @cached_property
     def checks_itself(self) -> bool:
         """True for methods of a workspace, and for tools that only call such methods."""
         return self.permission_inside or is_method(self.function)
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         """True if the function is a coroutine function."""
         return inspect.iscoroutinefunction(self.function)
@@ -177,7 +177,7 @@ class Tool:
         """The description for the model."""
         return self.text or self._described.text
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters that a model sees."""
         return self._described.parameters
@@ -192,7 +192,7 @@ class Tool:
         """The parameter that the text of a permission rule is about, or None."""
         return next((each for each in self.parameters if each.target == self.rule), None)
 
-    @property
+    @cached_property
     def visible_names(self) -> dict[str, str]:
         """The visible name of each parameter, by the function's own name."""
         return {parameter.target: parameter.name for parameter in self.parameters}

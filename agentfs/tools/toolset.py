@@ -148,8 +148,10 @@ class Toolset:
 
         A toolset of methods alone may get tools later, so it is checked at its first use.
         """
+        if self._workspace is None or self._rules_checked:
+            return
         own = [tool for tool in self if not tool.checks_itself]
-        if self._workspace is None or self._rules_checked or (added and not own):
+        if added and not own:
             return
         policy: Policy = self._workspace.policy
         workspace: Any = self._workspace
