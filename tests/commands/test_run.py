@@ -167,7 +167,7 @@ def test_a_command_of_ten_million_characters_is_refused(ws):
     assert code_of(lambda: ws.run("x" * 10_000_000)) == "invalid_argument"
 
 
-@pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A": "b\0c"}, {"A": 1}, ["A"]])
+@pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A": "b\0c"}])
 def test_an_environment_that_is_none_is_refused(ws, env):
     assert code_of(lambda: ws.run("true", env=env)) == "invalid_argument"
 

@@ -61,17 +61,6 @@ def test_a_short_read_is_not_the_end_of_the_file(scratch, content, most):
     assert buffer.copy() == content
 
 
-@given(st.binary(max_size=100))
-def test_files_are_read_the_same_without_preadv(scratch, content):
-    scratch.write_bytes(content)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syscalls, "read_at", syscalls._pread_into)
-        buffer = ReadBuffer(99)
-        assert filled(scratch, buffer) == (len(content) if len(content) < 100 else -1)
-        if len(content) < 100:
-            assert buffer.copy() == content
-
-
 def test_a_huge_file_is_refused_without_being_read(tmp_path):
     giant = tmp_path / "giant"
     with giant.open("wb") as file:

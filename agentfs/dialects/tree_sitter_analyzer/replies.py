@@ -217,7 +217,7 @@ def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) ->
 
 
 def _items(found: GrepResult, fmt: OutputFormat) -> list[Any]:
-    """Return the parts of a reply, of which as many are shown as fit: matches, or files with counts."""
+    """Return the parts of a reply, matches or files with counts; as many are shown as fit."""
     if fmt in ("full", "group_by_file"):
         return list(found.matches)
     counts = {} if fmt == "total_only" else found.counts
