@@ -97,6 +97,7 @@ class Log:
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._left: list[set[str]] = []  # for each step, the paths that no step has taken back
+        self._takes_back: list[bool] = []  # for each step
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
@@ -131,6 +132,8 @@ class Log:
         paths = {change.path for change in step.changes}
         if step.reverts > self.dropped:
             self._left[step.reverts - self.dropped - 1] -= paths
+        # A redo takes back an undo, so it does not count as an undo itself.
+        self._takes_back.append(step.reverts > 0 and not self.takes_back(step.reverts))
         self._steps.append(step)
         self._left.append(paths)
         self._change_count += len(step.changes)
@@ -139,7 +142,7 @@ class Log:
     def remove_last(self, count: int) -> None:
         """Remove the last steps: no change of theirs was made."""
         steps = self._steps[: len(self._steps) - count]
-        self._steps, self._left, self._change_count = [], [], 0
+        self._steps, self._left, self._takes_back, self._change_count = [], [], [], 0
         for step in steps:
             self.add(step)
 
@@ -219,19 +222,19 @@ class Log:
         return [*found.values()]
 
     def _left_over(self, scope: Scope, within: tuple[int, ...], *, undone: bool) -> list[list[int]]:
-        own = [
+        kept = zip(self._steps, self._left, self._takes_back, strict=True)
+        found = [
             number
-            for number in reversed(self.own(within))
-            if self.takes_back(number) is undone and self.stands(number, scope)
+            for number, (step, left, takes_back) in enumerate(kept, self.dropped + 1)
+            if takes_back is undone and left and step.groups[: len(within)] == within
         ]
-        return self.in_groups(own, within)
+        if scope is not None:
+            found = [number for number in found if self.stands(number, scope)]
+        return self.in_groups(reversed(found), within)
 
     def takes_back(self, number: int) -> bool:
         """Return True for an undo; False for any other step, also for a redo, which takes back an undo."""
-        takes_back = False
-        while number > self.dropped and (number := self.step(number).reverts):
-            takes_back = not takes_back
-        return takes_back
+        return number > self.dropped and self._takes_back[number - self.dropped - 1]
 
     def stands(self, number: int, scope: Scope = None) -> bool:
         """Return True if something of a step is not taken back, at or below some paths."""
@@ -255,6 +258,6 @@ class Log:
     def drop(self, count: int) -> None:
         """Drop the oldest steps, and the checkpoints before them."""
         self._change_count -= sum(len(step.changes) for step in self._steps[:count])
-        del self._steps[:count], self._left[:count]
+        del self._steps[:count], self._left[:count], self._takes_back[:count]
         self.dropped += count
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
