@@ -284,7 +284,10 @@ class Journal:
 
     def name_encoding(self, path: str, encoding: str) -> None:
         """Take note of the encoding that a call has named for a file, for its review."""
-        self.encodings[path] = encoding
+        if self.encodings.get(path) != encoding:
+            self.encodings[path] = encoding
+            if self.is_kept:
+                self.contents.database.defer([put_meta("encodings", self.encodings)])
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""

@@ -74,11 +74,14 @@ def file_moves(changes: Iterable[Change]) -> dict[str, str]:
     return moves([each for each in changes if not each.of_directory])
 
 
+def is_in_scope(path: str, scope: Scope) -> bool:
+    """Return True if a path is at or below one of a scope."""
+    return scope is None or any(is_in(path, each) for each in scope)
+
+
 def _in_scope(step: Step, paths: Collection[str], scope: Scope) -> set[str]:
     """Return the paths in a scope, the other path of each moved file, and the directories of these files."""
-    if scope is None:
-        return set(paths)
-    taken = {path for path in paths if any(is_in(path, each) for each in scope)}
+    taken = {path for path in paths if is_in_scope(path, scope)}
     for pair in file_moves(step.changes).items():
         if not taken.isdisjoint(pair):
             taken.update(pair)
@@ -230,7 +233,19 @@ class Log:
         ]
         if scope is not None:
             found = [number for number in found if self.stands(number, scope)]
+        if undone:  # an undo within another transaction is a part of what that did
+            found = [number for number in found if not self._is_inner(number, len(within))]
         return self.in_groups(reversed(found), within)
+
+    def _is_inner(self, number: int, depth: int) -> bool:
+        """Return True if a step takes back one of the same transaction, which is seen from outside."""
+        groups, reverted = self.step(number).groups, self.step(number).reverts
+        is_kept = reverted > self.dropped
+        return (
+            is_kept
+            and groups[depth:] != ()
+            and self.step(reverted).groups[: depth + 1] == groups[: depth + 1]
+        )
 
     def takes_back(self, number: int) -> bool:
         """Return True for an undo; False for any other step, also for a redo, which takes back an undo."""
@@ -238,8 +253,7 @@ class Log:
 
     def stands(self, number: int, scope: Scope = None) -> bool:
         """Return True if something of a step is not taken back, at or below some paths."""
-        left = self._left[number - self.dropped - 1]
-        return bool(left) if scope is None else any(is_in(each, path) for each in left for path in scope)
+        return any(is_in_scope(each, scope) for each in self._left[number - self.dropped - 1])
 
     def set_checkpoint(self, name: str) -> bool:
         """Name the position; return True if the name had another position before."""

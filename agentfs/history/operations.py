@@ -8,13 +8,12 @@ from functools import partial
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, quote
-from agentfs.fs.path import is_in
+from agentfs.fs import Change, Root, quote
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
-from agentfs.history.log import net_changes
+from agentfs.history.log import is_in_scope, net_changes
 from agentfs.history.report import changes_result, name_paths
-from agentfs.history.step_merge import is_same_node, kept_reader, read_node, with_contents
+from agentfs.history.step_merge import is_same_node, kept_reader, with_contents
 from agentfs.history.undo import RequestedPaths, real_paths, roll_back_transaction
 from agentfs.results import ChangesResult, CheckpointResult
 from agentfs.shown.workspace_context import Context
@@ -41,19 +40,16 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
     journal.settle_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
-    contents = Contents()  # keeps contents that other programs wrote out of memory
-    read = kept_reader(root, context.limits.file_bytes, contents.keep_node)
+    read = kept_reader(root, context.limits.file_bytes, Contents().keep_node)
     marked: dict[str, list[str]] = {_BY_OTHERS: [], _UNKNOWN: []}
     found: list[Change] = []
     for net in net_changes(with_contents(steps, read)):
-        if not root.is_usable(net.path) or not (
-            scope is None or any(is_in(net.path, each) for each in scope)
-        ):
+        if not (root.is_usable(net.path) and is_in_scope(net.path, scope)):
             continue
         now = net.after
         try:
             call_context.check()
-            now = _known(net, read_node(root, net.path, context.limits.file_bytes), contents)
+            now = read(net.path)
         except AgentFSError:  # protected, too large, a special file, or too late
             marked[_UNKNOWN] += [net.path] if root.may_show(net.path) else []
         if not net.of_directory and not is_same_node(net.after, now):
@@ -69,14 +65,6 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
     labels = {each.path: step.label for step in steps if step.label for each in step.changes}
     shown = [each for each in found if not each.changes_nothing]
     return changes_result(shown, since, root.may_show, labels, notes, root.display_path)
-
-
-def _known(net: Change, found: Node | None, contents: Contents) -> Node | None:
-    """Return a node with a content that is kept."""
-    for known in (net.after, net.before):
-        if isinstance(known, FileNode) and known == found:
-            return known
-    return found and contents.keep_node(found)
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from agentfs.base import call_context
 from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
-from agentfs.fs.path import is_in
 from agentfs.history.authors import OTHER, Trace, TracedFile, TracedHunk, is_text, replay, text_of
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
-from agentfs.history.log import net_changes
+from agentfs.history.log import is_in_scope, net_changes
 from agentfs.history.report import name_paths, paired
 from agentfs.history.step_merge import kept_reader, merge_nodes, read_node, with_contents
 from agentfs.history.undo import RequestedPaths, real_paths
@@ -107,7 +106,7 @@ def changed_files(
     closed: list[str] = []
     for change, old_path in paired(each for each in changes if not each.changes_nothing):
         paths = [path for path in (change.path, old_path) if path]
-        if any(_is_in_scope(path, scope) for path in paths):
+        if any(is_in_scope(path, scope) for path in paths):
             call_context.check()
             shows = all(map(may_show, paths))
             closed += [] if shows else paths
@@ -130,14 +129,10 @@ def _has_file(change: Change) -> bool:
     )
 
 
-def _is_in_scope(path: str, scope: Sequence[str] | None) -> bool:
-    return scope is None or any(is_in(path, each) for each in scope)
-
-
 def _directories(root: Root, net: Sequence[Change], scope: Sequence[str] | None) -> Iterator[Change]:
     for each in net:
         path, before = each.path, each.before
-        if each.of_directory and root.is_usable(path) and _is_in_scope(path, scope):
+        if each.of_directory and root.is_usable(path) and is_in_scope(path, scope):
             change = Change(path, before, read_node(root, path, 0) if root.may_show(path) else before)
             if change.of_directory and not change.changes_nothing:
                 yield change

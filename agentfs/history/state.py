@@ -158,6 +158,7 @@ def _load(journal: Journal) -> tuple[list[int], Any]:
         if not all(log.dropped <= at <= last for at in log.checkpoints.values()):
             raise ValueError(log.checkpoints)
         journal.accepted.update({str(path): to_node(node) for path, node in meta.get("accepted", {}).items()})
+        journal.encodings.update(meta.get("encodings", {}))
     for number, is_begun, payload in step_rows:
         with _of_right_form(database, f"step {number}"):
             step = step_from_json(from_stored(payload), to_node)

@@ -131,6 +131,9 @@ class _Tree:
 
     def _assume(self, changes: Sequence[Change], own: Mapping[str, Change]) -> None:
         """Take the entries of a moved directory as known: the rename takes along what is there."""
+        new = [each for each in changes if each.of_directory and each.before is None]
+        if any(self._node(each) is not None for each in new):
+            return  # a directory that exists may have entries of the same names
         for each in changes:
             above = own.get(os.path.dirname(each.path))
             if each.path in self._unread and above is not None and above.of_directory:

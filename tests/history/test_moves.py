@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Workspace
+from agentfs.errors import ConflictError
 
 
 def actions(ws: Workspace) -> set[tuple[str, str, str | None]]:
@@ -76,3 +77,22 @@ def test_a_file_that_was_created_and_moved_was_created(top: Path):
         with ws.recording("make"):
             (top / "a").rename(top / "d")
         assert actions(ws) == {("c", "created", None), ("d", "moved", "a")}
+
+
+def test_regression_undo_of_a_moved_directory_sees_what_others_have_put_in_its_place(top: Path):
+    """The undo was recorded, but it changed nothing: the entries of the directory counted as moved."""
+    (top / "d").mkdir()
+    (top / "d" / "a").write_text("first\n")
+    with Workspace(top) as ws:
+        ws.move("d", "e")
+        (top / "d").mkdir()
+        (top / "d" / "a").write_text("second\n")
+        with pytest.raises(ConflictError, match="nothing was undone"):
+            ws.undo()
+        assert (top / "e" / "a").read_text() == "first\n"
+        (top / "d" / "a").rename(top / "d" / "b")
+        ws.undo()
+    assert {path.name: path.read_text() for path in (top / "d").iterdir()} == {
+        "a": "first\n",
+        "b": "second\n",
+    }

@@ -304,12 +304,16 @@ def test_json_has_no_text_of_a_page(top: Path):
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r"])
-def test_regression_an_encoding_that_was_named_is_that_of_the_review(top: Path, encoding: str):
+def test_regression_an_encoding_that_was_named_is_that_of_the_review(
+    top: Path, tmp_path: Path, encoding: str
+):
     (top / "b.txt").write_bytes("раз\nдва\n".encode(encoding))
-    with Workspace(top) as ws:
+    with Workspace(top, state=tmp_path / "state") as ws:
         ws.edit("b.txt", "два", "три", encoding=encoding)
         (hunk,) = ws.review().hunks
         assert (hunk.old_lines, hunk.new_lines) == (("два\n",), ("три\n",))
+    with Workspace(top, state=tmp_path / "state") as ws:
+        (hunk,) = ws.review().hunks
         ws.apply_review(edit={hunk.id: "четыре"})
         assert (top / "b.txt").read_bytes() == "раз\nчетыре\n".encode(encoding)
 

@@ -57,6 +57,8 @@ def test_whoever_raises_changes_nothing(ws, tmp_path):
     assert not ws.changes().files
     with pytest.raises(AgentFSError, match="nothing to undo"):
         ws.undo()
+    with pytest.raises(AgentFSError, match="nothing to redo"):
+        ws.redo()
 
 
 def test_a_call_that_fails_in_it_ends_it_if_nobody_catches_the_error(ws, tmp_path):
