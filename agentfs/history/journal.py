@@ -261,7 +261,8 @@ class Journal:
         """
         with self._lock:
             if checkpoint is None and self.groups:
-                return [self.log.step(number) for number in self.log.own(self.groups)], 0
+                depth = len(self.groups)
+                return [step for step in self.log.after(0) if step.groups[:depth] == self.groups], 0
             start = 0 if checkpoint is None else self.position_of(checkpoint)
             return self.log.after(start), max(self.log.dropped - start, 0)
 

@@ -210,11 +210,6 @@ class Log:
         """Return the numbers of the steps that took back others, and can be redone, as `to_undo`."""
         return self._left_over(None, within, undone=True)
 
-    def own(self, within: tuple[int, ...]) -> list[int]:
-        """Return the numbers of the kept steps of a transaction."""
-        steps = enumerate(self._steps, self.dropped + 1)
-        return [number for number, step in steps if step.groups[: len(within)] == within]
-
     def in_groups(self, numbers: Iterable[int], within: tuple[int, ...]) -> list[list[int]]:
         """Return some numbers with those of each transaction together, as seen in a transaction."""
         found: dict[int | tuple[int, ...], list[int]] = {}
@@ -239,13 +234,9 @@ class Log:
 
     def _is_inner(self, number: int, depth: int) -> bool:
         """Return True if a step takes back one of the same transaction, which is seen from outside."""
-        groups, reverted = self.step(number).groups, self.step(number).reverts
-        is_kept = reverted > self.dropped
-        return (
-            is_kept
-            and groups[depth:] != ()
-            and self.step(reverted).groups[: depth + 1] == groups[: depth + 1]
-        )
+        step = self.step(number)
+        is_in_one = len(step.groups) > depth and step.reverts > self.dropped
+        return is_in_one and self.step(step.reverts).groups[: depth + 1] == step.groups[: depth + 1]
 
     def takes_back(self, number: int) -> bool:
         """Return True for an undo; False for any other step, also for a redo, which takes back an undo."""
