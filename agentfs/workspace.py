@@ -570,8 +570,8 @@ class Workspace:
 
         Raises:
             AgentFSError: `already_exists` if the new path exists, `invalid_argument` if a directory would be
-                moved into itself, `not_found`, `read_only`. For a file, even inside a moved directory:
-                `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is moved then.
+                moved into itself, `too_large` for one with very many entries, `not_found`, `read_only`.
+                For a file, even inside a moved directory: `protected`, `refused`. Nothing is moved then.
         """
         return editing.delete_move.move_path(self._context, fspath(path), fspath(to))
 

@@ -149,7 +149,7 @@ def test_one_entry_that_may_not_be_moved_keeps_the_whole_directory(top, make, er
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_what_cannot_be_read_moves_too(top, tmp_path, persistent):
+def test_regression_what_cannot_be_read_moves_too(top, tmp_path, persistent):
     """A FIFO, a large file, and a directory with one could not be moved."""
     os.mkfifo(top / "d/e/pipe")
     (top / "large").write_bytes(b"x" * 2000)

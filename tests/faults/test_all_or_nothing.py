@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentfs import Workspace
+from agentfs import AgentFSError, Workspace
 from agentfs.errors import ConflictError
+from agentfs.fs import apply, syscalls
 from tests.conftest import part_or_all
 from tests.editing import test_move_directory
-from tests.faults.calls import RepeatedChange, check_kills, count_failures
+from tests.faults.calls import RepeatedChange, check_kills, count_failures, fail_with
 from tests.history.judges import snapshot
 
 
@@ -115,3 +116,82 @@ def test_a_failure_of_a_call_leaves_all_old_or_all_new(case, change, both, monke
     for number in case.failures:
         with monkeypatch.context() as patch:
             assert count_failures(change, both, patch, number, every) > case.share
+
+
+def test_regression_a_change_that_cannot_be_reversed_stays_in_the_journal(tmp_path, monkeypatch):
+    """The journal dropped its step, so nothing could take back what was made of it."""
+    top, renamed, rename = tmp_path / "root", [], syscalls.replace
+    files_to_replace(top)
+    old = snapshot(top)
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def fail_third(handle, source, name, *, to=None):
+        renamed.append(name)
+        if len(renamed) == 3:
+            monkeypatch.setattr(apply, "_create", fail)  # the reversal cannot write the old content
+            fail()
+        rename(handle, source, name, to=to)
+
+    monkeypatch.setattr(syscalls, "replace", fail_third)
+    with Workspace(top, state=tmp_path / "state") as ws:
+        with pytest.raises(AgentFSError, match="could not be restored") as caught:
+            ws.replace("old", "new")
+        assert caught.value.code == "io"
+        assert len(caught.value.details["not_restored"]) == 2
+        assert len(ws.changes().files) == 2
+    monkeypatch.undo()
+    with Workspace(top, state=tmp_path / "state") as ws:
+        assert len(ws.changes().files) == 2
+        ws.undo()
+    assert snapshot(top) == old
+
+
+@pytest.fixture
+def across(monkeypatch):
+    """Refuse renames of files and directories that are not temporaries, as between two file systems."""
+    rename = syscalls.rename_new
+
+    def refused(handle, source, name, *, to=None):
+        if ".agentfs-" not in source:
+            fail_with(errno.EXDEV)()
+        rename(handle, source, name, to=to)
+
+    monkeypatch.setattr(syscalls, "rename_new", refused)
+
+
+@pytest.mark.usefixtures("across")
+def test_a_file_written_while_it_is_copied_to_another_file_system_is_not_lost(tmp_path, monkeypatch):
+    top, copy = tmp_path / "root", apply._Batch._copy
+    files_to_replace(top)
+
+    def write(batch, source, at):
+        status = copy(batch, source, at)
+        (top / "f").write_text("theirs\n")
+        return status
+
+    monkeypatch.setattr(apply._Batch, "_copy", write)
+    with Workspace(top) as ws, pytest.raises(AgentFSError) as caught:
+        ws.move("f", "g")
+    assert caught.value.code == "stale"
+    assert (top / "f").read_text() == "theirs\n"
+    assert not (top / "g").exists()
+
+
+@pytest.mark.usefixtures("across")
+def test_a_failed_copy_to_another_file_system_is_taken_back(tmp_path, monkeypatch):
+    top = test_move_directory.fresh(tmp_path / "root")
+    old = snapshot(top)
+    with Workspace(top) as ws:
+        with monkeypatch.context() as patch:
+            rmdir = os.rmdir
+            refuse = fail_with(errno.EIO)
+            patch.setattr(os, "rmdir", lambda name, **at: refuse() if name == "d" else rmdir(name, **at))
+            with pytest.raises(AgentFSError):
+                ws.move("d", "new")
+            assert snapshot(top) == old
+        ws.move("d", "new")
+        assert not (top / "d").exists()
+        ws.undo()
+    assert snapshot(top) == old

@@ -480,7 +480,7 @@ def test_the_page_lists_every_protected_name():
 
 
 @pytest.mark.parametrize("watch", [False, True])
-def test_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watch):
+def test_regression_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watch):
     """The name of the target alone was judged: `.env -> config/prod` showed the file."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "prod").write_text("KEY=1\n")

@@ -299,7 +299,7 @@ def test_a_name_that_appears_later_is_shadowed_by_its_mount(places, swap, watch)
             assert [each.path for each in workspace.glob("b.py").files] == ["lib/b.py"]
 
 
-def test_no_method_leaves_a_mount(places):
+def test_regression_no_method_leaves_a_mount(places):
     """A copy and a move to a path beside a mount were written at the root, past a rule."""
     policy = Policy(overwrite="always", deny=["*(CLAUDE.md)", "*(lib/CLAUDE.md)"])
     with opened(places, policy=policy) as workspace:
@@ -426,3 +426,16 @@ def test_a_watched_walk_sees_a_changed_rule_above_a_mount(places):
         for _ in range(3):
             assert [each.path for each in workspace.glob("docs/**").files] == ["docs/page"]
             assert [each.path for each in workspace.glob("**", "docs").files] == ["docs/page"]
+
+
+def test_regression_a_deletion_in_a_mount_is_part_of_its_transaction(places):
+    """The deletion of a mounted file was reported; then the commit failed and dropped every other edit."""
+    with Workspace(places / "root", mounts={"notes": places / "notes"}) as ws:
+        with ws.transaction() as tx:
+            tx.delete("notes/n.md")
+            tx.write("new.md", "new\n")
+        assert not (places / "notes" / "n.md").exists()
+        assert (places / "root" / "new.md").read_text() == "new\n"
+        ws.undo()
+        assert (places / "notes" / "n.md").exists()
+        assert not (places / "root" / "new.md").exists()
