@@ -16,13 +16,10 @@ class KeptText(Hashable, Protocol):
     """A file of a watched tree whose text is kept in memory, or which is known to be binary."""
 
     content: str  # the kind of content that a search found, such as BINARY; "" before the first search
+    size: int  # bytes of the file
 
     def keep_as_binary(self) -> None:
         """Drop the text and remember that it is binary."""
-        ...
-
-    def stat(self) -> os.stat_result:
-        """Return the status of the file as it is now."""
         ...
 
     @property

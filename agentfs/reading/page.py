@@ -256,11 +256,12 @@ def _fit_bytes(lines: LineSlice, limits: Limits, options: ReadOptions) -> _Page:
 
 def _count_that_fit(lines: Sequence[str], size: Callable[[str], int], limits: Limits, beside: int) -> int:
     """Return how many lines fit in `read_bytes`, at least one, with line feeds and `beside` for each."""
-    budget = limits.read_bytes
-    if size("\n".join(lines)) + len(lines) * beside <= budget:  # usually all fit
+    budget, text = limits.read_bytes, "\n".join(lines)
+    if size(text) + len(lines) * beside <= budget:  # usually all fit
         return len(lines)
-    sizes = accumulate(size(line) + 1 + beside for line in lines)
-    return max(bisect_right([*sizes], budget + 1), 1)  # no line feed follows the last line
+    ends = [*accumulate(map(len if text.isascii() else size, lines))]
+    indexes = range(len(lines))  # no line feed follows the last line
+    return max(bisect_right(indexes, budget - beside, key=lambda at: ends[at] + at * (1 + beside)), 1)
 
 
 def _without_returns(lines: LineSlice) -> Sequence[str]:

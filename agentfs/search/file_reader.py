@@ -65,7 +65,7 @@ class FileReader:
         self.check()
         buffer = self._buffer
         if not isinstance(source, int) and source.content == BINARY:
-            return LARGE if source.stat().st_size > buffer.limit else BINARY
+            return LARGE if source.size > buffer.limit else BINARY
         length = buffer.fill(source)
         if length < 0:
             return LARGE

@@ -59,7 +59,7 @@ class KeptEntry:
 class KeptFile(KeptEntry):
     """A regular file with its kept text, or the kept fact that it is binary."""
 
-    __slots__ = ("block", "content", "index", "last_use", "previous_use", "signature", "watch")
+    __slots__ = ("block", "content", "index", "last_use", "previous_use", "signature", "size", "watch")
 
     type = "f"
 
@@ -70,6 +70,7 @@ class KeptFile(KeptEntry):
         self.block: Block | None = None  # the block that holds its text
         self.index = 0
         self.content = ""  # the kind of content, set by a search: "plain", "binary" or "other"
+        self.size = 0  # bytes, when it was read
         self.signature = 0  # hash of the status when it was read; 0 if nothing is kept
         self.watch = -1  # the number of its own watch; -1 for none
         self.last_use = self.previous_use = 0  # the last two searches that needed its text

@@ -112,7 +112,7 @@ class KeptTexts:
             self._end_watch(file)
             return False
         self.blocks.add(file, block, size)
-        file.signature = signature
+        file.signature, file.size = signature, size
         if linked:
             self._linked.add(file)
         elif file.watch < 0:
