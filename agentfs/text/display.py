@@ -106,13 +106,13 @@ def first_names(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10, noun: str = "line") -> str:
-    """Name ranges of lines, or of others: "line 4", "lines 4-9, 12"."""
+def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
+    """Name ranges of lines: "line 4", "lines 4-9, 12"."""
     names = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most]]
     if len(ranges) > most:
         names.append(f"… ({len(ranges) - most} more)")
     one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-    return f"{noun if one else f'{noun}s'} {', '.join(names)}"
+    return f"line{'' if one else 's'} {', '.join(names)}"
 
 
 class Shrink(NamedTuple, Generic[R]):
