@@ -15,6 +15,7 @@ from agentfs.patterns.compile import Pattern
 
 _STEPS_PER_CHECK = 64  # parts of a text, or multiples of 1024 characters, between two checks of the clock
 _CHARACTERS_PER_STEP = 1024
+_MATCHES_PER_CHECK = 1024
 _OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -55,7 +56,9 @@ class LineSearch:
         r"""Yield the matching lines of a text with `\n` for every line end."""
         hit = LineMatch(-1, -1, [])
         try:
-            for first, last in self._spans(text):
+            for number, (first, last) in enumerate(self._spans(text), 1):
+                if not number % _MATCHES_PER_CHECK:
+                    self._seconds_left()
                 if first > hit.end:
                     if hit.spans:
                         yield hit
@@ -83,11 +86,14 @@ class LineSearch:
         lines = matches = 0
         end = -1
         try:
-            for first, _ in self._spans(text):
-                matches += 1
+            for matches, (first, _) in enumerate(self._spans(text), 1):
                 if first > end:
                     lines += 1
-                    end = _line_end(text, first)
+                    end = text.find("\n", first)
+                    if end < 0:
+                        end = len(text)
+                if not matches % _MATCHES_PER_CHECK:
+                    self._seconds_left()
         except TimeoutError:
             return lines, matches, True
         return lines, matches, False
@@ -113,7 +119,7 @@ class LineSearch:
             return (span for span in self._matched(text, [(0, len(text))], 0) if span[0] < end)
         folded = self._folded(text) if self._finds_lines else None
         if folded is not None and plan.is_literal:
-            return self._checked(_occurrences(folded, plan.literals))
+            return _occurrences(folded, plan.literals)
         if folded is not None:
             parts = _lines_with(folded, plan.literals)
         elif pattern.by_line or (len(text) > pattern.longest and _longest(text) > pattern.longest):
@@ -168,11 +174,6 @@ class LineSearch:
             else:
                 return
 
-    def _checked(self, spans: Iterable[_Span]) -> Iterator[_Span]:
-        for span in spans:
-            self._check_sometimes()
-            yield span
-
     def _check_sometimes(self, steps: int = 1) -> None:
         self._until_check -= steps
         if self._until_check <= 0:
@@ -219,6 +220,14 @@ def _lines_with(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
 
 def _found(text: str, literals: tuple[str, ...], extent: Callable[[int, str], _Span]) -> Iterator[_Span]:
     """Yield the extent of each literal that does not begin in the extent before it."""
+    if len(literals) == 1:
+        [literal] = literals
+        at = text.find(literal)
+        while at >= 0:
+            start, end = extent(at, literal)
+            yield start, end
+            at = text.find(literal, end)
+        return
     places = [text.find(each) for each in literals]
     while found := [at for at in places if at >= 0]:
         at = min(found)
