@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Deny, Policy, Workspace
+from agentfs import Deny, Limits, Policy, Workspace
 from agentfs.errors import UnknownToolError
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
@@ -376,3 +376,12 @@ def test_a_recorded_command_is_refused_if_its_changes_could_not_be_taken_back(op
     assert code_of(lambda: ws.run("true", background=True)) == "refused"
     ws.run("printf x > out/a.o")
     assert (tree / "out/a.o").read_text() == "x"
+
+
+def test_a_refused_change_whose_content_is_not_kept_is_named(tree):
+    rules = Policy(run="recorded", deny=["change(src/**)"])
+    with Workspace(tree, policy=rules, limits=Limits(file_bytes=1000)) as ws:
+        answer = ws.tools(["run"]).call("run", {"command": "head -c 5000 /dev/zero > src/a.py; printf x > y"})
+    assert answer.error["code"] == "refused"
+    assert 'except "src/a.py", whose content is not kept' in answer.content
+    assert not (tree / "y").exists()
