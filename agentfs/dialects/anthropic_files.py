@@ -229,8 +229,9 @@ def _view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
         return {"command": "view", **arguments}
     if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
         return None
-    first, last = arguments.get("offset", 1), kit.last_line(arguments)
-    lines = {} if first == 1 and last is None else {"view_range": [first, -1 if last is None else last]}
+    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    last = -1 if limit is None else first + limit - 1
+    lines = {} if (first, last) == (1, -1) else {"view_range": [first, last]}
     return {"command": "view", "path": arguments["path"], **lines}
 
 

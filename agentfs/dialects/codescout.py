@@ -165,12 +165,7 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
         kit.Tool(function=tools.list_dir, effect="read", methods={"ls": {}}),
         kit.Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
         kit.Tool(function=tools.find_file, effect="read", methods={"glob": {}}, renames=results),
-        kit.Tool(
-            function=tools.create_file,
-            effect="write",
-            methods={"write": {}},
-            advice=kit.tool_of(workspace.write).advice_text(),
-        ),
+        kit.Tool(function=tools.create_file, effect="write", methods={"write": {}}),
         kit.Tool(
             function=tools.edit_file,
             effect="write",

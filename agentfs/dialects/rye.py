@@ -114,12 +114,7 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     changed: Mapping[str, Mapping[str, Any]] = {"edit_lines": {}, "edit": {}}
     return [
         kit.Tool(function=tools.read, effect="read", renames=file, follow=_follow_read),
-        kit.Tool(
-            function=tools.write,
-            effect="write",
-            renames=file,
-            advice=kit.tool_of(workspace.write).advice_text(),
-        ),
+        kit.Tool(function=tools.write, effect="write", renames=file),
         kit.Tool(function=tools.edit_lines, effect="write", renames=file, methods=changed),
         kit.Tool(function=tools.glob, effect="read"),
         kit.Tool(function=tools.grep, effect="read", renames={"glob": "include"}),

@@ -111,7 +111,7 @@ class Dialect:
                 raise UnknownToolError(f"The dialect {self.name} has no tool {name!r}.", hint=hint)
         render = self.render
         return Toolset(
-            [_calling_methods(made[name]) for name in (made if names is None else names)],
+            [_calling_methods(made[name], view) for name in (made if names is None else names)],
             expose=expose,
             prefix=prefix,
             render=None if render is None else lambda context: render(context, view),
@@ -206,9 +206,11 @@ def keep(workspace: Workspace, kept: Result | str, kind: str = "out") -> str:
     return workspace._keep(kept, kind)
 
 
-def _calling_methods(tool: Tool) -> Tool:
-    """Return a tool that is not asked about as a whole, unless it may do anything."""
-    return replace(tool, permission_inside=tool.effect != "execute")
+def _calling_methods(tool: Tool, workspace: Workspace) -> Tool:
+    """Return a tool with its method's advice. It is asked about as a whole only if it may do anything."""
+    method = getattr(workspace, tool.event_name, None)
+    advice = tool.advice or (tool_of(method).advice_text() if callable(method) else "")
+    return replace(tool, permission_inside=tool.effect != "execute", advice=advice)
 
 
 class Problem(NamedTuple):
@@ -333,12 +335,6 @@ def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] 
 def glob_notes(found: GlobResult | GrepResult) -> list[str]:
     """Return the notes on globs that a search did not read literally."""
     return [found.glob_note] if found.glob_note else []
-
-
-def last_line(arguments: Mapping[str, Any]) -> int | None:
-    """Return the last line that a call of `read` asks for, or None for the end of the file."""
-    limit = arguments.get("limit")
-    return None if limit is None else arguments.get("offset", 1) + limit - 1
 
 
 def without_empty(**fields: Any) -> dict[str, Any]:

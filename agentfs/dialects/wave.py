@@ -169,22 +169,13 @@ class _Tools:
 def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     tools = _Tools(workspace)
 
-    def advice(name: str) -> str:
-        return kit.tool_of(getattr(workspace, name)).advice_text()
-
     return (
         kit.Tool(function=tools.read, name="Read", effect="read", renames=_FILE),
-        kit.Tool(function=tools.write, name="Write", effect="write", renames=_FILE, advice=advice("write")),
-        kit.Tool(function=tools.edit, name="Edit", effect="write", renames=_FILE, advice=advice("edit")),
-        kit.Tool(
-            function=tools.multi_edit,
-            name="MultiEdit",
-            effect="write",
-            renames=_FILE,
-            advice=advice("multi_edit"),
-        ),
+        kit.Tool(function=tools.write, name="Write", effect="write", renames=_FILE),
+        kit.Tool(function=tools.edit, name="Edit", effect="write", renames=_FILE),
+        kit.Tool(function=tools.multi_edit, name="MultiEdit", effect="write", renames=_FILE),
         kit.Tool(function=tools.ls, name="LS", effect="read"),
-        kit.Tool(function=tools.glob, name="Glob", effect="read", advice=advice("glob")),
+        kit.Tool(function=tools.glob, name="Glob", effect="read"),
         kit.Tool(function=tools.grep, name="Grep", effect="read"),
     )
 

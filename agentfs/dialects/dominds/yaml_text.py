@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from agentfs.dialects import toolkit as kit
 
+_ONE_LINE_FIELDS = ("path", "name", "target", "pattern", "literal")
 # A plain string begins with a letter, so it is not a number, date or tag. It contains neither `:` nor `#`.
 _PLAIN = re.compile(r"\.?[^\W\d_]([\w ./\-+=()*<>@%,;!?$^&|~'\"\\\[\]{}`]*[\w./\-+()*>%!?$\]}'\"])?")
 _WORDS = re.compile(r"y|yes|n|no|true|false|on|off|null|\.inf|\.nan", re.IGNORECASE)
@@ -38,6 +39,8 @@ def _lines(value: Any) -> Iterator[str]:
         )
         for name, item in items:
             first, *others = _lines(item)
+            if name in _ONE_LINE_FIELDS and isinstance(item, str) and others:
+                first, others = f'"{_escaped_text(item)}"'.replace("\\\n", ""), []
             if is_mapping and item and isinstance(item, (Mapping, list, tuple)):
                 first, others = "", [first, *others]
             yield f"{name}: {first}".rstrip() if is_mapping else f"- {first}"
@@ -57,9 +60,12 @@ def _string(text: str) -> Sequence[str]:
         return [text]
     if printable and not {"\n", "\t"} & {*text} and ('"' in text or "\\" in text):
         return ["'" + text.replace("'", "''") + "'"]
-    escaped = "".join(map(_escaped, text))
     # An unescaped blank at the start of a line would be indentation.
-    return f'"{escaped}"'.replace("\n ", "\n\\ ").split("\n")
+    return f'"{_escaped_text(text)}"'.replace("\n ", "\n\\ ").split("\n")
+
+
+def _escaped_text(text: str) -> str:
+    return "".join(map(_escaped, text))
 
 
 def _escaped(char: str) -> str:
