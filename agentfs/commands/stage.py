@@ -39,13 +39,6 @@ class Overlay(NamedTuple):
         """Return an overlay on `root` whose directories are in `stage`."""
         return cls(root, *(os.path.join(stage, f"{name}{number or ''}") for name in ("upper", "work")))
 
-    def put(self, path: str, content: bytes) -> None:
-        """Give a file another content in the overlay."""
-        upper = os.path.join(self.upper, path)
-        os.makedirs(os.path.dirname(upper), exist_ok=True)
-        with open(upper, "wb") as file:
-            file.write(content)
-
 
 class Stage:
     """The directories of an overlay, an empty file, and other files that the command sees."""
