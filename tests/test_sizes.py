@@ -15,26 +15,26 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 666,
+    ("cli",): 636,
     ("mcp",): 258,
-    ("frameworks",): 635,
-    ("dialects",): 3_096,
-    ("remote",): 913,
-    ("store",): 582,
-    ("commands",): 1_878,
-    ("tools", "arguments", "habits"): 2_495,
-    ("permission",): 651,
-    ("providers",): 295,
-    ("editing",): 2_670,
-    ("history",): 3_048,
-    ("reading", "shown"): 1_362,
-    ("search", "patterns"): 3_411,
-    ("watch",): 1_077,
-    ("tree",): 1_348,
-    ("text",): 1_151,
-    ("fs",): 3_352,
+    ("frameworks",): 593,
+    ("dialects",): 2_574,
+    ("remote",): 903,
+    ("store",): 581,
+    ("commands",): 1_658,
+    ("tools", "arguments", "habits"): 2_493,
+    ("permission",): 650,
+    ("providers",): 292,
+    ("editing",): 2_535,
+    ("history",): 3_045,
+    ("reading", "shown"): 1_325,
+    ("search", "patterns"): 3_376,
+    ("watch",): 1_025,
+    ("tree",): 1_147,
+    ("text",): 1_146,
+    ("fs",): 3_341,
     ("base", "concurrency"): 846,
-    ("",): 1_484,  # the modules at the top
+    ("",): 1_455,  # the modules at the top
 }
 
 
