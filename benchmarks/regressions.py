@@ -287,14 +287,14 @@ FIXES = (
     ),
     Fix(
         "the directory of memories is not deleted",
-        "dialects/memory.py",
-        'if place == _DIRECTORY and command in {"delete", "rename"}:',
-        'if place == _DIRECTORY and command == "rename":',
+        "dialects/anthropic_files.py",
+        'if is_top and command in {"delete", "rename"}:',
+        'if is_top and command == "rename":',
         ("tests/dialects/test_memory.py", "tests/dialects"),
     ),
     Fix(
         "the text of an insertion may be new_str, as in older versions",
-        "dialects/text_editor.py",
+        "dialects/anthropic_files.py",
         "new_str if insert_text is None else insert_text",
         "insert_text",
         ("tests/dialects/test_text_editor.py", "tests/dialects"),
