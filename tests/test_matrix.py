@@ -464,7 +464,9 @@ METHODS: dict[str, Method] = {
         "glob", SEVERAL, lambda site: {"pattern": "**", "exclude": [f"/{site.from_view}/*"]}, kind="search"
     ),
     "glob several": Method("glob", SEVERAL, lambda _: {"pattern": ["*.txt", "*.log"]}, kind="search"),
-    "glob all": Method("glob", SEVERAL, lambda _: {"types": None}, kind="search", only=PROGRAM),
+    "glob all": Method(
+        "glob", SEVERAL, lambda _: {"pattern": "**", "types": None}, kind="search", only=PROGRAM
+    ),
     "glob full": Method(
         "glob", SEVERAL, lambda _: {"regex": "^src/", "full_path": True}, kind="search", only=PROGRAM
     ),
