@@ -36,6 +36,8 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
 
     A function that fails, or returns what the file cannot hold, leaves the edit as it is, with a note.
     """
+    if not rules:
+        return Finished(edit)
     path, text = edit.current.real_path, edit.text
     authors: _Authors = [None] * line_count(text)
     names: list[str] = []

@@ -13,7 +13,6 @@ from agentfs.fs import Current, revision_of
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.oserrors import kept_changing
-from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     ReplacedLines,
@@ -86,7 +85,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
         target: The file and the terms.
         compute: Returns the edit. It is called again if another program changes the file meanwhile.
     """
-    root, tracker, limits, _ = target.context
+    root, _, limits, _ = target.context
     rules = () if target.preview else root.policy.after_change
 
     def change(current: Current) -> tuple[bytes, tuple[FileEdit, ExternalChanges | None]]:
@@ -121,25 +120,19 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
         if not target.preview:
             if target.encoding is not None and root.recorder is not None:
                 root.recorder.name_encoding(written.real_path, target.encoding)
-            record(tracker, final, revision, external, seen=is_shown_whole(final.shown_diff, limits))
+            record(target.context, final, revision, external)
         notes += (*edit.notes, *_encoding_notes(edit), *([external.note] if external else ()), *findings)
         below = (*formatted, *(external.diff if external else ()))
         return AppliedEdit(written.path, edit, final, revision, notes, below)
     raise kept_changing(target.path)
 
 
-def record(
-    tracker: ReadTracker,
-    edit: FileEdit,
-    revision: str,
-    external: ExternalChanges | None,
-    *,
-    seen: bool = False,
-) -> None:
+def record(context: Context, edit: FileEdit, revision: str, external: ExternalChanges | None) -> None:
     """Record an edit in the read history: lines that were read, and are still there, stay read.
 
-    If its diff was `seen`, the lines in it count as read.
+    The lines in a diff that the result shows count as read.
     """
+    _, tracker, limits, _ = context
     path = edit.current.real_path
     if edit.before is None or edit.replaces_all:
         tracker.record_write(path, revision, edit.shown)
@@ -149,7 +142,8 @@ def record(
             tracker.record_external_change(
                 path, before, edit.shown_before, external.hunks, seen=external.seen
             )
-        tracker.record_edit(path, before, revision, edit.shown, edit.hunks, seen=seen and edit.shows_diff)
+        seen = edit.shows_diff and is_shown_whole(edit.shown_diff, limits)
+        tracker.record_edit(path, before, revision, edit.shown, edit.hunks, seen=seen)
 
 
 def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None:

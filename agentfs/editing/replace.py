@@ -42,7 +42,6 @@ from agentfs.search.grep_text import search_for
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.second_look import Reading, explain_glob_path, second_look
-from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
     Decoded,
@@ -129,23 +128,22 @@ class _File(NamedTuple):
     by_others: tuple[LinesBy, ...]
     notes: tuple[str, ...]
 
-    def record(self, tracker: ReadTracker) -> None:
+    def record(self, context: Context) -> None:
         """Record the edit in the read history, if it knows the file."""
-        before, after = self.change.before, self.change.after
-        if not (
-            tracker.knows(self.change.path) and isinstance(before, FileNode) and isinstance(after, FileNode)
-        ):
+        before, after, path = self.change.before, self.change.after, self.change.path
+        is_known = context.tracker.knows(path)
+        if not (is_known and isinstance(before, FileNode) and isinstance(after, FileNode)):
             return
         old, new = (decode_in(node.load(), self.codec.encoding).text for node in (before, after))
-        current = Current(self.path, self.change.path, b"", before.digest, before)
+        current = Current(self.path, path, b"", before.digest, before)
         shown = [shown_text(self.path, text) for text in (old, new)]
-        edit = FileEdit(current, old, shown[0], new, shown[1], b"", self.codec)
-        record(tracker, edit, after.digest, self.external)
+        edit = FileEdit(current, old, shown[0], new, shown[1], b"", self.codec, shows_diff=False)
+        record(context, edit, after.digest, self.external)
 
 
 def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
     """Replace a text or a pattern in all files that contain it, all or none."""
-    root, tracker, limits, _ = context
+    root, _, limits, _ = context
     options.check()
     if root.policy.read_only:
         raise read_only()
@@ -182,7 +180,7 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
         notes = (*applied.notes, *notes)
         with call_context.uncounted():  # the files are replaced, so the deadline no longer ends the call
             for file in files:
-                file.record(tracker)
+                file.record(context)
     return _result(limits, options, files, total, found, notes, glob_note)
 
 
