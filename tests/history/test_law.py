@@ -1,6 +1,7 @@
 """The law of the journal: a rollback to a checkpoint restores the tree of that moment.
 
-Except what the result names: paths that it merged with changes of others, or left as they are.
+Except what the result names, paths that it merged with changes of others or left as they are, and what others
+have changed in a file that was moved then: a move takes along what is there.
 """
 
 import os
@@ -14,6 +15,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import ConflictError
+from agentfs.history.log import file_moves
 from tests.history.judges import snapshot
 
 NAMES = ["a", "b", "c", "d/a", "d/b", "d/e/a"]
@@ -143,11 +145,20 @@ class Sequence:
             assert self.foreign[name], "only others can be in the way"
             assert snapshot(self.top) == before
             return
-        now, wanted, foreign = snapshot(self.top), self.checkpoints[name], self.foreign[name]
+        now, wanted, foreign = snapshot(self.top), self.checkpoints[name], self.moved_along(name)
         different = {path for path in now.keys() | wanted.keys() if now.get(path) != wanted.get(path)}
         above = {parent for path in foreign for parent in map(str, Path(path).parents)}
         named = {path for path in different if any(f'"{path}"' in note for note in result.notes)}
         assert different <= foreign | above | named, (name, different, foreign, result.text)
+
+    def moved_along(self, name: str) -> set[str]:
+        """Return the paths that others have changed since a checkpoint, also those where moves took them."""
+        found = set(self.foreign[name])
+        for step in self.ws._journal.log.after(0):
+            for pair in file_moves(step.changes).items():
+                if not found.isdisjoint(pair):
+                    found.update(pair)
+        return found
 
 
 def run(seed: int, *, kept: bool) -> None:
