@@ -141,7 +141,7 @@ class _Tree:
 
     def _merged(self, change: Change) -> Merged:
         path, before, after, present = change.path, change.before, change.after, self._node(change)
-        if isinstance(after, MovedNode):  # nothing can be moved here
+        if isinstance(after, MovedNode) and before is None:  # nothing can be moved here
             return Merged(None, Clash(path, before, present))
         return merge_nodes(path, before, after, present)
 
