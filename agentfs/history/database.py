@@ -289,6 +289,8 @@ class Contents:
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with contents that load from here."""
+        if not any(isinstance(node, FileNode) for node in (change.before, change.after)):
+            return change
         before = change.before and self.keep_node(change.before)
         return with_values(change, before=before, after=change.after and self.keep_node(change.after))
 

@@ -124,10 +124,8 @@ class Log:
         for step in reversed(self._steps):
             for change in step.changes:
                 if change.path == path:
-                    after = change.after
-                    if isinstance(after, MovedNode) and node is not None:
-                        return step if entry_type(node) == after.kind else None
-                    return step if after == node else None
+                    unread = node and MovedNode(entry_type(node))  # as a move leaves it
+                    return step if change.after in (node, unread) else None
         return None
 
     def add(self, step: Step) -> None:
