@@ -81,7 +81,7 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
                 details={"path": draft.path, "count": edited.replacements, "expect": expect},
             )
         is_wide = edited.replacements > 1 and all(edit.replace_all for edit in edits) and not target.preview
-        return replace(edited, shows_diff=not is_wide)
+        return replace(edited, shows_diff=False) if is_wide else edited
 
     creates = not edits[0].old_string
     return change_file(target, compute, "replacement", creates=creates)
