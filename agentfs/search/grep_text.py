@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from agentfs.base.advice import Joined, plural
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
@@ -21,7 +21,7 @@ from agentfs.search.grep import SearchResult, search
 from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
-from agentfs.search.second_look import explain_glob_path, second_look
+from agentfs.search.second_look import explain_glob_path, explain_pattern, second_look
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
@@ -67,6 +67,9 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         meant, found, glob_note = search_for(context, options)
     except NotFoundError as error:
         explain_glob_path(context, options, error)
+        raise
+    except InvalidPatternError as error:
+        explain_pattern(context, options, error)
         raise
     if options.line_ids:
         found.matches = _with_line_ids(context, found.matches, fresh=options.fresh_ids)

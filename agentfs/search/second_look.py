@@ -176,8 +176,7 @@ def second_look(
         hit, _ = _first_hit(context, options, _pattern_alternatives(options, ends), ends)
     if hit is None:
         return None, may_have_more
-    fact = f"{hit.alternative.fact} {plural(hit.lines, 'line')} of {one_line(hit.path)}"
-    return Reading(fact, hit.alternative.changes, hit.match), may_have_more
+    return hit.reading(), may_have_more
 
 
 class _Alternative:
@@ -218,6 +217,11 @@ class _Hit(NamedTuple):
     path: str
     lines: int  # the number of matching lines in the file
     match: str  # the text of the first match
+
+    def reading(self) -> Reading:
+        """Return the changes that find the file, with a sentence about it."""
+        fact = f"{self.alternative.fact} {plural(self.lines, 'line')} of {one_line(self.path)}"
+        return Reading(fact, self.alternative.changes, self.match)
 
 
 def _pattern_alternatives(options: GrepOptions, ends: float) -> list[_Alternative]:
@@ -268,6 +272,21 @@ def _first_hit(
     except (AgentFSError, TimeoutError):
         return None, False
     return None, (files.skipped.reached if among is None else files.reached) is None
+
+
+def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
+    """Say what the escaped form of an invalid pattern finds; drop one that finds nothing."""
+    suggestion = error.details.get("suggestion")
+    if suggestion is None:
+        return
+    ends = time.monotonic() + SECONDS
+    meant = _Alternative(options, "As plain text it matches", {"pattern": suggestion}, ends)
+    hit, seen_all = _first_hit(context, meant.options, [meant], ends)
+    if hit is not None:
+        error.hint = hit.reading().hint(options)
+    elif seen_all:
+        error.details["suggestion"] = None
+        error.hint = "As plain text it matches nothing."
 
 
 def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEntries) -> tuple[str, bool]:
