@@ -134,10 +134,6 @@ def _compile(engine: Any, source: str, flags: int) -> Any:
         return error
 
 
-def _is_valid(engine: Any, syntax: Syntax) -> bool:
-    return not isinstance(_compile(engine, syntax.source, engine.V0), Exception)
-
-
 def _in_re(syntax: Syntax, source: str, flags: int) -> re.Pattern[str] | None:
     """Compile a pattern for ASCII text with `re`, if that finds the same matches as `regex`."""
     for token in syntax.tokens:
@@ -266,7 +262,8 @@ def _suggestion(engine: Any, written: str, position: int) -> str | None:
     """Escape the wrong character if that makes a valid regex, else the full pattern."""
     repaired = f"{written[:position]}\\{written[position:]}"
     looks_like_regex = _LOOKS_LIKE_REGEX.search(written) and len(repaired) <= MAX_CHARACTERS
-    if looks_like_regex and _is_valid(engine, read_syntax(repaired)):
+    compiled = _compile(engine, read_syntax(repaired).source, engine.V0) if looks_like_regex else None
+    if compiled is not None and not isinstance(compiled, Exception):
         return repaired
     literal = as_plain_text(written)
     return literal if len(literal) <= MAX_CHARACTERS else None

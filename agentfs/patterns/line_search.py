@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from agentfs.base import call_context
 from agentfs.patterns.compile import Pattern
 
-_STEPS_PER_CHECK = 64  # parts of a text, or multiples of 1024 characters, between two checks of the clock
-_CHARACTERS_PER_STEP = 1024
-_MATCHES_PER_CHECK = 1024
+# How many parts of a text, and matches, come between two checks of the clock; long parts are checked each.
+_PARTS_PER_CHECK, _MATCHES_PER_CHECK, _LONG_PART = 64, 1024, 1024
 _OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -47,7 +46,6 @@ class LineSearch:
         self._deadline = deadline
         self._window = window
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
-        self._until_check = 0
         literals = pattern.plan.literals
         # A literal of one character is in too many lines to be useful.
         self._finds_lines = bool(literals) and (pattern.plan.is_literal or min(map(len, literals)) > 1)
@@ -141,13 +139,14 @@ class LineSearch:
         """
         pattern = self._pattern
         finditer = ((pattern.in_ascii if text.isascii() else None) or pattern.expression).finditer
-        for start, end in parts:
+        for number, (start, end) in enumerate(parts):
             part, size = text[start:end], end - start
+            if size > _LONG_PART or not number % _PARTS_PER_CHECK:
+                self._seconds_left()
             if size > pattern.longest and (pattern.multiline or _longest(part) > pattern.longest):
                 self.too_long += 1
                 continue
             if size <= untimed or (untimed and _longest(part) <= untimed):
-                self._check_sometimes(1 + size // _CHARACTERS_PER_STEP)
                 found = finditer(part)
             else:
                 found = self._timed(part)
@@ -173,12 +172,6 @@ class LineSearch:
                 seconds *= 2
             else:
                 return
-
-    def _check_sometimes(self, steps: int = 1) -> None:
-        self._until_check -= steps
-        if self._until_check <= 0:
-            self._until_check = _STEPS_PER_CHECK
-            self._seconds_left()
 
     def _seconds_left(self) -> float:
         call_context.step(0)

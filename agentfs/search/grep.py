@@ -166,7 +166,8 @@ class _Search:
         if text is None:
             return FileResult(path, skip_reason="undecodable")
         text = shown_text(path, text)
-        if self._is_shown(0) or self._page_follows() or not self._can_count:
+        page_follows = self._by_line and self.found.entries < self.found.page.first  # maybe in this file
+        if self._is_shown(0) or page_follows or not self._can_count:
             block = TextBlock(text, 0, len(text))
             return self._search(path, ((block, hit) for hit in self._lines.hits(text)))
         too_long = self._lines.too_long
@@ -214,10 +215,6 @@ class _Search:
         self._keep(hits, excerpts.end())
         has_long_lines = self._lines.too_long > too_long
         return FileResult(path, hits, lines, matches, entries, None, has_long_lines, exact, timed_out)
-
-    def _page_follows(self) -> bool:
-        """Return True if the page begins later, maybe in the same file."""
-        return self._by_line and self.found.entries < self.found.page.first
 
     def _is_shown(self, number: int) -> bool:
         """Return True if a line match, by its number in its file, is on the page or is a sample."""

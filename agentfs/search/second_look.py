@@ -7,7 +7,7 @@ stops at the first file with a match. All short searches of a call share one tim
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -109,33 +109,25 @@ def _with_invisible(options: GrepOptions) -> Iterator[NewArguments]:
     return _spelled(options, lambda _: "", f"[{_INVISIBLE}]*")
 
 
-def _as_regex(_: GrepOptions) -> Iterator[NewArguments]:
-    yield {"fixed_strings": False}
-
-
 def _in_any_case(options: GrepOptions) -> Iterator[NewArguments]:
     pattern = options.pattern if options.fixed_strings else _LETTER_ESCAPE.sub("", options.pattern)
     if pattern.lower() != pattern.upper():
         yield {"ignore_case": True}
 
 
-def _without_entities(options: GrepOptions) -> Iterator[NewArguments]:
-    yield {"pattern": html.unescape(options.pattern)}
-
-
 class _Row(NamedTuple):
     fact: str  # the start of the fact
-    changes: Callable[[GrepOptions], Iterator[NewArguments]]
+    changes: Callable[[GrepOptions], Iterable[NewArguments]]
     needs: tuple[str, ...] = ()  # a file without any of these characters need not be searched
 
 
 _READINGS = (
-    _Row("As a regular expression it matches", _as_regex),
+    _Row("As a regular expression it matches", lambda _: [{"fixed_strings": False}]),
     _Row("With | ( ) in place of \\| \\( \\) it matches", _basic_syntax),
     _Row("As plain text it matches", _plain_text),
     _Row("Over several lines it matches", _over_lines),
     _Row("In another case it matches", _in_any_case),
-    _Row("Without its HTML entities it matches", _without_entities),
+    _Row("Without its HTML entities it matches", lambda each: [{"pattern": html.unescape(each.pattern)}]),
     _Row("In another Unicode form it matches", _other_form),
     _Row("With typographic quotes, dashes or spaces it matches", _typographic_text, _NOT_ASCII),
     _Row("With invisible characters in it it matches", _with_invisible, tuple(_INVISIBLE)),
@@ -276,8 +268,7 @@ def _first_hit(
 
 def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
     """Say what the escaped form of an invalid pattern finds; drop one that finds nothing."""
-    suggestion = error.details.get("suggestion")
-    if suggestion is None:
+    if (suggestion := error.details.get("suggestion")) is None:
         return
     ends = time.monotonic() + SECONDS
     meant = _Alternative(options, "As plain text it matches", {"pattern": suggestion}, ends)
@@ -335,18 +326,17 @@ def first_entries(
 def count_left_out(context: Context, options: ListOptions) -> str:
     """Return a text with the number of entries that `ignore` has excluded from a listing, or ""."""
     found = first_entries(context, replace(options, ignore=None), time.monotonic() + SECONDS)
-    if found is None or not found.total:
-        return ""
-    least = "" if found.exact else "at least "
-    return f": ignore leaves out {least}{plural(found.total, 'entry', 'entries')}"
+    return f": ignore leaves out {_count(found, 'entry', 'entries')}" if found and found.total else ""
 
 
 def count_of_glob(context: Context, options: GlobOptions, seconds: float = SECONDS) -> str:
     """Return the number of files that a glob finds, as `3 files`, or "" for none."""
     found = first_entries(context, options, time.monotonic() + seconds)
-    if found is None or not found.total:
-        return ""
-    return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}"
+    return _count(found, "file", "files") if found and found.total else ""
+
+
+def _count(found: FoundEntries, one: str, several: str) -> str:
+    return f"{'' if found.exact else 'at least '}{plural(found.total, one, several)}"
 
 
 def explain_glob_path(
