@@ -231,8 +231,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
             filters=tuple(exclude),
         )
         found = _collect_in_order(_listed_names(walk, levels, several=len(paths) > 1), page, deadline)
-        skipped = walk.skipped
-        found.skipped = with_counts(skipped, {"unreadable": found.vanished}, skipped.reached or found.reached)
+        found.skipped = with_counts(walk.skipped, {"unreadable": found.vanished}, found.reached)
         return found
 
     found = collect(copy(page), options.depth)
@@ -353,10 +352,8 @@ class _GlobSearch:
         # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
         is_ordered = self._options.sort == "path" and len(self._paths) == 1 and not self._options.unique
         found = _collect_in_order(self._entries() if is_ordered else self._sorted(page), page, self._deadline)
-        skipped = self.walk.skipped
         self._left_out["unreadable"] += found.vanished
-        reached = skipped.reached or found.reached or self._reached
-        found.skipped = with_counts(skipped, self._left_out, reached)
+        found.skipped = with_counts(self.walk.skipped, self._left_out, found.reached or self._reached)
         found.excluded = [] if found.total else self.walk.excluded
         return found
 

@@ -7,7 +7,7 @@ stops at the first file with a match. All short searches of a call share one tim
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -109,6 +109,14 @@ def _with_invisible(options: GrepOptions) -> Iterator[NewArguments]:
     return _spelled(options, lambda _: "", f"[{_INVISIBLE}]*")
 
 
+def _as_regex(_: GrepOptions) -> Iterator[NewArguments]:
+    yield {"fixed_strings": False}
+
+
+def _without_entities(options: GrepOptions) -> Iterator[NewArguments]:
+    yield {"pattern": html.unescape(options.pattern)}
+
+
 def _in_any_case(options: GrepOptions) -> Iterator[NewArguments]:
     pattern = options.pattern if options.fixed_strings else _LETTER_ESCAPE.sub("", options.pattern)
     if pattern.lower() != pattern.upper():
@@ -117,17 +125,17 @@ def _in_any_case(options: GrepOptions) -> Iterator[NewArguments]:
 
 class _Row(NamedTuple):
     fact: str  # the start of the fact
-    changes: Callable[[GrepOptions], Iterable[NewArguments]]
+    changes: Callable[[GrepOptions], Iterator[NewArguments]]
     needs: tuple[str, ...] = ()  # a file without any of these characters need not be searched
 
 
 _READINGS = (
-    _Row("As a regular expression it matches", lambda _: [{"fixed_strings": False}]),
+    _Row("As a regular expression it matches", _as_regex),
     _Row("With | ( ) in place of \\| \\( \\) it matches", _basic_syntax),
     _Row("As plain text it matches", _plain_text),
     _Row("Over several lines it matches", _over_lines),
     _Row("In another case it matches", _in_any_case),
-    _Row("Without its HTML entities it matches", lambda each: [{"pattern": html.unescape(each.pattern)}]),
+    _Row("Without its HTML entities it matches", _without_entities),
     _Row("In another Unicode form it matches", _other_form),
     _Row("With typographic quotes, dashes or spaces it matches", _typographic_text, _NOT_ASCII),
     _Row("With invisible characters in it it matches", _with_invisible, tuple(_INVISIBLE)),
@@ -196,8 +204,7 @@ class _Alternative:
         if not may_match or self._search is None:
             return None
         text = shown_text(path, decode_content(content, self.options.encoding) or "")
-        hits = list(self._search.hits(text))
-        if not hits:
+        if not (hits := list(self._search.hits(text))):
             return None
         start, end = hits[0].spans[0]
         lines = sum(1 + text.count("\n", hit.start, hit.end) for hit in hits)
@@ -378,9 +385,8 @@ def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[New
 
 def _retry(options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> Retry:
     """Return the call for the first page with changed arguments; leave out default values."""
-    first_page = {"offset": 0} if options.offset else {}
     defaults = {each.name: each.default for each in fields(options)}
-    changed = {**changes, **first_page}
+    changed = {**changes, **({"offset": 0} if options.offset else {})}
     without = tuple(name for name, value in changed.items() if value == defaults[name])
     return Retry({name: value for name, value in changed.items() if name not in without}, without)
 
