@@ -20,6 +20,7 @@ from agentfs.fs import (
     Node,
     Root,
     directories_above,
+    display_name,
     entry_type,
 )
 from agentfs.history.log import Step, file_moves
@@ -36,6 +37,7 @@ class NodeReader(Protocol):
         ...
 
 
+_MOST_LISTED = 20_000  # as many as `move` takes
 Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
 
 
@@ -64,12 +66,18 @@ class Merged(NamedTuple):
     clash: Clash | None = None
 
 
-def take_steps(steps: Sequence[Sequence[Change]], read: NodeReader, keep: Callable[[Node], Node]) -> Outcome:
+def take_steps(
+    steps: Sequence[Sequence[Change]],
+    read: NodeReader,
+    list_below: Callable[[str], Iterable[tuple[str, Node]]],
+    keep: Callable[[Node], Node],
+) -> Outcome:
     """Compute how to make the changes of some steps, in this order, in the tree that `read` reads.
 
-    `keep` returns a node whose content is not held in memory.
+    `list_below` returns the paths and unread nodes below a directory. `keep` returns a node whose content is
+    not held in memory.
     """
-    tree = _Tree(read, keep, is_alone=len(steps) == 1)
+    tree = _Tree(read, list_below, keep, is_alone=len(steps) == 1)
     made = [tuple(tree.take(changes)) for changes in steps]
     clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
     return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(clashes))
@@ -87,11 +95,37 @@ def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) ->
         raise
 
 
+def list_unread(root: Root, directory: str) -> Iterable[tuple[str, Node]]:
+    """Yield each path below a directory that may be changed, and its node as a move takes it along."""
+    stack, count = [directory], 0
+    while stack and count < _MOST_LISTED:
+        call_context.check()
+        directory = stack.pop()
+        with suppress(AgentFSError), root.open_directory(display_name(directory)) as opened:
+            names = [name for name, _ in opened.typed_names()]
+            guarded = root.unchangeable_names(directory, names)
+            for path in (f"{directory}/{name}" for name in names):
+                with suppress(AgentFSError):
+                    if path.rpartition("/")[2] in guarded:
+                        root.check_may_change(path)
+                    if (node := root.node(path, max_bytes=0, unread=True)) is not None:
+                        count += 1
+                        stack += [path] if isinstance(node, DirectoryNode) else []
+                        yield path, node
+
+
 class _Tree:
     """The nodes of a tree after the steps that were taken so far."""
 
-    def __init__(self, read: NodeReader, keep: Callable[[Node], Node], *, is_alone: bool) -> None:
-        self._read, self._keep, self._is_alone = read, keep, is_alone
+    def __init__(
+        self,
+        read: NodeReader,
+        list_below: Callable[[str], Iterable[tuple[str, Node]]],
+        keep: Callable[[Node], Node],
+        *,
+        is_alone: bool,
+    ) -> None:
+        self._read, self._list_below, self._keep, self._is_alone = read, list_below, keep, is_alone
         self._unread = set[str]()  # both paths of each node that the present step moves unread
         self._present: dict[str, Node | None] = {}
         self._nodes: dict[str, Node | None] = {}
@@ -108,6 +142,7 @@ class _Tree:
 
     def take(self, changes: Sequence[Change]) -> Iterable[Change]:
         """Apply the changes of a step to these nodes, and yield each change after its merge."""
+        changes = [*changes, *self._taken_along(changes)]
         by_path = {change.path: change for change in changes}
         sources = file_moves(changes)
         moved_away = {old: new for new, old in sources.items()}
@@ -128,6 +163,22 @@ class _Tree:
                 yield from self._move(by_path[sources[path]], change)
             else:
                 yield self._put(path, change, self._merged(change))
+
+    def _taken_along(self, changes: Sequence[Change]) -> Iterable[Change]:
+        """Yield the moves of entries that came into a moved directory since: the rename takes them along."""
+        known = {each.path for each in changes}
+        for top in changes:
+            if not (top.of_directory and top.before is None and top.moved_from):
+                continue
+            below = f"{top.moved_from}/"
+            there = {**dict(self._list_below(top.moved_from)), **self._nodes}
+            for old, node in there.items():
+                new = f"{top.path}/{old.removeprefix(below)}"
+                if node is not None and old.startswith(below) and known.isdisjoint((old, new)):
+                    known.update((old, new))
+                    unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
+                    yield Change(new, None, unread, old)
+                    yield Change(old, unread, None)
 
     def _assume(self, changes: Sequence[Change], own: Mapping[str, Change]) -> None:
         """Take the entries of a moved directory as known: the rename takes along what is there."""

@@ -17,7 +17,7 @@ from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
 from agentfs.history.log import Log, Scope, Step, effective_changes
 from agentfs.history.report import clash_error, file_changes, file_lines, name_paths, rest_of_call
-from agentfs.history.step_merge import Clash, Outcome, read_node, take_steps
+from agentfs.history.step_merge import Clash, Outcome, list_unread, read_node, take_steps
 from agentfs.results import UndoResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
@@ -136,7 +136,8 @@ def _revert(
         )
     max_bytes = max(context.limits.file_bytes, _largest(wanted.values()))
     read = partial(read_node, root, max_bytes=max_bytes)
-    outcome = take_steps([*wanted.values()], read, journal.contents.keep_node)
+    given = read, partial(list_unread, root), journal.contents.keep_node
+    outcome = take_steps([*wanted.values()], *given)
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
             raise Overtaken
@@ -146,7 +147,7 @@ def _revert(
             raise clash_error(clashes, journal.origin, root, other_paths, done)
         clashing = {each.path for each in clashes}
         left = [[each for each in changes if each.path not in clashing] for changes in wanted.values()]
-        outcome = take_steps(left, read, journal.contents.keep_node)._replace(clashes=clashes)
+        outcome = take_steps(left, *given)._replace(clashes=clashes)
     appended = [
         Step(
             tuple(map(journal.contents.keep, changes)),

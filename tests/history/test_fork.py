@@ -208,6 +208,7 @@ def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
 )
 def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_path, damage):
     texts = [random_text() for _ in range(3)]
+    (tmp_path / "a.txt").write_text(random_text())  # what `changes` compares with
     for text in texts:
         ws.write("a.txt", text)
     database = ws._journal.contents.database
