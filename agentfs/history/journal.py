@@ -217,9 +217,9 @@ class Journal:
 
     def replace_begun(self, steps: Sequence[Step]) -> None:
         """Store what was made of the steps that were begun in their place."""
-        if self.is_kept:
-            self.contents.database.defer([_DROP_BEGUN])
-        self._store(steps, begun=False)
+        if self.is_kept:  # on a full disk, the next transaction does it
+            self.contents.database.defer([_DROP_BEGUN, *self._rows(steps, begun=False)])
+            self.contents.database.flush()
         self._add(steps)
 
     def _add(self, steps: Iterable[Step]) -> None:
@@ -229,12 +229,14 @@ class Journal:
     def _store(self, steps: Sequence[Step], *, begun: bool, statements: Sequence[Statement] = ()) -> None:
         if not self.is_kept or not (steps or statements):
             return
+        self.contents.write([*self._rows(steps, begun=begun), *statements])
+
+    def _rows(self, steps: Sequence[Step], *, begun: bool) -> list[Statement]:
         insert = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)"
-        rows = [
+        return [
             (insert, (number, begun, stored_json(step_to_json(step))))
             for number, step in enumerate(steps, self.log.position + 1)
         ]
-        self.contents.write([*rows, *statements])
 
     def settle_recordings(self) -> None:
         """End the recordings whose end has failed before."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,11 +33,11 @@ TASKS = {
     "a test run that rewrites fixtures": "for f in tests/fixtures/*.json; do echo '{\"new\": 1}' > $f; done",
     "git checkout": "git checkout -q . && git checkout -q HEAD~1 -- src",
     "git stash": "git stash -q -u",
-    "a formatter": f"{sys.executable} -SE - <<'END'{FORMATTER}END",
+    "a formatter": f"{shlex.quote(sys.executable)} -SE - <<'END'{FORMATTER}END",
     "a directory that is moved": "mv src lib && mv lib/gen gen",
     # A directory that its own user may not enter is in `test_closed_directories.py`.
     "chmod -R": "chmod -R go-rwx . && find tools -type f -exec chmod a-x {} +",
-    "an install that edits a lock file": f"{sys.executable} -SE - <<'END'{INSTALL}END",
+    "an install that edits a lock file": f"{shlex.quote(sys.executable)} -SE - <<'END'{INSTALL}END",
     "a log and a source that are truncated": ": > run.log && : > src/app.py",
     "a link that is swapped": "ln -sfn src/gen current && rm tools/link && echo file > tools/link",
     "a rename that changes only case": "mv readme.md README.md && mv src/app.py src/App.py",
