@@ -177,7 +177,9 @@ def _read_pdf(file: OpenFile, limits: Limits, options: ReadOptions) -> ReadResul
             details={"path": file.path, "total_lines": total},
         )
     info = FileInfo(file.path, revision_of(data), len(data), total, newline="\n", exact=complete, kind="pdf")
-    return text_page(info, text, limits, options)
+    is_late = not complete and total < last
+    page = text_page(info, text, limits, options, ["there was no time for more"] if is_late else [])
+    return replace(page, truncated_by="time") if is_late and page.end_line == total else page
 
 
 def read_notebook(

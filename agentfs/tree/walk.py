@@ -20,6 +20,7 @@ from agentfs.tree.visit import MAX_EXCLUDED, Excluded, LeftOut, Visit, entry_nam
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_LEVELS = 100  # directories that are open at a time, one in the other
 MAX_LISTED = 200_000  # entries of one directory
+_PART = 512  # entries between two looks at the clock: a slow file system takes a millisecond for each
 _MAX_HELD = 500_000  # entries of all directories that are open
 
 _NO_RULES = IgnoreRules()
@@ -209,15 +210,18 @@ class Walk:
 
     def _scan(self, visit: Visit) -> None:
         """Read the names of a directory."""
-        nothing: list[DirEntry] = []
-        entries = next(visit.directory.scan_parts(MAX_LISTED + 1), nothing)
+        entries: list[DirEntry] = []
+        for part in visit.directory.scan_parts(_PART):
+            entries += part
+            if self._is_late(len(part)):
+                return
+            if len(entries) > MAX_LISTED:
+                break
         is_crowded = len(entries) > MAX_LISTED
         if is_crowded:
             del entries[MAX_LISTED:]
             self._crowded = True
             self._unsteady += 1
-        if self._is_late(len(entries)):
-            return
         if len(entries) > self._entries_left:
             self._reached = "walk_entries"
             entries = sorted(entries, key=entry_name)[: self._entries_left]
