@@ -18,7 +18,7 @@ MOST = {
     ("cli",): 636,
     ("mcp",): 258,
     ("frameworks",): 593,
-    ("dialects",): 2_574,
+    ("dialects",): 2_585,
     ("remote",): 903,
     ("store",): 581,
     ("commands",): 1_658,

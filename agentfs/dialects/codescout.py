@@ -160,7 +160,11 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     results = {"limit": "max_results"}
     return [
         kit.Tool(
-            function=tools.read_file, effect="read", methods={"read": {}}, renames={"offset": "start_line"}
+            function=tools.read_file,
+            effect="read",
+            methods={"read": {}},
+            renames={"offset": "start_line"},
+            follow=_follow_read,
         ),
         kit.Tool(function=tools.list_dir, effect="read", methods={"ls": {}}),
         kit.Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
@@ -194,6 +198,16 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         return [(offset, offset, new)], notes
 
     return kit.splice(workspace, kit.SpliceOptions(path, span))
+
+
+def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
+    """Return the arguments of read_file for a call of `read`."""
+    arguments = call["arguments"]
+    if call["name"] != "read" or "column" in arguments:
+        return None
+    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    end = {} if limit is None else {"end_line": first + limit - 1}
+    return {"path": arguments["path"], "start_line": first, **end}
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:
