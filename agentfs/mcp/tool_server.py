@@ -96,6 +96,14 @@ def serve_stdio(tools: Toolset) -> None:
         async with stdio_server() as (incoming, outgoing):
             await made.run(incoming, outgoing, made.create_initialization_options())
 
+    report = sys.unraisablehook
+
+    def report_others(unraisable: "sys.UnraisableHookArgs") -> None:
+        # The SDK's stream may hold output for a client that has gone; Python 3.13 reports that.
+        if not isinstance(unraisable.exc_value, BrokenPipeError):
+            report(unraisable)
+
+    sys.unraisablehook = report_others
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK's reader waits for input in a thread
     try:
         asyncio.run(serve())
