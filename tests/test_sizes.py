@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
     ("cli",): 636,
-    ("mcp",): 258,
+    ("mcp",): 260,
     ("frameworks",): 593,
     ("dialects",): 2_585,
     ("remote",): 903,

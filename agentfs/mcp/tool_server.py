@@ -97,13 +97,8 @@ def serve_stdio(tools: Toolset) -> None:
             await made.run(incoming, outgoing, made.create_initialization_options())
 
     report = sys.unraisablehook
-
-    def report_others(unraisable: "sys.UnraisableHookArgs") -> None:
-        # The SDK's stream may hold output for a client that has gone; Python 3.13 reports that.
-        if not isinstance(unraisable.exc_value, BrokenPipeError):
-            report(unraisable)
-
-    sys.unraisablehook = report_others
+    # The SDK's stream may hold output for a client that has gone, which Python 3.13 reports.
+    sys.unraisablehook = lambda each: None if isinstance(each.exc_value, BrokenPipeError) else report(each)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK's reader waits for input in a thread
     try:
         asyncio.run(serve())
