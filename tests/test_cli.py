@@ -117,7 +117,7 @@ def test_no_command_is_a_usage_error(tmp_path):
 def test_a_closed_pipe_prints_no_traceback(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 30 + "\n", encoding="utf-8")
     (tmp_path / "many.txt").write_text("some line that is long enough\n" * 1500)
-    call = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\''
+    call = f'{shlex.quote(sys.executable)} -m agentfs call read \'{{"path": "many.txt"}}\''
     command = f"{{ {call}; echo $? >status; }} | head -n 1"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (tmp_path / "status").read_text() == "0\n"

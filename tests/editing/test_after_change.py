@@ -11,7 +11,7 @@ import pytest
 from agentfs import AfterChange, AgentFSError, Policy, Workspace
 from agentfs.results import Origin
 
-RUFF = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
+RUFF = shlex.quote(shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff")
 
 
 @pytest.fixture

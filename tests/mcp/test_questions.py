@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -102,7 +103,7 @@ async def test_a_question_in_a_process_of_its_own(tree, mode):
 @MODES
 async def test_a_question_about_files_on_another_machine(tree, mode):
     user = User("accept", "decline")
-    serve = f"{sys.executable} -m agentfs serve --root {tree}"
+    serve = f"{shlex.quote(sys.executable)} -m agentfs serve --root {tree}"
     options = ("--ask", "change", "--connect", serve)
     async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
         done = await connected.call_tool("edit", EDIT)
