@@ -828,7 +828,8 @@ print(Path(one, "own").read_bytes() == Path(other, "own").read_bytes())
 """
     for name in ("small", "one"):
         (tmp_path / name).mkdir()
-    mounted = f"mount -t tmpfs -o size=1m none {tmp_path}/small && exec {shlex.quote(sys.executable)} - {tmp_path}/small"
+    python = shlex.quote(sys.executable)
+    mounted = f"mount -t tmpfs -o size=1m none {tmp_path}/small && exec {python} - {tmp_path}/small"
     command = ["unshare", "-m", "sh", "-c", f"{mounted} {tmp_path}/one"]
     script = "from contextlib import suppress" + script
     done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
