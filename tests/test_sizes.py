@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 2_585,
     ("remote",): 903,
     ("store",): 581,
-    ("commands",): 1_658,
+    ("commands",): 1_659,
     ("tools", "arguments", "habits"): 2_493,
     ("permission",): 650,
     ("providers",): 292,

@@ -26,11 +26,12 @@ _SECTION = re.compile(rb'\[([a-z]+)(?: "[^"\\\n]*")?\]', re.IGNORECASE)
 _SETTING = re.compile(rb"\s*([a-z][a-z0-9-]*)\s*=\s*([^\\\n]*)", re.IGNORECASE)
 _USER = re.compile(rb"(?<=://)[^/@\s]*@")
 _MARKS = ("HEAD", "objects", "refs")  # what git itself looks for in one of its directories
-# What holds only commits, and says where they are.
+# Commits and the places that say where they are.
 _DATA = {"refs", "logs", "lfs", "rr-cache", "sequencer"}
 _STATE = re.compile(
     r"(?:.*_)?head|index|packed-refs|shallow|(?:merge|bisect)_.*|auto_merge|(?:commit|tag)_editmsg|squash_msg"
 )
+_OBJECT = re.compile(r"/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)")
 _FACTS_ON_OBJECTS = {"packs", "commit-graph", "commit-graphs"}  # and not `alternates`
 
 
@@ -106,8 +107,8 @@ def is_lost_object(change: Change) -> bool:
 
     Maintenance puts it into a pack first; beside this, it takes up space and does no harm.
     """
-    parts = change.path.split("/")
-    return change.after is None and "objects" in parts[1:-1] and ".git" in map(fold, parts)
+    is_object = _OBJECT.search(change.path) or (change.of_directory and change.path.endswith("/objects"))
+    return change.after is None and bool(is_object) and ".git" in map(fold, change.path.split("/"))
 
 
 def _is_harmless(change: Change, inside: Sequence[str]) -> bool:

@@ -224,7 +224,7 @@ class RemoteWorkspace(Workspace):
         if isinstance(timeout, (int, float)) and timeout > 0:
             seconds += timeout
         if effect == "execute":  # its effects are applied afterwards
-            seconds += getattr(self.limits, "apply_timeout", self.limits.timeout)
+            seconds += self.limits.timeout
         self._check_open()
         functions = [*self._functions]
         number, call, seen = next(self._session.numbers), call_context.current.get(), 0

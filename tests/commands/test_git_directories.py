@@ -125,3 +125,9 @@ def test_daily_work_with_git_has_the_same_outcome_as_outside(staged, repository,
     )
     for arguments in (["for-each-ref"], ["status", "--short"], ["log", "--all", "--format=%H"], ["fsck"]):
         assert git(repository, *arguments) == git(other, *arguments)
+
+
+def test_a_branch_named_like_the_objects_can_be_deleted(staged, repository):
+    git(repository, "branch", "objects/topic")
+    assert staged.run("git branch -q -d objects/topic").exit_status == 0
+    assert git(repository, "branch", "--format=%(refname:short)") == "main\n"

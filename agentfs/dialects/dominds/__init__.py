@@ -27,7 +27,7 @@ _NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAM
 _MAX_RULES = 3
 # Line ends that a numbered text does not show.
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
-# What the tools show, and the field for it; ripgrep_search shows what its arguments say, as `results`.
+# The results of each tool, and their field; ripgrep_search shows what its arguments say, as `results`.
 _SHOWN = {
     "ripgrep_files": ("files", "matches"),
     "ripgrep_count": ("counts", "counts"),
