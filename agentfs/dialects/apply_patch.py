@@ -174,21 +174,25 @@ class _Location(NamedTuple):
 
 def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list[_Span], list[str]]:
     """Return the changes that hunks make to a text, and notes on hunks that only a tolerant step found."""
-    whole = text if text.endswith("\n") or not text else f"{text}\n"
+    file = _File(text if text.endswith("\n") or not text else f"{text}\n", path)
     spans: list[_Span] = []
     notes: list[str] = []
     begin = 0
     previous_anchors: tuple[str, ...] = ()
     for number, hunk in enumerate(hunks, 1):
         kit.check()
-        location = _locate(whole, hunk, begin, previous_anchors, (number, path))
+        try:
+            location = file.locate(hunk, begin, previous_anchors)
+        except (NoMatchError, AmbiguousError) as error:
+            message = f"Hunk {number} of {kit.quote(path)}: {error.message}"
+            raise type(error)(message, hint=error.hint, details={**error.details, "hunk": number}) from None
         if location.via:
             notes.append(f"hunk {number} was found by {location.via.replace('_', ' ')}")
         spans += location.changes
         if hunk.old or hunk.anchors:  # other hunks only add lines at the end of the file
             begin, previous_anchors = location.end, hunk.anchors or previous_anchors
     spans.sort(key=lambda span: span[:2])
-    return spans if whole == text else _without_final_newline(spans, len(text)), notes
+    return spans if file.text == text else _without_final_newline(spans, len(text)), notes
 
 
 def _without_final_newline(spans: list[_Span], size: int) -> list[_Span]:
@@ -204,102 +208,111 @@ def _without_final_newline(spans: list[_Span], size: int) -> list[_Span]:
     return spans + last
 
 
-def _locate(
-    text: str, hunk: PatchHunk, begin: int, previous_anchors: tuple[str, ...], target: tuple[int, str]
-) -> _Location:
-    """Locate a hunk below the previous one, whose anchors it may repeat.
+@dataclass(frozen=True)
+class _File:
+    """The text of a file, whose last line is ended, and its path."""
 
-    Repeated anchors name the previous hunk's lines, or equal lines further down. If the two readings lead to
-    different places, the hunk is ambiguous.
-    """
-    common = takewhile(lambda pair: pair[0] == pair[1], zip(previous_anchors, hunk.anchors, strict=False))
-    repeated = len(list(common))
-    locations: list[_Location] = []
-    failure: AgentFSError | None = None
-    for skipped in dict.fromkeys((0, repeated)):
-        try:
-            start = begin
-            for anchor in hunk.anchors[skipped:]:
-                start = _after_anchor(text, anchor, start, target)
-            locations.append(_locate_lines(text, hunk, start, target))
-        except (NoMatchError, AmbiguousError) as error:
-            failure = error
-    if not locations and failure is not None:
-        raise failure
-    if locations[0].start != locations[-1].start:
-        raise _ambiguous(text, hunk.old, [location.start for location in locations], target)
-    return locations[0]
+    text: str
+    path: str
 
+    def locate(self, hunk: PatchHunk, begin: int, previous_anchors: tuple[str, ...]) -> _Location:
+        """Locate a hunk below the previous one, whose anchors it may repeat.
 
-def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -> int:
-    """Return the offset after the next line that equals an anchor."""
-    for normalize in (str, str.rstrip, str.strip):
-        kit.check()
-        position = start
-        while position < len(text):
-            end = text.index("\n", position)
-            if normalize(text[position:end]) == normalize(anchor):
-                return end + 1
-            position = end + 1
-    number, path = target
-    line = kit.quote(anchor.strip())
-    raise NoMatchError(
-        f"Hunk {number} of {kit.quote(path)}: the line {line} after '@@' is not in the file.",
-        hint="After '@@', write a whole line of the file, below the previous hunk.",
-        details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
-    )
+        Repeated anchors name the previous hunk's lines, or equal lines further down. If the two readings
+        lead to different places, the hunk is ambiguous.
+        """
+        pairs = zip(previous_anchors, hunk.anchors, strict=False)
+        repeated = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        locations: list[_Location] = []
+        failure: AgentFSError | None = None
+        for skipped in dict.fromkeys((0, repeated)):
+            try:
+                start = begin
+                for anchor in hunk.anchors[skipped:]:
+                    start = self._after_anchor(anchor, start)
+                locations.append(self._locate_lines(hunk, start, below=begin > 0))
+            except (NoMatchError, AmbiguousError) as error:
+                failure = error
+        if not locations and failure is not None:
+            raise failure
+        return self._only(hunk, locations)
 
+    def _after_anchor(self, anchor: str, start: int) -> int:
+        """Return the offset after the next line that equals an anchor."""
+        for normalize in (str, str.rstrip, str.strip):
+            kit.check()
+            position = start
+            while position < len(self.text):
+                end = self.text.index("\n", position)
+                if normalize(self.text[position:end]) == normalize(anchor):
+                    return end + 1
+                position = end + 1
+        raise NoMatchError(
+            f"the line {kit.quote(anchor.strip())} after '@@' is not in the file.",
+            hint="After '@@', write a whole line of the file, below the previous hunk.",
+            details={"path": self.path, "cause": "absent", "anchor": anchor},
+        )
 
-def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str]) -> _Location:
-    """Locate the old lines of a hunk after an offset."""
-    if not hunk.old:
-        at = start if hunk.anchors else len(text)
-        return _Location(at, at, _changes(hunk.lines, at, [], hunk.new))
-    variants = [hunk]
-    if hunk.lines[-1] == " " and len(hunk.old) > 1:  # a blank last line may mean the end of the file
-        variants.append(replace(hunk, lines=hunk.lines[:-1]))
-    if (location := _locate_exactly(text, variants, start, target)) is not None:
-        return location
-    region = text[start:]
-    for variant in variants:
-        old, new = variant.old, variant.new
-        via, found = kit.tolerant_matches(region, _joined(old), _joined(new))
+    def _locate_lines(self, hunk: PatchHunk, start: int, *, below: bool) -> _Location:
+        """Locate the old lines of a hunk after an offset."""
+        if not hunk.old:
+            at = start if hunk.anchors else len(self.text)
+            return _Location(at, at, _changes(hunk.lines, at, [], hunk.new))
+        variants = [hunk]
+        if hunk.lines[-1] == " " and len(hunk.old) > 1:  # a blank last line may mean the end of the file
+            variants.append(replace(hunk, lines=hunk.lines[:-1]))
+        for find in (self._exact, self._tolerant):
+            for variant in variants:
+                if locations := find(variant, start):
+                    return self._only(variant, locations)
+        where = f"{' below the previous hunk' if below else ''}{' at the end' if hunk.at_end else ''}"
+        old, new = "\n".join(hunk.old), "\n".join(hunk.new)
+        raise NoMatchError(
+            f"its lines are not in the file{where}.",
+            hint="Copy the lines from the file exactly, and send the whole patch again.",
+            details=kit.explain_no_match(self.text, old, new, self.path).details,
+        )
+
+    def _exact(self, hunk: PatchHunk, start: int) -> list[_Location]:
+        """Return the places of exactly the old lines; below anchors, the first one counts."""
+        block = _joined(hunk.old)
+        # With the line end before it, only whole lines are found.
+        places = [at + 1 for at in kit.occurrences(self.text, f"\n{block}", max(start - 1, 0))]
+        if start == 0 and self.text.startswith(block):
+            places.insert(0, 0)
+        if hunk.at_end:
+            places = [at for at in places if at + len(block) == len(self.text)]
+        return [
+            _Location(at, at + len(block), _changes(hunk.lines, at, hunk.old, hunk.new))
+            for at in (places[:1] if hunk.anchors else places)
+        ]
+
+    def _tolerant(self, hunk: PatchHunk, start: int) -> list[_Location]:
+        """Return the places of lines that differ a little from the old ones."""
+        region = self.text[start:]
+        via, found = kit.tolerant_matches(region, _joined(hunk.old), _joined(hunk.new))
         locations: list[_Location] = []
         for match in found:
             actual = region[match.start : match.end].split("\n")[:-1]
             adapted = match.new.split("\n")[:-1]
             whole_lines = match.start == 0 or region[match.start - 1] == "\n"
-            same_count = (len(actual), len(adapted)) == (len(old), len(new))
+            same_count = (len(actual), len(adapted)) == (len(hunk.old), len(hunk.new))
             if whole_lines and same_count and (match.end == len(region) or not hunk.at_end):
                 at = start + match.start
-                changes = _changes(variant.lines, at, actual, adapted)
+                changes = _changes(hunk.lines, at, actual, adapted)
                 locations.append(_Location(at, start + match.end, changes, via))
-        if len(locations) > 1:
-            raise _ambiguous(text, old, [location.start for location in locations], target)
-        if locations:
-            return locations[0]
-    raise _no_match(text, hunk, target)
+        return locations
 
-
-def _locate_exactly(
-    text: str, variants: Sequence[PatchHunk], start: int, target: tuple[int, str]
-) -> _Location | None:
-    """Locate the old lines of one of several readings of a hunk after an offset, or return None."""
-    for hunk in variants:
-        old = hunk.old
-        block = _joined(old)
-        # With the line end before it, only whole lines are found.
-        matches = [at + 1 for at in kit.occurrences(text, f"\n{block}", max(start - 1, 0))]
-        if start == 0 and text.startswith(block):
-            matches.insert(0, 0)
-        if hunk.at_end:
-            matches = [at for at in matches if at + len(block) == len(text)]
-        if len(matches) == 1 or (matches and hunk.anchors):
-            at = matches[0]
-            return _Location(at, at + len(block), _changes(hunk.lines, at, old, hunk.new))
-        if matches:
-            raise _ambiguous(text, old, matches, target)
-    return None
+    def _only(self, hunk: PatchHunk, locations: Sequence[_Location]) -> _Location:
+        """Return the location, or raise an error if they differ."""
+        starts = sorted({location.start for location in locations})
+        if len(starts) > 1:
+            raise AmbiguousError(
+                "its lines occur at several places.",
+                hint="Add lines of context, or name the class or function above with '@@'.",
+                details=kit.explain_ambiguous(self.text, "\n".join(hunk.old), starts, self.path).details,
+            )
+        return locations[0]
 
 
 def _joined(lines: Sequence[str]) -> str:
@@ -322,29 +335,6 @@ def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence
         if not unchanged:
             spans.append((begin, position, _joined(added)))
     return spans
-
-
-def _ambiguous(
-    text: str, old: Sequence[str], starts: Sequence[int], target: tuple[int, str]
-) -> AmbiguousError:
-    number, path = target
-    details = kit.explain_ambiguous(text, "\n".join(old), sorted(starts), path).details
-    return AmbiguousError(
-        f"Hunk {number} of {kit.quote(path)}: its lines occur at several places.",
-        hint="Add lines of context, or name the class or function above with '@@'.",
-        details={**details, "hunk": number},
-    )
-
-
-def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchError:
-    number, path = target
-    where = f"{' below the previous hunk' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
-    details = kit.explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
-    return NoMatchError(
-        f"Hunk {number} of {kit.quote(path)}: its lines are not in the file{where}.",
-        hint="Copy the lines from the file exactly, and send the whole patch again.",
-        details={**details, "hunk": number},
-    )
 
 
 def _tools(workspace: Workspace) -> Sequence[kit.Tool]:

@@ -3,7 +3,7 @@
 `docs/reference/dialects/codescout.md` compares it with the contract.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -22,18 +22,25 @@ _LIMITS: Mapping[str, Any] = {
     "output_tokens": 200_000,
 }
 _ALL_LEVELS = 1000
+_LIMIT = {"limit": "max_results"}
+_EDIT_PARAMETERS = ("path", "old_string", "new_string", "replace_all", "insert")
 _TOKENS_PER_BYTE = 16  # more than any text has
 _PAGE_ENTRIES = 50  # entries of a page of list_dir
 _BUFFER_BYTES = 10_000  # a longer read gets a file_id for later reads and searches
 
 
-class _Tools:
-    """The tools of a workspace."""
+def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
+    """Return the arguments of read_file for a call of `read`."""
+    arguments = call["arguments"]
+    if call["name"] != "read" or "column" in arguments:
+        return None
+    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    end = {} if limit is None else {"end_line": first + limit - 1}
+    return {"path": arguments["path"], "start_line": first, **end}
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
+class _Tools(kit.Tools):
+    @kit.tool(effect="read", methods={"read": {}}, renames={"offset": "start_line"}, follow=_follow_read)
     def read_file(self, path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
         """Read the contents of a file, optionally restricted to a line range.
 
@@ -56,9 +63,12 @@ class _Tools:
             )
         limit = None if end_line is None else last - first + 1
         options = kit.ReadOptions(path, first, limit, line_overhead=0)
-        workspace = self._workspace if end_line is None else self._unbounded
+        workspace = self.workspace
+        if end_line is not None:
+            workspace = workspace.view(limits=_without_caps(workspace.limits))
         return kit.read_range(workspace, options, f"start_line {first}", "a start_line from 1 to")
 
+    @kit.tool(effect="read", methods={"ls": {}})
     def list_dir(
         self,
         path: str,
@@ -81,8 +91,9 @@ class _Tools:
             limit: Max entries per page.
         """
         paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
-        return self._workspace.ls(path, _ALL_LEVELS if recursive else 1, limit if paged else None, offset)
+        return self.workspace.ls(path, _ALL_LEVELS if recursive else 1, limit if paged else None, offset)
 
+    @kit.tool(effect="read", methods={"grep": {}}, renames=_LIMIT)
     def search_pattern(self, pattern: str, path: str = ".", max_results: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
@@ -95,8 +106,9 @@ class _Tools:
             max_results: Maximum number of matching lines to return, by default 50; increase it to
                 see them all.
         """
-        return self._workspace.grep(pattern, path, limit=max_results, encoding="utf-8")
+        return self.workspace.grep(pattern, path, limit=max_results, encoding="utf-8")
 
+    @kit.tool(effect="read", methods={"glob": {}}, renames=_LIMIT)
     def find_file(self, pattern: str, path: str = ".", max_results: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.
 
@@ -109,8 +121,9 @@ class _Tools:
             max_results: Maximum number of file paths to return, by default 100.
         """
         options = kit.GlobOptions(pattern, path, max_results, hidden=True, anchored=True)
-        return kit.glob(self._workspace, options)
+        return kit.glob(self.workspace, options)
 
+    @kit.tool(effect="write", methods={"write": {}})
     def create_file(self, path: str, content: str) -> WriteResult:
         """Create a new file, or overwrite an existing one without warning; parent directories are created.
 
@@ -120,8 +133,9 @@ class _Tools:
             path: File path relative to project root.
             content: Full file content to write.
         """
-        return self._workspace.write(path, content, encoding="utf-8", newline="given")
+        return self.workspace.write(path, content, encoding="utf-8", newline="given")
 
+    @kit.tool(effect="write", methods={"edit": {}}, expose=_EDIT_PARAMETERS)
     def edit_file(
         self,
         *,
@@ -151,32 +165,8 @@ class _Tools:
                 details={"parameter": "old_string"},
             )
         if insert is None:
-            return self._workspace.edit(path, old_string, new_string, replace_all)
-        return _insert(self._workspace, path, new_string, insert)
-
-
-def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    tools = _Tools(workspace)
-    results = {"limit": "max_results"}
-    return [
-        kit.Tool(
-            function=tools.read_file,
-            effect="read",
-            methods={"read": {}},
-            renames={"offset": "start_line"},
-            follow=_follow_read,
-        ),
-        kit.Tool(function=tools.list_dir, effect="read", methods={"ls": {}}),
-        kit.Tool(function=tools.search_pattern, effect="read", methods={"grep": {}}, renames=results),
-        kit.Tool(function=tools.find_file, effect="read", methods={"glob": {}}, renames=results),
-        kit.Tool(function=tools.create_file, effect="write", methods={"write": {}}),
-        kit.Tool(
-            function=tools.edit_file,
-            effect="write",
-            methods={"edit": {}},
-            expose=("path", "old_string", "new_string", "replace_all", "insert"),
-        ),
-    ]
+            return self.workspace.edit(path, old_string, new_string, replace_all)
+        return _insert(self.workspace, path, new_string, insert)
 
 
 def _without_caps(limits: Limits) -> Limits:
@@ -198,16 +188,6 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         return [(offset, offset, new)], notes
 
     return kit.splice(workspace, kit.SpliceOptions(path, span))
-
-
-def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments of read_file for a call of `read`."""
-    arguments = call["arguments"]
-    if call["name"] != "read" or "column" in arguments:
-        return None
-    first, limit = arguments.get("offset", 1), arguments.get("limit")
-    end = {} if limit is None else {"end_line": first + limit - 1}
-    return {"path": arguments["path"], "start_line": first, **end}
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:
@@ -335,5 +315,5 @@ def _ok(context: kit.RenderContext, path: str, notes: tuple[str, ...]) -> ToolRe
 
 
 DIALECT = kit.Dialect(
-    "codescout", _tools, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
+    "codescout", _Tools.make, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
 )

@@ -3,7 +3,7 @@
 `docs/reference/dialects/rye.md` compares it with the contract.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -21,6 +21,7 @@ NOISE = (
 
 _EXCLUDE = [f"{name}/" for name in NOISE]
 _ID_CHARS = len("[LID:] ")  # added to each line around its id
+_FILE = {"path": "file_path"}
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # not mentioned, because every call leaves it out
@@ -28,12 +29,16 @@ _MOST_SORTED = 100_000  # most paths that glob sorts
 _MAX_LISTED_IDS = 500  # in the details of an error
 
 
-class _Tools:
-    """The tools of a workspace."""
+def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
+    """Return the arguments of `read` for its continuation; `line_ids` and `raw` are always set."""
+    given = {name: value for name, value in call["arguments"].items() if name not in {"line_ids", "raw"}}
+    if call["name"] != "read" or "column" in given:
+        return None
+    return {"file_path": given.pop("path"), **given}
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
 
+class _Tools(kit.Tools):
+    @kit.tool(effect="read", renames=_FILE, follow=_follow_read)
     def read(self, file_path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a file; each line is shown as `[LID:a3f2c1] line`.
 
@@ -45,8 +50,9 @@ class _Tools:
             limit: Maximum number of lines to read, by default 2000.
         """
         options = kit.ReadOptions(file_path, offset or 1, limit, line_ids=True, line_overhead=_ID_CHARS)
-        return kit.read(self._workspace, options)
+        return kit.read(self.workspace, options)
 
+    @kit.tool(effect="write", renames=_FILE)
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create or overwrite a file; parent directories are created, and its line ids end.
 
@@ -54,8 +60,9 @@ class _Tools:
             file_path: Path to file (relative to project root or absolute).
             content: Content to write to the file, with its line ends.
         """
-        return self._workspace.write(file_path, content, encoding="utf-8", newline="given")
+        return self.workspace.write(file_path, content, encoding="utf-8", newline="given")
 
+    @kit.tool(effect="write", renames=_FILE, methods={"edit_lines": {}, "edit": {}})
     def edit_lines(self, file_path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
 
@@ -66,8 +73,9 @@ class _Tools:
             changes: List of change operations.
         """
         cleaned = [_clean(change) for change in changes]
-        return kit.edit_lines(self._workspace, kit.EditLinesOptions(file_path, cleaned, fresh_ids=True))
+        return kit.edit_lines(self.workspace, kit.EditLinesOptions(file_path, cleaned, fresh_ids=True))
 
+    @kit.tool(effect="read")
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
 
@@ -77,11 +85,12 @@ class _Tools:
             pattern: Glob pattern (e.g. `**/*.py`, `*.md`).
             path: Base directory to search from; by default the project root.
         """
-        found = self._workspace.glob(pattern, path, _MOST_SORTED, include_ignored=True, exclude=_EXCLUDE)
-        most = self._workspace.limits.glob_results
+        found = self.workspace.glob(pattern, path, _MOST_SORTED, include_ignored=True, exclude=_EXCLUDE)
+        most = self.workspace.limits.glob_results
         files = sorted(found.files, key=lambda entry: entry.path)[:most]
         return replace(found, files=files, truncated=found.truncated or found.total > most)
 
+    @kit.tool(effect="read", renames={"glob": "include"})
     def grep(self, pattern: str, path: str = ".", include: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
@@ -92,42 +101,21 @@ class _Tools:
             path: Directory to search in, or a file; by default the project root.
             include: File glob filter (e.g. `*.py`).
         """
-        globs = kit.globs_from_root(self._workspace, path, include)
+        globs = kit.globs_from_root(self.workspace, path, include)
         ids: dict[str, Any] = {"line_ids": True, "fresh_ids": True}
         options = kit.GrepOptions(
             pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, **ids
         )
-        return kit.grep(self._workspace, options)
+        return kit.grep(self.workspace, options)
 
+    @kit.tool(effect="read")
     def ls(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files; common noise directories are left out.
 
         Args:
             path: Directory to list; by default the project root.
         """
-        return self._workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
-
-
-def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    tools = _Tools(workspace)
-    file = {"path": "file_path"}
-    changed: Mapping[str, Mapping[str, Any]] = {"edit_lines": {}, "edit": {}}
-    return [
-        kit.Tool(function=tools.read, effect="read", renames=file, follow=_follow_read),
-        kit.Tool(function=tools.write, effect="write", renames=file),
-        kit.Tool(function=tools.edit_lines, effect="write", renames=file, methods=changed),
-        kit.Tool(function=tools.glob, effect="read"),
-        kit.Tool(function=tools.grep, effect="read", renames={"glob": "include"}),
-        kit.Tool(function=tools.ls, effect="read"),
-    ]
-
-
-def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments of `read` for its continuation; `line_ids` and `raw` are always set."""
-    given = {name: value for name, value in call["arguments"].items() if name not in {"line_ids", "raw"}}
-    if call["name"] != "read" or "column" in given:
-        return None
-    return {"file_path": given.pop("path"), **given}
+        return self.workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
 
 
 def _clean(change: LineChange) -> LineChange:
@@ -235,7 +223,7 @@ def _changed(result: WriteResult | EditResult, most_bytes: int, **done: Any) -> 
 
 DIALECT = kit.Dialect(
     "rye",
-    _tools,
+    _Tools.make,
     limits={
         "line_chars": _LINE_CHARS,
         "glob_results": 100,

@@ -19,7 +19,7 @@ from agentfs.editing.explain import explain_ambiguous, explain_no_match
 from agentfs.editing.match import occurrences, tolerant_matches
 from agentfs.errors import AgentFSError, NotAFileError, PastEndError, UnknownToolError
 from agentfs.fs import quote
-from agentfs.permissions import Mode, OnAsk, PermissionAnswer
+from agentfs.permissions import Effect, Mode, OnAsk, PermissionAnswer
 from agentfs.reading.page import ReadOptions
 from agentfs.results import (
     EditResult,
@@ -46,7 +46,7 @@ from agentfs.search.other_globs import globs_below
 from agentfs.text import count_lines, cut_line, estimate_tokens, most_that_fit, newline_of, plural
 from agentfs.text.nearest import nearest
 from agentfs.tools.result import AFTER_AN_EXCEPTION
-from agentfs.tools.tool import RenderContext, Tool, tool_of
+from agentfs.tools.tool import RenderContext, Tool, declarations, declare, tool_of
 from agentfs.tree.globs import compile_globs
 
 # The names that it hands on, beside its own.
@@ -59,6 +59,7 @@ __all__ += ["MAX_CONTEXT", "compile_globs", "parse_filesize", "parse_types", "sk
 __all__ += ["explain_ambiguous", "explain_no_match", "tolerant_matches"]
 
 _Settings = TypeVar("_Settings", Limits, Policy)
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,29 @@ class Dialect:
         limits = with_preset(workspace.limits, self.limits, Limits())
         policy = with_preset(workspace.policy, self.policy, Policy())
         return workspace.view(limits=limits, policy=policy)
+
+
+class Tools:
+    """The tools of a workspace: each method of a subclass that `tool` decorates, in order of definition."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+
+    @classmethod
+    def make(cls, workspace: Workspace) -> list[Tool]:
+        """Return the tools, as `Dialect.make` does."""
+        tools = cls(workspace)
+        return [replace(tool, function=getattr(tools, name)) for name, tool in declarations(cls).items()]
+
+
+def tool(*, effect: Effect, **fields: Any) -> Callable[[_F], _F]:
+    """Declare a method of `Tools` as a tool.
+
+    Args:
+        effect: Its effect.
+        **fields: More fields of `Tool`.
+    """
+    return lambda function: declare(function, Tool(function=function, effect=effect, **fields))
 
 
 # The methods with the options that only dialects need. Each runs under the rules of its method, over

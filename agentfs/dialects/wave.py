@@ -60,12 +60,8 @@ def _render(context: kit.RenderContext, _: Workspace) -> WaveResult:
     return WaveResult(**vars(context.result))
 
 
-class _Tools:
-    """The tools of a workspace."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
+class _Tools(kit.Tools):
+    @kit.tool(name="Read", effect="read", renames=_FILE)
     def read(self, file_path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -74,8 +70,9 @@ class _Tools:
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
         """
-        return self._workspace.read(file_path, offset or 1, limit)
+        return self.workspace.read(file_path, offset or 1, limit)
 
+    @kit.tool(name="Write", effect="write", renames=_FILE)
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file, or replace one you have read in full; to change parts of a file, use Edit.
 
@@ -83,8 +80,9 @@ class _Tools:
             file_path: File, absolute or relative to the working directory; missing directories are made.
             content: The full text of the file, with the line ends to write.
         """
-        return self._workspace.write(file_path, content, newline="given")
+        return self.workspace.write(file_path, content, newline="given")
 
+    @kit.tool(name="Edit", effect="write", renames=_FILE)
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
 
@@ -95,8 +93,9 @@ class _Tools:
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
         """
-        return self._workspace.edit(file_path, old_string, new_string, replace_all)
+        return self.workspace.edit(file_path, old_string, new_string, replace_all)
 
+    @kit.tool(name="MultiEdit", effect="write", renames=_FILE)
     def multi_edit(self, file_path: str, edits: list[Edit]) -> EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
 
@@ -106,8 +105,9 @@ class _Tools:
             file_path: File, absolute or relative to the working directory.
             edits: The replacements, each as in Edit.
         """
-        return self._workspace.multi_edit(file_path, edits)
+        return self.workspace.multi_edit(file_path, edits)
 
+    @kit.tool(name="LS", effect="read")
     def ls(self, path: str, ignore: list[str] | None = None) -> ListResult:
         """List a directory: directories first, then files, by name.
 
@@ -115,8 +115,9 @@ class _Tools:
             path: Directory, absolute or relative to the working directory.
             ignore: Globs of entries to leave out.
         """
-        return self._workspace.ls(path, ignore=ignore)
+        return self.workspace.ls(path, ignore=ignore)
 
+    @kit.tool(name="Glob", effect="read")
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files by name.
 
@@ -124,8 +125,9 @@ class _Tools:
             pattern: Glob such as `*.py`, `src/**/test_*.{js,ts}`; without `/` it matches names at any depth.
             path: Directory to search, absolute or relative to the working directory.
         """
-        return self._workspace.glob(pattern, path)
+        return self.workspace.glob(pattern, path)
 
+    @kit.tool(name="Grep", effect="read")
     def grep(
         self,
         pattern: str,
@@ -159,28 +161,14 @@ class _Tools:
         """
         given: dict[str, Any] = {
             **locals(),
-            "glob": kit.globs_from_root(self._workspace, path, glob),
+            "glob": kit.globs_from_root(self.workspace, path, glob),
             "limit": limit or None,
         }
         del given["self"]
-        return kit.grep(self._workspace, kit.GrepOptions(**given))
+        return kit.grep(self.workspace, kit.GrepOptions(**given))
 
 
-def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    tools = _Tools(workspace)
-
-    return (
-        kit.Tool(function=tools.read, name="Read", effect="read", renames=_FILE),
-        kit.Tool(function=tools.write, name="Write", effect="write", renames=_FILE),
-        kit.Tool(function=tools.edit, name="Edit", effect="write", renames=_FILE),
-        kit.Tool(function=tools.multi_edit, name="MultiEdit", effect="write", renames=_FILE),
-        kit.Tool(function=tools.ls, name="LS", effect="read"),
-        kit.Tool(function=tools.glob, name="Glob", effect="read"),
-        kit.Tool(function=tools.grep, name="Grep", effect="read"),
-    )
-
-
-DIALECT = kit.Dialect("wave", _tools, render=_render)
+DIALECT = kit.Dialect("wave", _Tools.make, render=_render)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -36,12 +36,15 @@ _SHOWN = {
 }
 
 
-class _Tools:
-    """The tools of a workspace. The braces in their descriptions hold the limits of the workspace."""
+class _Tools(kit.Tools):
+    """The tools. The braces in their descriptions hold the limits of the workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    @classmethod
+    def make(cls, workspace: Workspace) -> list[kit.Tool]:
+        values = {**vars(workspace.limits), "allowed": ALLOWED}
+        return [replace(tool, text=tool.description.format(**values)) for tool in super().make(workspace)]
 
+    @kit.tool(effect="read", methods={"ls": {}})
     def list_dir(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
 
@@ -50,8 +53,9 @@ class _Tools:
         Args:
             path: Directory, relative to the workspace root.
         """
-        return self._workspace.ls(path, include_ignored=True)
+        return self.workspace.ls(path, include_ignored=True)
 
+    @kit.tool(effect="read", methods={"read": {}})
     def read_file(
         self,
         path: str,
@@ -77,8 +81,9 @@ class _Tools:
         # The contract counts the lines of a file, so a notebook is shown as its JSON.
         raw = path.lower().endswith(".ipynb")
         options = kit.ReadOptions(path, first, limit, raw=raw, line_overhead=_NUMBER_CHARS)
-        return kit.read_range(self._workspace, options, f"line {first}", "a range that begins at 1 to")
+        return kit.read_range(self.workspace, options, f"line {first}", "a range that begins at 1 to")
 
+    @kit.tool(effect="read")
     def ripgrep_files(
         self, pattern: str, path: str = ".", globs: list[str] | str | None = None, case: _Case = "smart"
     ) -> GrepResult:
@@ -92,9 +97,10 @@ class _Tools:
             globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        globs = kit.globs_from_root(self._workspace, path, globs)
+        globs = kit.globs_from_root(self.workspace, path, globs)
         return self._grep(pattern, path, case, glob=globs, output_mode="files_with_matches")
 
+    @kit.tool(effect="read", renames={"before": "context_before", "after": "context_after"})
     def ripgrep_snippets(
         self,
         pattern: str,
@@ -117,6 +123,7 @@ class _Tools:
         """
         return self._grep(pattern, path, case, before=context_before, after=context_after)
 
+    @kit.tool(effect="read")
     def ripgrep_count(self, pattern: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Count matches in each file, and in all.
 
@@ -129,6 +136,7 @@ class _Tools:
         """
         return self._grep(pattern, path, case, output_mode="count")
 
+    @kit.tool(effect="read")
     def ripgrep_fixed(self, literal: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression.
 
@@ -142,6 +150,7 @@ class _Tools:
         literal = literal.replace("\r\n", "\n")
         return self._grep(literal, path, case, fixed_strings=True, multiline="\n" in literal)
 
+    @kit.tool(effect="read", methods={"grep": {}}, retry=vary)
     def ripgrep_search(
         self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None
     ) -> GrepResult:
@@ -158,7 +167,7 @@ class _Tools:
             rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
         """
         options = read_arguments(rg_args).options
-        options["glob"] = kit.globs_from_root(self._workspace, path, options["glob"])
+        options["glob"] = kit.globs_from_root(self.workspace, path, options["glob"])
         try:
             return self._grep(pattern, path, "sensitive", **options)
         except InvalidArgumentError as error:
@@ -170,26 +179,7 @@ class _Tools:
 
     def _grep(self, pattern: str, path: str, case: _Case, **options: Any) -> GrepResult:
         options = {"context": 0, "overlap": True, **kit.case_options(case), **options}
-        return kit.grep(self._workspace, kit.GrepOptions(pattern, path, max_context=_MAX_CONTEXT, **options))
-
-
-def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    tools, limits = _Tools(workspace), vars(workspace.limits)
-
-    def tool(function: Callable[..., Any], **options: Any) -> kit.Tool:
-        text = kit.read_docstring(function.__doc__).description.format(**limits, allowed=ALLOWED)
-        return kit.Tool(function=function, text=text, effect="read", **options)
-
-    context = {"before": "context_before", "after": "context_after"}
-    return (
-        tool(tools.list_dir, methods={"ls": {}}),
-        tool(tools.read_file, methods={"read": {}}),
-        tool(tools.ripgrep_files),
-        tool(tools.ripgrep_snippets, renames=context),
-        tool(tools.ripgrep_count),
-        tool(tools.ripgrep_fixed),
-        tool(tools.ripgrep_search, methods={"grep": {}}, retry=vary),
-    )
+        return kit.grep(self.workspace, kit.GrepOptions(pattern, path, max_context=_MAX_CONTEXT, **options))
 
 
 def _requested_lines(lines: str | None) -> tuple[int, int | None]:
@@ -377,7 +367,7 @@ def _skipped(skipped: Skipped) -> _Document:
 
 DIALECT = kit.Dialect(
     "dominds",
-    _tools,
+    _Tools.make,
     # `max_lines` bounds the lines of a read.
     limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000},
     render=_render,
