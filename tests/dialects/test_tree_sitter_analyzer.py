@@ -787,6 +787,11 @@ def test_optimize_paths_goes_with_every_format_and_loses_nothing(call, ws):
     assert [file["file"] for file in grouped["files"]] == ["Text.JS", "helper.py"]
 
 
+def test_regression_the_base_of_paths_without_a_common_directory_is_the_root(call, ws):
+    asked = {"roots": ["."], "query": "TODO|help", "group_by_file": True, "optimize_paths": True}
+    assert value(call("search_content", **asked))["base"] == f"{ws.root}/"
+
+
 def _whole(found):
     """Restore the full paths of an answer from the answer itself."""
     if isinstance(found, int):

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from agentfs.dialects import toolkit as kit
@@ -265,62 +264,31 @@ _GREP_PARAMETERS: Mapping[str, str] = {
 }
 
 
-class _ToolNames(kit.Names):
-    """Translates parameters of a method in messages into those of the tools."""
+@dataclass(frozen=True)
+class ToolNames(kit.Names):
+    """Translates parameters of a method into those of a tool."""
 
-    def __init__(self, parameter_names: Mapping[str, str]) -> None:
-        self._parameter_names = parameter_names
+    parameters: Mapping[str, str]
 
     def parameter(self, name: str) -> str | None:
-        return self._parameter_names.get(name, name)
+        """Return the tool's name for a parameter."""
+        return self.parameters.get(name, name)
 
     def retry(self, retry: kit.Retry) -> kit.Retry | None:
+        """Return changes of a method's arguments as changes of the tool's."""
         if self is FIND_NAMES and set(retry.arguments) == {"pattern"} and not retry.without:
             return kit.Retry({"pattern": retry.arguments["pattern"], "glob": True})
         if retry.without not in ((), ("fixed_strings",)):
             return None
-        arguments = {self._parameter_names.get(name, name): value for name, value in retry.arguments.items()}
+        arguments = {self.parameters.get(name, name): value for name, value in retry.arguments.items()}
         if (opened := arguments.pop("include_ignored", None)) is not None:
             arguments |= {"hidden": opened, "no_ignore": opened}
         if arguments.pop("ignore_case", False):
             arguments["case"] = "insensitive"
         return kit.Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
 
-    def map_retry(self, retry: kit.Retry, _: Mapping[str, Any]) -> kit.Retry | None:
-        return self.retry(retry)
 
-
-FIND_NAMES, GREP_NAMES = _ToolNames(_FIND_PARAMETERS), _ToolNames(_GREP_PARAMETERS)
-
-
-def _follow(call: kit.NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
-    """Return the arguments of a tool for a call of a method with only a path."""
-    arguments = call["arguments"]
-    if call["name"] != method or arguments.keys() != {"path"}:
-        return None
-    return {parameter: [arguments["path"]], **others}
-
-
-# More fields of the tools.
-TOOL_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "list_files": {
-        "methods": {"ls": {}, "glob": {}},
-        "renames": _FIND_PARAMETERS,
-        "follow": partial(_follow, method="ls", parameter="roots", depth=1),
-        "retry": FIND_NAMES.map_retry,
-    },
-    "search_content": {
-        "methods": {"grep": {}},
-        "renames": _GREP_PARAMETERS,
-        "follow": partial(_follow, method="read", parameter="files", query="^"),
-        "retry": GREP_NAMES.map_retry,
-    },
-    "find_and_grep": {
-        "methods": {},
-        "renames": {**_GREP_PARAMETERS, "pattern": "pattern"},
-        "retry": FIND_NAMES.map_retry,
-    },
-}
+FIND_NAMES, GREP_NAMES = ToolNames(_FIND_PARAMETERS), ToolNames(_GREP_PARAMETERS)
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
