@@ -40,7 +40,7 @@ def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
 
 
 class _Tools(kit.Tools):
-    @kit.tool(effect="read", methods={"read": {}}, renames={"offset": "start_line"}, follow=_follow_read)
+    @kit.offer(effect="read", methods={"read": {}}, renames={"offset": "start_line"}, follow=_follow_read)
     def read_file(self, path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
         """Read the contents of a file, optionally restricted to a line range.
 
@@ -68,7 +68,7 @@ class _Tools(kit.Tools):
             workspace = workspace.view(limits=_without_caps(workspace.limits))
         return kit.read_range(workspace, options, f"start_line {first}", "a start_line from 1 to")
 
-    @kit.tool(effect="read", methods={"ls": {}})
+    @kit.offer(effect="read", methods={"ls": {}})
     def list_dir(
         self,
         path: str,
@@ -93,7 +93,7 @@ class _Tools(kit.Tools):
         paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
         return self.workspace.ls(path, _ALL_LEVELS if recursive else 1, limit if paged else None, offset)
 
-    @kit.tool(effect="read", methods={"grep": {}}, renames=_LIMIT)
+    @kit.offer(effect="read", methods={"grep": {}}, renames=_LIMIT)
     def search_pattern(self, pattern: str, path: str = ".", max_results: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
@@ -108,7 +108,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.grep(pattern, path, limit=max_results, encoding="utf-8")
 
-    @kit.tool(effect="read", methods={"glob": {}}, renames=_LIMIT)
+    @kit.offer(effect="read", methods={"glob": {}}, renames=_LIMIT)
     def find_file(self, pattern: str, path: str = ".", max_results: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.
 
@@ -123,7 +123,7 @@ class _Tools(kit.Tools):
         options = kit.GlobOptions(pattern, path, max_results, hidden=True, anchored=True)
         return kit.glob(self.workspace, options)
 
-    @kit.tool(effect="write", methods={"write": {}})
+    @kit.offer(effect="write", methods={"write": {}})
     def create_file(self, path: str, content: str) -> WriteResult:
         """Create a new file, or overwrite an existing one without warning; parent directories are created.
 
@@ -135,7 +135,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.write(path, content, encoding="utf-8", newline="given")
 
-    @kit.tool(effect="write", methods={"edit": {}}, expose=_EDIT_PARAMETERS)
+    @kit.offer(effect="write", methods={"edit": {}}, expose=_EDIT_PARAMETERS)
     def edit_file(
         self,
         *,

@@ -38,7 +38,7 @@ def _follow_read(call: kit.NextCall) -> Mapping[str, Any] | None:
 
 
 class _Tools(kit.Tools):
-    @kit.tool(effect="read", renames=_FILE, follow=_follow_read)
+    @kit.offer(effect="read", renames=_FILE, follow=_follow_read)
     def read(self, file_path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a file; each line is shown as `[LID:a3f2c1] line`.
 
@@ -52,7 +52,7 @@ class _Tools(kit.Tools):
         options = kit.ReadOptions(file_path, offset or 1, limit, line_ids=True, line_overhead=_ID_CHARS)
         return kit.read(self.workspace, options)
 
-    @kit.tool(effect="write", renames=_FILE)
+    @kit.offer(effect="write", renames=_FILE)
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create or overwrite a file; parent directories are created, and its line ids end.
 
@@ -62,7 +62,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.write(file_path, content, encoding="utf-8", newline="given")
 
-    @kit.tool(effect="write", renames=_FILE, methods={"edit_lines": {}, "edit": {}})
+    @kit.offer(effect="write", renames=_FILE, methods={"edit_lines": {}, "edit": {}})
     def edit_lines(self, file_path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
 
@@ -75,7 +75,7 @@ class _Tools(kit.Tools):
         cleaned = [_clean(change) for change in changes]
         return kit.edit_lines(self.workspace, kit.EditLinesOptions(file_path, cleaned, fresh_ids=True))
 
-    @kit.tool(effect="read")
+    @kit.offer(effect="read")
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
 
@@ -90,7 +90,7 @@ class _Tools(kit.Tools):
         files = sorted(found.files, key=lambda entry: entry.path)[:most]
         return replace(found, files=files, truncated=found.truncated or found.total > most)
 
-    @kit.tool(effect="read", renames={"glob": "include"})
+    @kit.offer(effect="read", renames={"glob": "include"})
     def grep(self, pattern: str, path: str = ".", include: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
@@ -108,7 +108,7 @@ class _Tools(kit.Tools):
         )
         return kit.grep(self.workspace, options)
 
-    @kit.tool(effect="read")
+    @kit.offer(effect="read")
     def ls(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files; common noise directories are left out.
 

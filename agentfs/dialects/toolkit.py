@@ -134,7 +134,7 @@ class Dialect:
 
 
 class Tools:
-    """The tools of a workspace: each method of a subclass that `tool` decorates, in order of definition."""
+    """The tools of a workspace: each method of a subclass that `offer` declares, in order of definition."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -146,7 +146,7 @@ class Tools:
         return [replace(tool, function=getattr(tools, name)) for name, tool in declarations(cls).items()]
 
 
-def tool(*, effect: Effect, **fields: Any) -> Callable[[_F], _F]:
+def offer(*, effect: Effect, **fields: Any) -> Callable[[_F], _F]:
     """Declare a method of `Tools` as a tool.
 
     Args:

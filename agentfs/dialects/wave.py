@@ -61,7 +61,7 @@ def _render(context: kit.RenderContext, _: Workspace) -> WaveResult:
 
 
 class _Tools(kit.Tools):
-    @kit.tool(name="Read", effect="read", renames=_FILE)
+    @kit.offer(name="Read", effect="read", renames=_FILE)
     def read(self, file_path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -72,7 +72,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.read(file_path, offset or 1, limit)
 
-    @kit.tool(name="Write", effect="write", renames=_FILE)
+    @kit.offer(name="Write", effect="write", renames=_FILE)
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file, or replace one you have read in full; to change parts of a file, use Edit.
 
@@ -82,7 +82,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.write(file_path, content, newline="given")
 
-    @kit.tool(name="Edit", effect="write", renames=_FILE)
+    @kit.offer(name="Edit", effect="write", renames=_FILE)
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
 
@@ -95,7 +95,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.edit(file_path, old_string, new_string, replace_all)
 
-    @kit.tool(name="MultiEdit", effect="write", renames=_FILE)
+    @kit.offer(name="MultiEdit", effect="write", renames=_FILE)
     def multi_edit(self, file_path: str, edits: list[Edit]) -> EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
 
@@ -107,7 +107,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.multi_edit(file_path, edits)
 
-    @kit.tool(name="LS", effect="read")
+    @kit.offer(name="LS", effect="read")
     def ls(self, path: str, ignore: list[str] | None = None) -> ListResult:
         """List a directory: directories first, then files, by name.
 
@@ -117,7 +117,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.ls(path, ignore=ignore)
 
-    @kit.tool(name="Glob", effect="read")
+    @kit.offer(name="Glob", effect="read")
     def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files by name.
 
@@ -127,7 +127,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.glob(pattern, path)
 
-    @kit.tool(name="Grep", effect="read")
+    @kit.offer(name="Grep", effect="read")
     def grep(
         self,
         pattern: str,

@@ -44,7 +44,7 @@ class _Tools(kit.Tools):
         values = {**vars(workspace.limits), "allowed": ALLOWED}
         return [replace(tool, text=tool.description.format(**values)) for tool in super().make(workspace)]
 
-    @kit.tool(effect="read", methods={"ls": {}})
+    @kit.offer(effect="read", methods={"ls": {}})
     def list_dir(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
 
@@ -55,7 +55,7 @@ class _Tools(kit.Tools):
         """
         return self.workspace.ls(path, include_ignored=True)
 
-    @kit.tool(effect="read", methods={"read": {}})
+    @kit.offer(effect="read", methods={"read": {}})
     def read_file(
         self,
         path: str,
@@ -83,7 +83,7 @@ class _Tools(kit.Tools):
         options = kit.ReadOptions(path, first, limit, raw=raw, line_overhead=_NUMBER_CHARS)
         return kit.read_range(self.workspace, options, f"line {first}", "a range that begins at 1 to")
 
-    @kit.tool(effect="read")
+    @kit.offer(effect="read")
     def ripgrep_files(
         self, pattern: str, path: str = ".", globs: list[str] | str | None = None, case: _Case = "smart"
     ) -> GrepResult:
@@ -100,7 +100,7 @@ class _Tools(kit.Tools):
         globs = kit.globs_from_root(self.workspace, path, globs)
         return self._grep(pattern, path, case, glob=globs, output_mode="files_with_matches")
 
-    @kit.tool(effect="read", renames={"before": "context_before", "after": "context_after"})
+    @kit.offer(effect="read", renames={"before": "context_before", "after": "context_after"})
     def ripgrep_snippets(
         self,
         pattern: str,
@@ -123,7 +123,7 @@ class _Tools(kit.Tools):
         """
         return self._grep(pattern, path, case, before=context_before, after=context_after)
 
-    @kit.tool(effect="read")
+    @kit.offer(effect="read")
     def ripgrep_count(self, pattern: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Count matches in each file, and in all.
 
@@ -136,7 +136,7 @@ class _Tools(kit.Tools):
         """
         return self._grep(pattern, path, case, output_mode="count")
 
-    @kit.tool(effect="read")
+    @kit.offer(effect="read")
     def ripgrep_fixed(self, literal: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression.
 
@@ -150,7 +150,7 @@ class _Tools(kit.Tools):
         literal = literal.replace("\r\n", "\n")
         return self._grep(literal, path, case, fixed_strings=True, multiline="\n" in literal)
 
-    @kit.tool(effect="read", methods={"grep": {}}, retry=vary)
+    @kit.offer(effect="read", methods={"grep": {}}, retry=vary)
     def ripgrep_search(
         self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None
     ) -> GrepResult:

@@ -265,7 +265,7 @@ _GREP_PARAMETERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class ToolNames(kit.Names):
+class AnalyzerNames(kit.Names):
     """Translates parameters of a method into those of a tool."""
 
     parameters: Mapping[str, str]
@@ -288,7 +288,7 @@ class ToolNames(kit.Names):
         return kit.Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
 
 
-FIND_NAMES, GREP_NAMES = ToolNames(_FIND_PARAMETERS), ToolNames(_GREP_PARAMETERS)
+FIND_NAMES, GREP_NAMES = AnalyzerNames(_FIND_PARAMETERS), AnalyzerNames(_GREP_PARAMETERS)
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
