@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import signal as signal
     import sqlite3 as sqlite3
     import subprocess as subprocess
-    import tempfile as tempfile
+    import tomllib as tomllib
     from concurrent import futures as futures
     from importlib import resources as resources
 
@@ -53,7 +53,7 @@ else:
     asyncio, base64, bracex = map(_LazyModule, ("asyncio", "base64", "bracex"))
     ctypes, difflib, hashlib, html = map(_LazyModule, ("ctypes", "difflib", "hashlib", "html"))
     logging, shutil, signal = map(_LazyModule, ("logging", "shutil", "signal"))
-    sqlite3, subprocess, tempfile = map(_LazyModule, ("sqlite3", "subprocess", "tempfile"))
+    sqlite3, subprocess, tomllib = map(_LazyModule, ("sqlite3", "subprocess", "tomllib"))
     futures, glob = map(_LazyModule, ("concurrent.futures", "wcmatch.glob"))
     resources = _LazyModule("importlib.resources")
     spec = _LazyModule("pathspec.patterns.gitignore.spec")

@@ -38,7 +38,7 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
     """
     if not rules:
         return Finished(edit)
-    path, text = edit.current.real_path, edit.text
+    path, text = edit.current.real_path, edit.after.source
     authors: _Authors = [None] * line_count(text)
     names: list[str] = []
     notes: list[str] = []
@@ -67,7 +67,7 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
     except AgentFSError as error:
         note = f"what {', '.join(names)} made of it was not written: {error.message}"
         return Finished(edit, notes=(*notes, note))
-    diff = diff_lines(unified_diff(edit.text, text, edit.current.path))
+    diff = diff_lines(unified_diff(edit.after.source, text, edit.current.path))
     shown = (footer(f"then changed by {', '.join(names)}"), *diff)
     return Finished(made, tuple(LinesBy.of(path, authors)), tuple(notes), shown)
 
@@ -92,8 +92,8 @@ def _new_findings(rule: AfterChange, name: str, edit: FileEdit, returned: Sequen
         return []
     known = (
         None
-        if edit.before is None
-        else call_context.call_back(rule.function, edit.current.real_path, edit.before)
+        if edit.creates
+        else call_context.call_back(rule.function, edit.current.real_path, edit.before.source)
     )
     left = Counter(_NUMBER.sub("", str(line)) for line in known or ())
     new: list[str] = []

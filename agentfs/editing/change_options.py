@@ -52,11 +52,10 @@ class SpliceOptions:
         path: The file.
         spans: Start, end and new text of each range, in any order. Offsets count from 0 in the old text, in
             which every line end is one `\n`. Or a function that computes the ranges from that text, and
-            returns them alone or in a pair with notes for the result. The text that the function gets does
-            not count as read.
+            returns them and notes for the result. The text that the function gets does not count as read.
     """
 
     method: ClassVar[str] = "edit"
     effect: ClassVar[Effect] = "write"
     path: str
-    spans: Spans | Callable[[str], Spans | tuple[Spans, Sequence[str]]]
+    spans: Spans | Callable[[str], tuple[Spans, Sequence[str]]]

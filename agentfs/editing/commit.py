@@ -6,23 +6,16 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.editing.after_change import finish
-from agentfs.editing.draft import FileEdit
+from agentfs.editing.draft import FileEdit, as_read
 from agentfs.editing.new_names import check_new_name
+from agentfs.editing.new_text import warnings_of
 from agentfs.editing.rendering import diff_lines, is_shown_whole
 from agentfs.fs import Current, revision_of
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.oserrors import kept_changing
 from agentfs.shown.workspace_context import Context
-from agentfs.text import (
-    ReplacedLines,
-    declared_encoding,
-    footer,
-    lf_view,
-    line_changes,
-    line_ranges,
-    unified_diff,
-)
+from agentfs.text import ReplacedLines, footer, lf_view, line_changes, line_ranges, unified_diff
 
 SINCE_SHOWN = "changed since it was shown"
 _EXTERNAL_DIFF_LINES = 40
@@ -90,7 +83,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
 
     def change(current: Current) -> tuple[bytes, tuple[FileEdit, ExternalChanges | None]]:
         edit = compute(current)
-        if edit.before is None:
+        if edit.creates:
             check_new_name(root, target.path)
         # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
         external = external_changes(target.context, edit)
@@ -121,7 +114,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
             if target.encoding is not None and root.recorder is not None:
                 root.recorder.name_encoding(written.real_path, target.encoding)
             record(target.context, final, revision, external)
-        notes += (*edit.notes, *_encoding_notes(edit), *([external.note] if external else ()), *findings)
+        notes += (*edit.notes, *warnings_of(final), *([external.note] if external else ()), *findings)
         below = (*formatted, *(external.diff if external else ()))
         return AppliedEdit(written.path, edit, final, revision, notes, below)
     raise kept_changing(target.path)
@@ -134,16 +127,15 @@ def record(context: Context, edit: FileEdit, revision: str, external: ExternalCh
     """
     _, tracker, limits, _ = context
     path = edit.current.real_path
-    if edit.before is None or edit.replaces_all:
-        tracker.record_write(path, revision, edit.shown)
+    if edit.creates or edit.replaces_all:
+        tracker.record_write(path, revision, as_read(edit.after))
     elif tracker.knows(path):
         before = edit.current.revision or ""
         if external is not None:
-            tracker.record_external_change(
-                path, before, edit.shown_before, external.hunks, seen=external.seen
-            )
+            old = as_read(edit.before)
+            tracker.record_external_change(path, before, old, external.hunks, seen=external.seen)
         seen = edit.shows_diff and is_shown_whole(edit.shown_diff, limits)
-        tracker.record_edit(path, before, revision, edit.shown, edit.hunks, seen=seen)
+        tracker.record_edit(path, before, revision, as_read(edit.after), edit.hunks, seen=seen)
 
 
 def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None:
@@ -158,11 +150,11 @@ def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None
         # The unchanged lines are unknown, so no line counts as read.
         every = ReplacedLines(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
-    shown = edit.shown_before
-    hunks = line_changes(lf_view(last.text), lf_view(shown))
+    present = as_read(edit.before)
+    hunks = line_changes(lf_view(last.text), lf_view(present))
     now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
     where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
-    diff = unified_diff(last.text, shown, "file")
+    diff = unified_diff(last.text, present, "file")
     lines: Sequence[str] = diff_lines(diff, _EXTERNAL_DIFF_LINES)
     head = [footer("changes since it was shown")] if lines else []
     return ExternalChanges(
@@ -171,18 +163,3 @@ def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None
         hunks,
         is_shown_whole(diff, limits, _EXTERNAL_DIFF_LINES),
     )
-
-
-def _encoding_notes(edit: FileEdit) -> list[str]:
-    """Return a warning if the new text declares an encoding that the file does not have."""
-    encoding = edit.codec.encoding
-    if (
-        edit.replaces_all
-        or edit.text.isascii()
-        or (named := declared_encoding(edit.text)) in {None, encoding}
-    ):
-        return []
-    if named == declared_encoding(edit.before or ""):
-        return []
-    kept = f"but is still in {encoding}; to convert it, write the whole file"
-    return [f"warning: the file now names the encoding {named} {kept}"]

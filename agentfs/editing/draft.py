@@ -1,12 +1,13 @@
 """The text of a file during an edit: decoded, changed in memory, and encoded again."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
+from agentfs.base.advice import Advice, Joined, Retry, ToolName
 from agentfs.editing.match import occurrences
 from agentfs.errors import (
     BinaryError,
@@ -14,7 +15,6 @@ from agentfs.errors import (
     InvalidArgumentError,
     InvalidContentError,
     NoChangeError,
-    NotFoundError,
     TooLargeError,
 )
 from agentfs.fs import Change, Current, FileNode, quote
@@ -34,7 +34,13 @@ from agentfs.text import (
     line_changes,
     unified_diff,
 )
-from agentfs.text.notebook import Notebook, NotEditableError, is_named_notebook, notebook_problem, shown_text
+from agentfs.text.notebook import (
+    NotANotebookError,
+    Notebook,
+    NotEditableError,
+    is_named_notebook,
+    notebook_problem,
+)
 
 _CHECK_EVERY = 1000
 # To change anything of a notebook except the sources of its cells.
@@ -50,28 +56,24 @@ class FileEdit:
 
     Attributes:
         current: The file before the edit.
-        before: Its text, or None if it does not exist.
-        shown_before: That text as `read` shows it: that of a notebook, or `before`.
-        text: The new text.
-        shown: The new text as `read` shows it.
-        data: The new bytes.
+        before: Its text; empty if it does not exist.
+        after: The new text.
         codec: The encoding and the byte order mark of the new bytes.
+        data: The new bytes.
         raw: True if the content of a notebook, an image or a PDF may break.
         replaces_all: True if all of the file is replaced, whatever it had.
         replacements: The number of replacements.
         applied_via: The steps that found the old texts.
         lines: `EditResult.lines_changed`.
-        shows_diff: False if the result leaves out the diff.
         notes: Notes for the result.
+        shows_diff: False if the result leaves out the diff.
     """
 
     current: Current
-    before: str | None
-    shown_before: str
-    text: str
-    shown: str
-    data: bytes
+    before: EditView
+    after: EditView
     codec: Decoded
+    data: bytes
     raw: bool = False
     replaces_all: bool = False
     replacements: int = 0
@@ -80,32 +82,42 @@ class FileEdit:
     notes: tuple[str, ...] = ()
     shows_diff: bool = True
 
+    def __post_init__(self) -> None:
+        if "\x00" in self.after.source and "\x00" not in self.before.source:
+            raise InvalidArgumentError(
+                "The new text contains a NUL character, which would make the file binary.",
+                hint="Pass it without \\u0000.",
+                details={"path": self.current.path},
+            )
+
+    @property
+    def creates(self) -> bool:
+        """True if the file does not exist."""
+        return self.current.data is None
+
     @cached_property
     def hunks(self) -> tuple[ReplacedLines, ...]:
         """The lines that differ in the shown texts."""
-        return line_changes(self.shown_before, self.shown)
+        return line_changes(as_read(self.before), as_read(self.after))
 
     @property
     def changed(self) -> tuple[tuple[int, int], ...]:
         """The first and last line of each change, in the new shown text."""
-        return changed_ranges(self.hunks, count_lines(self.shown))
+        return changed_ranges(self.hunks, count_lines(as_read(self.after)))
 
     @cached_property
     def diff(self) -> str:
         """The change as a unified diff."""
-        known = None if self.before is None or self._is_notebook else self.hunks
-        return unified_diff(self.before, self.text, self.current.path, changes=known)
+        before = None if self.creates else self.before.source
+        known = None if isinstance(self.after, Notebook) else self.hunks
+        return unified_diff(before, self.after.source, self.current.path, changes=known)
 
     @cached_property
     def shown_diff(self) -> str:
         """The diff as a model sees it: that of the text of a notebook."""
-        if not self._is_notebook:
+        if not isinstance(self.after, Notebook):
             return self.diff
-        return unified_diff(self.shown_before, self.shown, self.current.path, changes=self.hunks)
-
-    @property
-    def _is_notebook(self) -> bool:
-        return self.shown != self.text
+        return unified_diff(as_read(self.before), as_read(self.after), self.current.path, changes=self.hunks)
 
     @property
     def change(self) -> Change:
@@ -116,11 +128,23 @@ class FileEdit:
 
     def with_text(self, text: str, limits: Limits) -> "FileEdit":
         """Return the edit with another new text; refuse one that the file cannot hold."""
-        path = self.current.path
         if not self.raw:
-            check_notebook(path, self.before or "", text, ANYWAY)
-        shown = shown_text(path, text) if self._is_notebook else text
-        return replace(self, text=text, shown=shown, data=encoded(self.codec, text, path, limits))
+            check_notebook(self.current.path, self.before.source, text, ANYWAY)
+        data = encoded(self.codec, text, self.current.path, limits)
+        return replace(self, after=self.after.after(text), data=data)
+
+
+def as_read(view: EditView) -> str:
+    """Return a text as `read` shows it."""
+    return view.text if isinstance(view, Notebook) else view.source
+
+
+def edit_view(path: str, text: str) -> EditView:
+    """Return the text of a file as it is edited: that of a notebook, or with LF line ends."""
+    if is_named_notebook(path):
+        with suppress(NotANotebookError):
+            return Notebook(text)
+    return LfView(text)
 
 
 def encoded(codec: Decoded, text: str, path: str, limits: Limits) -> bytes:
@@ -159,113 +183,62 @@ def changed_ranges(hunks: Sequence[ReplacedLines], total: int) -> tuple[tuple[in
 
 
 class Draft:
-    """The text of a file during an edit; it never grows beyond `Limits.file_bytes`."""
+    """The text of a file during an edit; it never grows beyond `Limits.file_bytes`.
+
+    Attributes:
+        view: The current text.
+        before: The text of the file.
+    """
 
     def __init__(
-        self,
-        current: Current,
-        limits: Limits,
-        *,
-        encoding: str | None = None,
-        raw: bool = False,
-        creates: bool = False,
+        self, current: Current, limits: Limits, encoding: str | None = None, *, raw: bool = False
     ) -> None:
-        """Decode a file; `encoding` overrides detection. With `creates`, begin a missing file."""
-        self.current = current
-        self.is_new = creates and current.data is None
-        self.path = current.path
-        self.decoded = _decoded(current._replace(data=b"") if self.is_new else current, encoding)
+        """Decode a file; `encoding` overrides detection."""
+        self.current, self.path = current, current.path
+        self.decoded = _decoded(current, encoding)
         text = self.decoded.text
-        self.is_notebook = (
-            not raw and encoding is None and is_named_notebook(self.path) and not notebook_problem(text)
-        )
-        self.original: EditView = Notebook(text) if self.is_notebook else LfView(text)
-        self.view = self.original  # of the current text
-        self._limits = limits
-        self._raw = raw
+        self.before = self.view = LfView(text) if raw or encoding else edit_view(self.path, text)
+        self._limits, self._raw = limits, raw
         self._replacements = 0
-
-    def _shown(self, view: EditView) -> str:
-        return view.text if self.is_notebook else view.source
-
-    @property
-    def shown(self) -> str:
-        """The current text as `read` shows it."""
-        return self._shown(self.view)
-
-    def begin(self, text: str) -> None:
-        """Set the text of a missing file."""
-        self._check_new(text)
-        self.view = self.view.after(text)
-        self._replacements += 1
-
-    @property
-    def text(self) -> str:
-        """The current text of the file."""
-        return self.view.source
 
     def replace(self, replacements: Iterable[Replacement]) -> None:
         """Make replacements in the view of the current text; they must be in order and not overlap."""
-        made = list(self._checked(replacements))
-        try:
-            source = self.view.replaced(made)
-        except NotEditableError as error:
-            raise _not_editable(self.path, error) from None
-        self.view = self.view.after(source)
-        self._replacements += len(made)
-
-    def _checked(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
-        """Yield replacements while their new texts can be encoded and the file does not grow too large."""
-        size, checked = 0, None
-        for number, each in enumerate(replacements):
-            if each.new != checked:
-                checked = each.new
-                self._check_new(checked)
+        made: list[Replacement] = []
+        size = 0
+        for each in replacements:
             size += len(each.new)
             check_size(size, self.path, self._limits)
-            if number % _CHECK_EVERY == 0:
+            made.append(each)
+            if len(made) % _CHECK_EVERY == 0:
                 call_context.check()
-            yield each
+        try:
+            self.view = self.view.after(self.view.replaced(made))
+        except NotEditableError as error:
+            raise InvalidContentError(
+                f"The notebook {quote(self.path)} cannot be edited by its text: {error}.",
+                hint=AS_JSON,
+                details={"path": self.path},
+            ) from None
+        self._replacements += len(made)
 
     def replace_all(self, old: str, new: str) -> None:
         """Replace all occurrences of a text that can be edited, from left to right, without overlaps."""
-        self._check_new(new)
         count = self.view.text.count(old)
-        # Check a lower bound of the size before making the text. Line ends may take two characters.
-        if not self.is_notebook:
-            least = len(self.text) + count * (len(new) - len(old) - old.count("\n"))
-            check_size(least, self.path, self._limits)
+        check_size(count * len(new), self.path, self._limits)
         text = self.view.replaced_everywhere(old, new)
         if text is None:
-            found = [Replacement(at, at + len(old), new) for at in self.places(old, overlapping=False)]
-            self.replace(found)
+            found = [each.start() for each in re.finditer(re.escape(old), self.view.text)]
+            self.replace(Replacement(at, at + len(old), new) for at in self._editable(found, old))
         else:
             self.view = self.view.after(text)
             self._replacements += count
 
-    def places(self, old: str, *, overlapping: bool = True) -> list[int]:
-        """Return where a text occurs in the view and can be edited."""
-        if overlapping:
-            starts = occurrences(self.view.text, old)
-        else:
-            starts = [found.start() for found in re.finditer(re.escape(old), self.view.text)]
+    def places(self, old: str) -> list[int]:
+        """Return where a text occurs in the view and can be edited, with overlaps."""
+        return self._editable(occurrences(self.view.text, old), old)
+
+    def _editable(self, starts: Sequence[int], old: str) -> list[int]:
         return [start for start in starts if self.view.is_editable(start, start + len(old))]
-
-    def _check_new(self, new: str) -> None:
-        if "\x00" in new:
-            raise nul_error("the new text")
-        if not new.isascii():
-            self._encode(new)
-
-    def _encode(self, text: str, *, whole: bool = False) -> bytes:
-        """Encode a part of the new text, or all of it."""
-        try:
-            return (
-                encoded(self.decoded, text, self.path, self._limits) if whole else self.decoded.encode(text)
-            )
-        except EncodingError as error:
-            hint = Joined(" ", error.hint, self.encoding_hint)
-            raise EncodingError(error.message, hint=hint, details=error.details) from None
 
     @property
     def encoding_hint(self) -> str:
@@ -277,21 +250,23 @@ class Draft:
 
     def finish(self, applied_via: str, lines: int | None = None, notes: tuple[str, ...] = ()) -> FileEdit:
         """Return the edit. Refuse one that changes nothing or breaks the file."""
-        text, before, data = self.view.source, None, self._encode(self.view.source, whole=True)
-        if not self.is_new:
-            before = self.decoded.text
-            if data == self.current.data:
-                raise NoChangeError(
-                    f"The change would leave {quote(self.path)} as it is.",
-                    hint="Pass the text you want as the new text.",
-                    details={"path": self.path},
-                )
+        text = self.view.source
+        try:
+            data = encoded(self.decoded, text, self.path, self._limits)
+        except EncodingError as error:
+            hint = Joined(" ", error.hint, self.encoding_hint)
+            raise EncodingError(error.message, hint=hint, details=error.details) from None
+        if data == self.current.data:
+            raise NoChangeError(
+                f"The change would leave {quote(self.path)} as it is.",
+                hint="Pass the text you want as the new text.",
+                details={"path": self.path},
+            )
         if not self._raw:
             check_content(self.path, self.current.data or b"")
             check_notebook(self.path, self.decoded.text, text, ANYWAY)
-        texts = before, self._shown(self.original), text, self.shown
         facts = self._replacements, applied_via, lines, notes
-        return FileEdit(self.current, *texts, data, self.decoded, self._raw, False, *facts)
+        return FileEdit(self.current, self.before, self.view, self.decoded, data, self._raw, False, *facts)
 
 
 def check_notebook(path: str, before: str, after: str, *hints: Advice) -> None:
@@ -305,34 +280,10 @@ def check_notebook(path: str, before: str, after: str, *hints: Advice) -> None:
     )
 
 
-def _not_editable(path: str, error: NotEditableError) -> InvalidContentError:
-    return InvalidContentError(
-        f"The notebook {quote(path)} cannot be edited by its text: {error}.",
-        hint=AS_JSON,
-        details={"path": path},
-    )
-
-
-def nul_error(name: ParameterName | str) -> InvalidArgumentError:
-    """Return the error for a new text that would make a text file binary."""
-    return InvalidArgumentError(
-        Advice(name, " contains a NUL character, which would make the file binary."),
-        hint="Pass it without \\u0000.",
-        details={"parameter": str(Advice(name))},
-    )
-
-
 def _decoded(current: Current, encoding: str | None) -> Decoded:
-    if current.data is None:
-        glob = Advice(ToolName("glob"), " to find the file")
-        write = Advice(ToolName("write"), f" to create {quote(current.path)}")
-        raise NotFoundError(
-            f"{quote(current.path)} does not exist, so there is nothing to edit.",
-            hint=Advice("Call ", Joined(", or ", glob, write), "."),
-            details={"path": current.path},
-        )
+    data = current.data or b""
     try:
-        return decode(current.data) if encoding is None else decode_in(current.data, encoding, exact=True)
+        return decode(data) if encoding is None else decode_in(data, encoding, exact=True)
     except BinaryError as error:
         raise BinaryError(
             f"{quote(current.path)} is binary, and only text can be edited.",

@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.commit import EditTarget, commit
-from agentfs.editing.draft import AS_JSON, Draft, FileEdit, nul_error
+from agentfs.editing.draft import AS_JSON, Draft, FileEdit
 from agentfs.editing.explain import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
 from agentfs.editing.match import (
     NEW,
@@ -30,6 +29,7 @@ from agentfs.errors import (
     InvalidArgumentError,
     NoChangeError,
     NoMatchError,
+    NotFoundError,
     OverlapError,
     must_be,
 )
@@ -50,7 +50,7 @@ _PLAIN = {"exact", "line_id", "offset"}
 
 def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = None) -> EditResult:
     """Replace texts in a file in order, each in the outcome of the edit before it, all or none."""
-    root, tracker, _, _ = target.context
+    context = target.context
     if not edits:
         raise InvalidArgumentError(
             Advice(ParameterName("edits", quoted=True), " is empty."),
@@ -61,16 +61,8 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 
     def compute(draft: Draft) -> FileEdit:
-        real_path = draft.current.real_path
-
-        def versions() -> list[str]:
-            return [version.text or "" for version in tracker.versions_with_text(real_path)]
-
-        def other_files() -> list[tuple[str, str]]:
-            read = tracker.other_texts(real_path)
-            return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
-
-        edited = apply_edits(draft, edits, root.policy.match, KnownTexts(versions, other_files))
+        known = KnownTexts(context, draft.current.real_path)
+        edited = apply_edits(draft, edits, context.root.policy.match, known)
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(
@@ -83,8 +75,7 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
         is_wide = edited.replacements > 1 and all(edit.replace_all for edit in edits) and not target.preview
         return replace(edited, shows_diff=False) if is_wide else edited
 
-    creates = not edits[0].old_string
-    return change_file(target, compute, "replacement", creates=creates)
+    return change_file(target, compute, "replacement", creates=not edits[0].old_string)
 
 
 def change_file(
@@ -101,7 +92,15 @@ def change_file(
     limits, preview = target.context.limits, target.preview
 
     def edited(current: Current) -> FileEdit:
-        return compute(Draft(current, limits, encoding=target.encoding, raw=target.raw, creates=creates))
+        if current.data is None and not creates:
+            glob = Advice(ToolName("glob"), " to find the file")
+            write = Advice(ToolName("write"), f" to create {quote(current.path)}")
+            raise NotFoundError(
+                f"{quote(current.path)} does not exist, so there is nothing to edit.",
+                hint=Advice("Call ", Joined(", or ", glob, write), "."),
+                details={"path": current.path},
+            )
+        return compute(Draft(current, limits, target.encoding, raw=target.raw))
 
     path, edit, final, revision, notes, below = commit(target, edited)
     result = EditResult(
@@ -111,27 +110,27 @@ def change_file(
         diff=final.diff,
         changed=final.changed,
         revision=revision,
-        newline=newline_of(edit.before or ""),
+        newline=newline_of(edit.before.source),
         notes=notes,
         lines_changed=edit.lines,
-        created=edit.before is None,
+        created=edit.creates,
     )
-    if result.created:
-        done = "Preview, nothing was written: would create" if preview else "Created"
-        lines = plural(count_lines(edit.text), "line")
-        return with_diff(result, limits, f"{done} {quote(path)}: {lines}.", "", below)
-    done = "Preview, nothing was written: would edit" if preview else "Edited"
-    count = f": {edit.replacements} {unit}s" if edit.replacements > 1 else ""
-    head = f"{done} {line_ranges(edit.changed)}{count}"
-    found_by = [_FOUND_BY[step] for step in edit.applied_via.split(", ") if step not in _PLAIN]
-    shown = edit.shown_diff if edit.shows_diff else ""
-    return with_diff(result, limits, Advice(Joined("; ", head, *found_by), "."), shown, below)
+    if edit.creates:
+        done, diff = "would create" if preview else "Created", ""
+        what = [f"{quote(path)}: {plural(count_lines(edit.after.source), 'line')}"]
+    else:
+        done, diff = "would edit" if preview else "Edited", edit.shown_diff if edit.shows_diff else ""
+        count = f": {edit.replacements} {unit}s" if edit.replacements > 1 else ""
+        found_by = (_FOUND_BY[step] for step in edit.applied_via.split(", ") if step not in _PLAIN)
+        what = [f"{line_ranges(edit.changed)}{count}", *found_by]
+    done = f"Preview, nothing was written: {done}" if preview else done
+    return with_diff(result, limits, Advice(f"{done} ", Joined("; ", *what), "."), diff, below)
 
 
 def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
 
-    def span(content: str) -> Sequence[_Span]:
+    def span(content: str) -> tuple[Sequence[_Span], Sequence[str]]:
         starts = [0, *(found.end() for found in re.finditer("\n", content))]
         total = len(starts) - (1 if content.endswith("\n") or not content else 0)
         if not 0 <= line <= total:
@@ -142,30 +141,25 @@ def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
             )
         body = text.replace("\r\n", "\n").removesuffix("\n")
         if line == len(starts):  # the last line has no line end
-            return [(len(content), len(content), f"\n{body}")]
-        return [(starts[line], starts[line], f"{body}\n")]
+            return [(len(content), len(content), f"\n{body}")], ()
+        return [(starts[line], starts[line], f"{body}\n")], ()
 
     return splice_file(target, span)
 
 
 def splice_file(
-    target: EditTarget,
-    spans: Sequence[_Span] | Callable[[str], Sequence[_Span] | tuple[Sequence[_Span], Sequence[str]]],
+    target: EditTarget, spans: Sequence[_Span] | Callable[[str], tuple[Sequence[_Span], Sequence[str]]]
 ) -> EditResult:
     """Replace ranges of the LF view of a file in one write.
 
     Args:
         target: The file and the terms.
-        spans: The ranges and their new texts, or a function of the view that returns them, alone or in a
-            pair with notes.
+        spans: The ranges and their new texts, or a function of the view that returns them and notes.
     """
 
     def compute(draft: Draft) -> FileEdit:
-        view = draft.view
-        made = spans(view.text) if callable(spans) else spans
-        is_pair = isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], list)
-        wanted, notes = cast("Any", made if is_pair else (made, ()))
-        draft.replace(_ordered(view, wanted, draft.path))
+        wanted, notes = spans(draft.view.text) if callable(spans) else (spans, ())
+        draft.replace(_ordered(draft.view, wanted, draft.path))
         return draft.finish("offset", notes=tuple(notes))
 
     return change_file(target, compute, "replacement")
@@ -186,8 +180,6 @@ def check_edit(edit: Edit) -> None:
             ),
             details={"parameter": "old_string"},
         )
-    if "\x00" in edit.new_string:
-        raise nul_error(NEW)
     if edit.old_string.replace("\r\n", "\n") == edit.new_string.replace("\r\n", "\n"):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
@@ -228,9 +220,9 @@ def _of_many(error: AgentFSError, number: int, total: int) -> AgentFSError:
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Apply one edit; return the name of the step that found its old text."""
-    if draft.is_new and not (draft.text or edit.old_string):
+    if draft.current.data is None and not (draft.view.source or edit.old_string):
         check_line_numbers(NEW, edit.new_string, "")
-        draft.begin(edit.new_string)
+        draft.replace([Replacement(0, 0, edit.new_string)])
         return "exact"
     check_edit(edit)
     view = draft.view
@@ -271,7 +263,7 @@ def _not_once(draft: Draft, old: str, new: str, known: KnownTexts) -> AgentFSErr
             details={"path": path, "cause": "absent", "lines": [line, line]},
         )
     error = explain_no_match(text, old, new, path, known)
-    if draft.is_new:
+    if draft.current.data is None:
         hint = "The file does not exist yet: the earlier edits give its text."
         return type(error)(error.message, hint=hint, details=error.details)
     if not old.isascii() and (hint := draft.encoding_hint):

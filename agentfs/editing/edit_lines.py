@@ -9,7 +9,7 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.editing.change_options import EditLinesOptions
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget
-from agentfs.editing.draft import Draft, FileEdit
+from agentfs.editing.draft import Draft, FileEdit, as_read
 from agentfs.editing.edit import change_file
 from agentfs.editing.explain import lines_now
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
@@ -90,7 +90,7 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
                 details={"path": current.path},
             )
         view = draft.view
-        ids = tracker.line_ids(current.real_path, revision, draft.shown)
+        ids = tracker.line_ids(current.real_path, revision, as_read(draft.view))
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [view.lf(change.new_content) for change in changes]

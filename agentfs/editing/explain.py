@@ -7,7 +7,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise, zip_longest
@@ -29,6 +29,7 @@ from agentfs.editing.match import (
 )
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
+from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     CUT_MARK,
     bodies_of,
@@ -64,10 +65,24 @@ _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 
 
 class KnownTexts(NamedTuple):
-    """Texts that were read: versions of the file, the latest first, and other files with their paths."""
+    """The texts that a workspace has read; none without a context."""
 
-    versions: Callable[[], list[str]] = list
-    other_files: Callable[[], list[tuple[str, str]]] = list
+    context: Context | None = None
+    real_path: str = ""
+
+    def versions(self) -> list[str]:
+        """Return the texts of the file, the latest first."""
+        if self.context is None:
+            return []
+        return [lf_view(each.text or "") for each in self.context.tracker.versions_with_text(self.real_path)]
+
+    def other_files(self) -> list[tuple[str, str]]:
+        """Return the paths and texts of other files."""
+        if self.context is None:
+            return []
+        root, tracker, _, _ = self.context
+        read = tracker.other_texts(self.real_path)
+        return [(root.display_path(path), lf_view(text)) for path, text in read if root.may_show(path)]
 
 
 def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
@@ -76,7 +91,7 @@ def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
     The edit then does not mean a place that only resembles the old text.
     """
     return bool(_already_applied(view, old, new)) or any(
-        old in text for text in map(lf_view, known.versions()) if text != view
+        old in text for text in known.versions() if text != view
     )
 
 
@@ -129,7 +144,7 @@ class _Miss:
 
     def changed(self) -> NoMatchError | None:
         """Find the old text in a version that was shown earlier."""
-        for before in map(lf_view, self.known.versions()):
+        for before in self.known.versions():
             found = before.find(self.old) if before != self.view else -1
             if found < 0 or not comparable(before, self.old, ""):
                 continue
@@ -198,7 +213,7 @@ class _Miss:
     def in_other_file(self) -> NoMatchError | None:
         if len(_seen(self.old)) < _LEAST_CHARACTERS:
             return None
-        paths = [path for path, text in self.known.other_files() if self.old in lf_view(text)][:_MOST_PLACES]
+        paths = [path for path, text in self.known.other_files() if self.old in text][:_MOST_PLACES]
         if not paths:
             return None
         return self._error(

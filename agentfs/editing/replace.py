@@ -12,9 +12,10 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry
 from agentfs.editing.after_change import finish
 from agentfs.editing.commit import SINCE_SHOWN, ExternalChanges, external_changes, record
-from agentfs.editing.draft import Draft, FileEdit, check_size, nul_error
+from agentfs.editing.draft import Draft, FileEdit, check_size, edit_view
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.match import NEW, OLD
+from agentfs.editing.new_text import warnings_of
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -57,7 +58,6 @@ from agentfs.text import (
     with_note,
     with_text,
 )
-from agentfs.text.notebook import shown_text
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
@@ -85,10 +85,7 @@ class ReplaceOptions(NamedTuple):
 
     def check(self) -> None:
         """Raise an error for arguments that are wrong in any tree."""
-        if self.regex:
-            if "\x00" in self.new_string:
-                raise nul_error(NEW)
-        else:
+        if not self.regex:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
             raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
@@ -134,10 +131,11 @@ class _File(NamedTuple):
         is_known = context.tracker.knows(path)
         if not (is_known and isinstance(before, FileNode) and isinstance(after, FileNode)):
             return
-        old, new = (decode_in(node.load(), self.codec.encoding).text for node in (before, after))
+        old, new = (
+            edit_view(self.path, decode_in(node.load(), self.codec.encoding).text) for node in (before, after)
+        )
         current = Current(self.path, path, b"", before.digest, before)
-        shown = [shown_text(self.path, text) for text in (old, new)]
-        edit = FileEdit(current, old, shown[0], new, shown[1], b"", self.codec, shows_diff=False)
+        edit = FileEdit(current, old, new, self.codec, b"", shows_diff=False)
         record(context, edit, after.digest, self.external)
 
 
@@ -212,7 +210,8 @@ def _changed_files(
                 details={"limit": MAX_DIFF_CHARS},
             )
         facts = final.codec._replace(text=""), edit.replacements, final.diff, external_changes(context, edit)
-        file = _File(path, contents.keep(final.change), *facts, by_others, findings)
+        notes = (*findings, *warnings_of(final))
+        file = _File(path, contents.keep(final.change), *facts, by_others, notes)
         changed.setdefault(file.change.path, file)
     if faults:
         raise _refused(options, faults, len(found.counts))

@@ -9,7 +9,7 @@ from typing import Literal
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget, commit
-from agentfs.editing.draft import Draft, FileEdit, check_notebook, check_size, encoded, nul_error
+from agentfs.editing.draft import Draft, FileEdit, as_read, check_notebook, check_size, edit_view, encoded
 from agentfs.editing.match import check_line_numbers, shown_characters
 from agentfs.editing.rendering import diff_lines, with_diff
 from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, StaleError, UnreadError
@@ -52,8 +52,6 @@ def write_file(
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
     root, tracker, limits, _ = target.context
-    if "\x00" in content:
-        raise nul_error(ParameterName("content"))
     check_size(len(content), target.path, limits)
     may_overwrite: Overwrite = root.policy.overwrite
     if overwrite is not None:
@@ -63,14 +61,14 @@ def write_file(
         edit = _of_content(target, current, content, newline)
         if current.data is not None and current.data != edit.data:
             _check_overwrite(current, tracker, may_overwrite)
-            check_notebook(current.path, edit.before or "", edit.text)
+            check_notebook(current.path, edit.before.source, edit.after.source)
         return edit
 
     path, edit, final, revision, notes, below = commit(target, compute)
-    created = edit.before is None
+    created = edit.creates
     done = "Created" if created else "Unchanged" if edit.data == edit.current.data else "Replaced"
     prefix = "Preview, nothing was written. " if target.preview else ""
-    head = f"{prefix}{done}: {plural(count_lines(final.text), 'line')}."
+    head = f"{prefix}{done}: {plural(count_lines(final.after.source), 'line')}."
     result = WriteResult(path, created, len(final.data), final.diff, revision, notes=notes)
     # The model has just sent every line of a new file.
     return with_diff(result, limits, head, "" if created else edit.diff, below)
@@ -87,37 +85,33 @@ def _of_content(target: EditTarget, current: Current, content: str, newline: Lin
         notes.append("the file already has this content; nothing was written")
     if data and is_named_notebook(path) and (problem := notebook_problem(text)):
         notes.append(f"warning: this is not a notebook: {problem}")
-    texts = before, shown_text(path, before or ""), text, shown_text(path, text)
-    return FileEdit(current, *texts, data, codec, replaces_all=True, notes=tuple(notes))
+    views = edit_view(path, before or ""), edit_view(path, text)
+    return FileEdit(current, *views, codec, data, replaces_all=True, notes=tuple(notes))
 
 
 def append_to_file(target: EditTarget, content: str) -> WriteResult:
     """Add text as lines of its own after the last line of a file; create a missing file."""
-    if "\x00" in content:
-        raise nul_error(ParameterName("content"))
     limits = target.context.limits
 
     def compute(current: Current) -> FileEdit:
         if current.data is None:
             return _of_content(target, current, content)
         draft = Draft(current, limits)
-        view = draft.view
-        if not view.text and not draft.is_notebook:
-            draft.begin(content)  # there is no line end to follow
-            return draft.finish("offset")
-        end = len(view.text)
-        lines = view.lf(content)
-        starts = lines and not view.text.endswith("\n")
+        view, end = draft.view, len(draft.view.text)
+        lines = view.lf(content) if view.text else content  # there is no line end to follow
+        starts = lines and end and not view.text.endswith("\n")
         draft.replace([Replacement(end, end, f"\n{lines}" if starts else lines)])
         note = "the last line of the file had no line end; one was added before the text"
         return draft.finish("offset", notes=(note,) if starts else ())
 
     path, edit, final, revision, notes, below = commit(target, compute)
-    created = edit.before is None
-    result = WriteResult(path, created, len(final.data), final.diff, revision, notes=notes)
+    result = WriteResult(path, edit.creates, len(final.data), final.diff, revision, notes=notes)
     # The model has just sent the lines.
-    lines = plural(count_lines(final.text), "line")
-    head = f"Created: {lines}." if created else f"Appended {line_ranges(edit.changed)}."
+    if edit.creates:
+        head = f"Created: {plural(count_lines(final.after.source), 'line')}."
+    else:
+        first, last = (count_lines(as_read(view)) for view in (edit.before, edit.after))
+        head = f"Appended {line_ranges([(first + 1, last)])}."
     return with_diff(result, limits, head, "", below)
 
 

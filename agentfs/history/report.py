@@ -229,12 +229,9 @@ def file_lines(files: Sequence[FileChange]) -> list[str]:
     lines: list[str] = []
     for file in files[:_FILES_SHOWN]:
         kind = "" if file.type == "file" else f" {file.type}"
-        same = file.action == "moved" and file.added == file.removed == 0
-        counts = (
-            ""
-            if file.added is None or same or file.type == "directory"
-            else f" +{file.added} -{file.removed}"
-        )
+        same = file.added == file.removed == 0
+        kind = f" the mode of{kind}" if same and file.action == "changed" else kind
+        counts = "" if file.added is None or same else f" +{file.added} -{file.removed}"
         hidden = " (protected)" if file.protected else ""
         origin = f" from {quote(file.moved_from)}" if file.moved_from else ""
         lines.append(f"{file.action}{kind} {quote(file.path)}{origin}{counts}{hidden}")

@@ -588,7 +588,7 @@ def test_create_file_overwrites(do, ws, tmp_path):
         [
             {
                 "id": "1",
-                "function": {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x"}},
+                "function": {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x = 1"}},
             }
         ]
     )[0]

@@ -99,6 +99,21 @@ def test_a_line_end_that_was_added_is_noted(ws, tmp_path):
     assert not ws.append("f", "three\n").notes
 
 
+@pytest.mark.parametrize(
+    ("before", "content", "lines"),
+    [
+        ("one", "two\n", "line 2"),
+        ("one\n", "two", "line 2"),
+        ("1\n2", "3\n4\n", "lines 3-4"),
+        ("", "1\n", "line 1"),
+    ],
+)
+def test_regression_the_lines_that_an_append_names_are_the_added_ones(ws, tmp_path, before, content, lines):
+    """The last line, which only got a line end, was counted too: "Appended lines 1-2"."""
+    (tmp_path / "f").write_text(before)
+    assert ws.append("f", content).text.startswith(f"Appended {lines}.")
+
+
 def test_a_file_that_was_read_stays_read(ws, tmp_path):
     (tmp_path / "f").write_text("one\n")
     ws.read("f")

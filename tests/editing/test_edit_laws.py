@@ -62,7 +62,7 @@ def test_every_byte_outside_the_old_text_is_kept(case, new):
         "utf-8" if encoding == "utf-8-sig" else encoding
     )
     assert inserted.replace("\r\n", "\n") == new
-    assert applied.text == head + inserted + tail
+    assert applied.after.source == head + inserted + tail
 
 
 @given(marked_files(), st.text("abxy\n", min_size=1, max_size=6))
@@ -129,9 +129,9 @@ def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
     except EditError:
         assert reference(text.replace("\r\n", "\n"), [(old, new, False)]) is None
     else:
-        viewed = after.text.replace("\r\n", "\n")
+        viewed = after.after.source.replace("\r\n", "\n")
         assert viewed == reference(text.replace("\r\n", "\n"), [(old, new, False)])
-        assert after.data == after.text.encode()
+        assert after.data == after.after.source.encode()
 
 
 @given(

@@ -294,14 +294,6 @@ def test_a_function_gets_the_text_without_marking_it_as_read(ws, tmp_path):
         ws.write("dos.txt", "x")
 
 
-@pytest.mark.parametrize("kind", [list, tuple])
-def test_a_function_may_return_ranges_without_notes(ws, tmp_path, kind):
-    """Two ranges resemble a pair of ranges and notes."""
-    (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
-    kit.splice(ws, "dos.txt", lambda _: kind([(0, 1, "A"), (2, 3, "B")]))
-    assert (tmp_path / "dos.txt").read_bytes() == b"A\r\nB\r\n"
-
-
 def test_ids_are_fresh_only_if_the_file_was_not_changed_since_the_read(ws, file):
     first, second, *_ = ids_of(ws)
 

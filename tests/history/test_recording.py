@@ -652,3 +652,18 @@ def test_a_recording_that_begins_within_another_hides_no_change_of_other_program
             other.join()
         ws.host.rollback(start)
         assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_regression_a_change_of_the_mode_alone_is_named_as_that(tmp_path):
+    """It was "changed "run.sh" +0 -0"."""
+    (tmp_path / "run.sh").touch()
+    (tmp_path / "bin").mkdir()
+    with Workspace(tmp_path) as ws:
+        with ws.recording("chmod"):
+            (tmp_path / "run.sh").chmod(0o755)
+            (tmp_path / "bin").chmod(0o700)
+            (tmp_path / "empty").touch()
+        told = ws.changes().text
+    assert 'changed the mode of "run.sh"\n' in told
+    assert 'changed the mode of directory "bin"\n' in told
+    assert "+0 -0" not in told
