@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from agentfs import Limits, Policy, Toolset, Workspace
+from agentfs import Limits, Policy, ToolResult, Toolset, Workspace, results
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import Name
 from agentfs.base.advice import Advice, Joined, Names, NextCall, Retry, call, say
@@ -21,17 +21,6 @@ from agentfs.errors import AgentFSError, NotAFileError, PastEndError, UnknownToo
 from agentfs.fs import quote
 from agentfs.permissions import Effect, Mode, OnAsk, PermissionAnswer
 from agentfs.reading.page import ReadOptions
-from agentfs.results import (
-    EditResult,
-    GlobResult,
-    GrepResult,
-    ListResult,
-    Match,
-    ReadResult,
-    Result,
-    Skipped,
-    ToolResult,
-)
 from agentfs.search.excerpts import without_marks
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import (
@@ -160,12 +149,12 @@ def offer(*, effect: Effect, **fields: Any) -> Callable[[_F], _F]:
 # `connect` too. An options object is plain data, except for a `SpliceOptions.spans` that is a function.
 
 
-def read(workspace: Workspace, options: ReadOptions) -> ReadResult:
+def read(workspace: Workspace, options: ReadOptions) -> results.ReadResult:
     """Read as `Workspace.read` does."""
-    return cast("ReadResult", workspace._carry_out(options))
+    return cast("results.ReadResult", workspace._carry_out(options))
 
 
-def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid: str) -> ReadResult:
+def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid: str) -> results.ReadResult:
     """Read as `read` does, but not a directory, and with a `past_end` error in the parameters of a tool.
 
     Args:
@@ -189,37 +178,37 @@ def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid
     raise NotAFileError(message, hint=Advice("Call ", call("ls", path=options.path), "."))
 
 
-def ls(workspace: Workspace, options: ListOptions) -> ListResult:
+def ls(workspace: Workspace, options: ListOptions) -> results.ListResult:
     """List as `Workspace.ls` does."""
-    return cast("ListResult", workspace._carry_out(options))
+    return cast("results.ListResult", workspace._carry_out(options))
 
 
-def glob(workspace: Workspace, options: GlobOptions) -> GlobResult:
+def glob(workspace: Workspace, options: GlobOptions) -> results.GlobResult:
     """Find files as `Workspace.glob` does, or as `fd`: by regular expression, size, time and extension."""
-    return cast("GlobResult", workspace._carry_out(options))
+    return cast("results.GlobResult", workspace._carry_out(options))
 
 
-def grep(workspace: Workspace, options: GrepOptions) -> GrepResult:
+def grep(workspace: Workspace, options: GrepOptions) -> results.GrepResult:
     """Search as `Workspace.grep` does, with more options of `rg`."""
-    return cast("GrepResult", workspace._carry_out(options))
+    return cast("results.GrepResult", workspace._carry_out(options))
 
 
-def edit_lines(workspace: Workspace, options: EditLinesOptions) -> EditResult:
+def edit_lines(workspace: Workspace, options: EditLinesOptions) -> results.EditResult:
     """Replace lines as `Workspace.edit_lines` does."""
-    return cast("EditResult", workspace._carry_out(options))
+    return cast("results.EditResult", workspace._carry_out(options))
 
 
-def insert(workspace: Workspace, path: str, line: int, text: str) -> EditResult:
+def insert(workspace: Workspace, path: str, line: int, text: str) -> results.EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
-    return cast("EditResult", workspace._carry_out(InsertOptions(path, line, text)))
+    return cast("results.EditResult", workspace._carry_out(InsertOptions(path, line, text)))
 
 
-def splice(workspace: Workspace, options: SpliceOptions) -> EditResult:
+def splice(workspace: Workspace, options: SpliceOptions) -> results.EditResult:
     """Replace ranges of characters, given by their offsets."""
-    return cast("EditResult", workspace._carry_out(options))
+    return cast("results.EditResult", workspace._carry_out(options))
 
 
-def keep(workspace: Workspace, kept: Result | str, kind: str = "out") -> str:
+def keep(workspace: Workspace, kept: results.Result | str, kind: str = "out") -> str:
     """Keep a text or the file of a page, and return the name that `read` and `grep` accept as a path.
 
     Args:
@@ -299,18 +288,18 @@ def relative_in(workspace: Workspace, path: str) -> str:
     return posixpath.relpath(posixpath.join(start, path), start)
 
 
-def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
+def left_out(skipped: results.Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what a search left out: the fields of `Skipped` that are set, except `rules`."""
     leave = {"rules", *without}
     return {name: value for name, value in vars(skipped).items() if value and name not in leave}
 
 
-def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
+def left_out_field(skipped: results.Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the field `left_out` of a JSON reply, or {} if nothing was left out."""
     return without_empty(left_out=left_out(skipped, without=without))
 
 
-def lines_of(read: ReadResult) -> list[str]:
+def lines_of(read: results.ReadResult) -> list[str]:
     """Return the exact lines of a page, without their line ends."""
     end = "\r" if read.newline == "\r" else "\n"
     *ended, rest = read.content.split(end)
@@ -318,7 +307,7 @@ def lines_of(read: ReadResult) -> list[str]:
     return [*lines, rest] if rest else lines
 
 
-def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
+def cut_lines(read: results.ReadResult, line_chars: int) -> tuple[str, list[int]]:
     """Return the text of a page with lines cut after `line_chars`, and the numbers of the cut lines."""
     content, parts, position = read.content, list[str](), 0
     lines = lines_of(read)
@@ -332,7 +321,7 @@ def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
     return "".join(parts), numbers
 
 
-def content_of(match: Match) -> dict[str, Any]:
+def content_of(match: results.Match) -> dict[str, Any]:
     """Return the exact line of a match as `content`, and as `cut` how much is omitted at either end."""
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
 
@@ -356,7 +345,7 @@ def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] 
     return found or None
 
 
-def glob_notes(found: GlobResult | GrepResult) -> list[str]:
+def glob_notes(found: results.GlobResult | results.GrepResult) -> list[str]:
     """Return the notes on globs that a search did not read literally."""
     return [found.glob_note] if found.glob_note else []
 

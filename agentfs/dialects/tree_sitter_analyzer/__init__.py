@@ -6,30 +6,16 @@
 import inspect
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.tree_sitter_analyzer.contract import (
-    DEFAULT_FILESIZE,
-    FIND_NAMES,
-    GREP_NAMES,
+from agentfs.dialects.tree_sitter_analyzer.wording import (
     LADDER,
-    MAX_FILESIZE,
-    MAX_LIMIT,
-    MAX_MATCHES,
-    MAX_TIMEOUT_MS,
-    REPLY_FORMATS,
-    ContentQuery,
-    FileFilter,
-    FindAndGrep,
     Language,
-    OutputFormat,
-    SearchContent,
     language_of_environment,
     own_error,
     translated,
@@ -37,7 +23,12 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
 from agentfs.errors import InvalidPatternError
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
-_Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
+_FormatName = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
+_DEFAULT_LIMIT, _MAX_LIMIT = 2000, 10_000
+_DEFAULT_TIMEOUT_MS, _MAX_TIMEOUT_MS = 4000, 30_000
+_DEFAULT_FILESIZE = "10M"
+_MAX_FILESIZE = "200M"
+_MAX_MATCHES = 2000  # of group_by_file and full
 _Item = dict[str, Any]
 _Document = _Item | list[_Item] | int
 
@@ -54,12 +45,201 @@ _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime"
 # The smallest and the largest value of each number.
 _BOUNDS: dict[str, tuple[int, int | None]] = {
     "depth": (1, None),
-    "limit": (1, MAX_LIMIT),
+    "limit": (1, _MAX_LIMIT),
     "context_before": (0, None),
     "context_after": (0, None),
     "max_count": (1, None),
-    "timeout_ms": (1, MAX_TIMEOUT_MS),
+    "timeout_ms": (1, _MAX_TIMEOUT_MS),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FileFilter:
+    """The parameters of list_files.
+
+    Attributes:
+        roots: Directories to search, inside the project.
+        pattern: Regular expression to be found in the name of a file; with glob, a glob for the whole name.
+        glob: Take pattern as a glob.
+        types: What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).
+        extensions: Extensions without the dot, such as py.
+        exclude: Globs of files and directories to leave out.
+        depth: Levels to descend; 1 is what lies in a root itself.
+        follow_symlinks: Follow links that lead inside the project.
+        hidden: Search names that begin with a dot too.
+        no_ignore: Search names that .gitignore leaves out too.
+        size: Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.
+        changed_within: Only what was changed since: 2d, 90min, or a date.
+        changed_before: Only what was changed before: 2weeks, or a date.
+        full_path_match: Look for pattern in the path from the project root.
+        absolute: No effect: all paths are absolute.
+        limit: Most entries to return, up to 10000.
+    """
+
+    roots: list[str]
+    pattern: str | None = None
+    glob: bool = False
+    types: list[str] | None = None
+    extensions: list[str] | None = None
+    exclude: list[str] | None = None
+    depth: int | None = None
+    follow_symlinks: bool = False
+    hidden: bool = False
+    no_ignore: bool = False
+    size: list[str] | None = None
+    changed_within: str | None = None
+    changed_before: str | None = None
+    full_path_match: bool = False
+    absolute: bool = True
+    limit: int = _DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ContentQuery:
+    """The parameters that both searches of contents have.
+
+    Attributes:
+        query: Regular expression to search for, or plain text with regex=false.
+        regex: Take query as a regular expression.
+        fixed_strings: Take query as plain text.
+        word: Only whole words.
+        case: How letters match; smart ignores case unless query has a capital.
+        multiline: Let a match span lines.
+        include_globs: Only files that match one of these globs.
+        exclude_globs: Globs of files and directories to leave out of the search.
+        max_filesize: Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.
+        context_before: Lines to show before each match.
+        context_after: Lines to show after each match.
+        encoding: Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.
+        max_count: Most matching lines of one file.
+        timeout_ms: Milliseconds that the search of contents may take, up to 30000.
+        total_only: 🎯 Only the number of matches (~10 tokens): how much is there? `partial`: not
+            all files were searched.
+        count_only_matches: 🎯 Only the number of matches in each file (~50-200 tokens): where is most?
+        summary_only: 🎯 Files with a few sample lines (~500-2000 tokens): what is it like?
+        group_by_file: 💡 All matches, each file named once (~2000-10000 tokens): for a review.
+        optimize_paths: 💡 Name the common start of all paths once: 10-30% fewer tokens of full results, more
+            below a long root, less in other formats.
+    """
+
+    query: str
+    regex: bool = True
+    fixed_strings: bool = False
+    word: bool = False
+    case: Literal["smart", "insensitive", "sensitive"] = "smart"
+    multiline: bool = False
+    include_globs: list[str] | None = None
+    exclude_globs: list[str] | None = None
+    max_filesize: str | None = None
+    context_before: int | None = None
+    context_after: int | None = None
+    encoding: str | None = None
+    max_count: int | None = None
+    timeout_ms: int = _DEFAULT_TIMEOUT_MS
+    total_only: bool = False
+    count_only_matches: bool = False
+    summary_only: bool = False
+    group_by_file: bool = False
+    optimize_paths: bool = False
+
+    @property
+    def format(self) -> _FormatName:
+        """The requested format; more than one is an error."""
+        given: list[_FormatName] = [name for name in _FORMATS if getattr(self, name, False)]
+        if len(given) > 1:
+            raise own_error("formats", given[0], given=", ".join(given))
+        return given[0] if given else "full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SearchContent(_ContentQuery):
+    """The parameters of search_content.
+
+    Attributes:
+        roots: Directories to search, inside the project.
+        files: Files to search, in place of roots.
+        follow_symlinks: Follow links that lead inside the project.
+        hidden: Search names that begin with a dot too.
+        no_ignore: Search names that .gitignore leaves out too.
+    """
+
+    roots: list[str] | None = None
+    files: list[str] | None = None
+    follow_symlinks: bool = False
+    hidden: bool = False
+    no_ignore: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FindAndGrep(_ContentQuery, _FileFilter):
+    """The parameters of find_and_grep.
+
+    Attributes:
+        types: Which files: f(ile), l(ink), x (executable), e(mpty).
+        limit: Most files to search, the first in the order of sort; up to 10000.
+        sort: Order of the files: by path, newest first, or largest first.
+    """
+
+    limit: Annotated[int, kit.Name("file_limit")] = _DEFAULT_LIMIT
+    sort: Literal["path", "mtime", "size"] = "path"
+
+
+_Parameters = TypeVar("_Parameters", _FileFilter, _SearchContent, _FindAndGrep)
+
+
+class _Format(NamedTuple):
+    """The budget of a format in tokens, and its arguments of `grep`."""
+
+    budget: int
+    options: Mapping[str, Any]
+
+
+# Only `Limits` bounds the two without a budget.
+_FORMATS: Mapping[_FormatName, _Format] = {
+    "total_only": _Format(0, {"output_mode": "total"}),
+    "count_only_matches": _Format(200, {"output_mode": "count", "limit": _MAX_LIMIT}),
+    "summary_only": _Format(2000, {"output_mode": "summary", "limit": _MAX_LIMIT}),
+    "group_by_file": _Format(10_000, {"limit": _MAX_MATCHES}),
+    "full": _Format(0, {"limit": _MAX_MATCHES}),
+}
+
+
+@dataclass(frozen=True)
+class _AnalyzerNames(kit.Names):
+    """Translates parameters of a method into those of a tool."""
+
+    parameters: Mapping[str, str]
+
+    def parameter(self, name: str) -> str | None:
+        """Return the tool's name for a parameter."""
+        return self.parameters.get(name, name)
+
+    def retry(self, retry: kit.Retry) -> kit.Retry | None:
+        """Return changes of a method's arguments as changes of the tool's."""
+        finds_names = self.parameter("pattern") == "pattern"
+        if finds_names and set(retry.arguments) == {"pattern"} and not retry.without:
+            return kit.Retry({"pattern": retry.arguments["pattern"], "glob": True})
+        if retry.without not in ((), ("fixed_strings",)):
+            return None
+        arguments = {self.parameters.get(name, name): value for name, value in retry.arguments.items()}
+        if (opened := arguments.pop("include_ignored", None)) is not None:
+            arguments |= {"hidden": opened, "no_ignore": opened}
+        if arguments.pop("ignore_case", False):
+            arguments["case"] = "insensitive"
+        return kit.Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
+
+
+_FIND_NAMES = _AnalyzerNames({"path": "roots", "max_depth": "depth", "full_path": "full_path_match"})
+_GREP_NAMES = _AnalyzerNames(
+    {
+        **_FIND_NAMES.parameters,
+        "pattern": "query",
+        "glob": "include_globs",
+        "before": "context_before",
+        "after": "context_after",
+    }
+)
+_BOTH_NAMES = _AnalyzerNames({**_GREP_NAMES.parameters, "pattern": "pattern"})
 
 
 def in_language(language: Language | None = None) -> kit.Dialect:
@@ -86,40 +266,37 @@ def in_language(language: Language | None = None) -> kit.Dialect:
     return kit.Dialect(
         "tree-sitter-analyzer",
         _tools,
-        limits={"grep_line_chars": 2000, "output_tokens": _UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
+        limits={"grep_line_chars": 2000, "output_tokens": _UNBOUNDED, "timeout": _MAX_TIMEOUT_MS / 1000},
         render=render,
     )
 
 
 def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    find = {"renames": FIND_NAMES.parameters, "retry": _retry_in(FIND_NAMES)}
-    grep = {"renames": GREP_NAMES.parameters, "retry": _retry_in(GREP_NAMES)}
-    both = {"renames": {**GREP_NAMES.parameters, "pattern": "pattern"}, "retry": _retry_in(FIND_NAMES)}
-    listing = partial(_follow, method="ls", parameter="roots", depth=1)
-    reading = partial(_follow, method="read", parameter="files", query="^")
+    find = {"methods": {"ls": {}, "glob": {}}, "follow": _following("ls", "roots", {"depth": 1})}
+    grep = {"methods": {"grep": {}}, "follow": _following("read", "files", {"query": "^"})}
     return [
-        _tool(workspace, _list_files, FileFilter, methods={"ls": {}, "glob": {}}, follow=listing, **find),
-        _tool(workspace, _search_content, SearchContent, methods={"grep": {}}, follow=reading, **grep),
-        _tool(workspace, _find_and_grep, FindAndGrep, methods={}, **both),
+        _tool(workspace, _list_files, _FileFilter, _FIND_NAMES, **find),
+        _tool(workspace, _search_content, _SearchContent, _GREP_NAMES, **grep),
+        _tool(workspace, _find_and_grep, _FindAndGrep, _BOTH_NAMES, methods={}),
     ]
 
 
-def _retry_in(names: kit.Names) -> Callable[[kit.Retry, Mapping[str, Any]], kit.Retry | None]:
-    return lambda retry, _: names.retry(retry)
+def _following(method: str, parameter: str, others: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the `follow` of a tool for a call of a method with only a path."""
 
+    def follow(call: kit.NextCall) -> Mapping[str, Any] | None:
+        arguments = call["arguments"]
+        follows = call["name"] == method and arguments.keys() == {"path"}
+        return {parameter: [arguments["path"]], **others} if follows else None
 
-def _follow(call: kit.NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
-    """Return the arguments of a tool for a call of a method with only a path."""
-    arguments = call["arguments"]
-    if call["name"] != method or arguments.keys() != {"path"}:
-        return None
-    return {parameter: [arguments["path"]], **others}
+    return follow
 
 
 def _tool(
     workspace: Workspace,
     run: Callable[[Workspace, _Parameters], ToolResult],
     parameters: type[_Parameters],
+    names: _AnalyzerNames,
     **options: Any,
 ) -> kit.Tool:
     """Make a tool from a function. Its parameters are the fields of a dataclass."""
@@ -139,10 +316,11 @@ def _tool(
     tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
     expose = tuple(each.name for each in required_first)
     text = (inspect.getdoc(run) or "").format(ladder=LADDER)
+    options |= {"renames": names.parameters, "retry": lambda retry, _: names.retry(retry)}
     return kit.Tool(function=tool, text=text, expose=expose, effect="read", **options)
 
 
-def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
+def _list_files(workspace: Workspace, given: _FileFilter) -> ToolResult:
     """List files and directories by name, type, size and time: no contents are read.
 
     💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
@@ -154,7 +332,7 @@ def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
     return _list_reply(workspace, found, notes, given)
 
 
-def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
+def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
     """Search the contents of files, with a regular expression unless told otherwise.
 
     {ladder}
@@ -180,7 +358,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
     return _search_reply(workspace, found, None, notes, given)
 
 
-def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
+def _find_and_grep(workspace: Workspace, given: _FindAndGrep) -> ToolResult:
     """Find files by name, type, size and time, then search their contents.
 
     It is list_files and search_content in one.
@@ -197,30 +375,32 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     return _search_reply(workspace, _grep(workspace, options), files, notes, given)
 
 
-def _check_numbers(given: FileFilter | ContentQuery) -> list[str]:
+def _check_numbers(given: _FileFilter | _ContentQuery) -> list[str]:
     """Check the numbers and globs of a call; return a note for each number that is lowered to its maximum."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
         value = getattr(given, field, None)
-        name = "file_limit" if field == "limit" and isinstance(given, FindAndGrep) else field
+        name = "file_limit" if field == "limit" and isinstance(given, _FindAndGrep) else field
         if value is not None and value < least:
             raise own_error("least", name, name=name, least=str(least), value=str(value))
         if value is not None and most is not None and value > most:
             notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
-    if isinstance(given, ContentQuery):
+    if isinstance(given, _ContentQuery):
         if max(given.context_before or 0, given.context_after or 0) > kit.MAX_CONTEXT:
             notes.append(f"context was lowered to {kit.plural(kit.MAX_CONTEXT, 'line')} on either side")
-        if kit.parse_filesize(given.max_filesize or MAX_FILESIZE) > kit.parse_filesize(MAX_FILESIZE):
-            notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
+        if kit.parse_filesize(given.max_filesize or _MAX_FILESIZE) > kit.parse_filesize(_MAX_FILESIZE):
+            notes.append(
+                f"max_filesize was lowered from {given.max_filesize} to {_MAX_FILESIZE}, the maximum"
+            )
     return notes
 
 
-def _find(workspace: Workspace, given: FileFilter, **more: Any) -> GlobResult:
+def _find(workspace: Workspace, given: _FileFilter, **more: Any) -> GlobResult:
     includes, excludes = None, list[str]()
     case: Literal["smart", "sensitive", "insensitive"] = "smart"
     if given.glob and given.pattern:  # smart case, as in fd
         case = "sensitive" if any(map(str.isupper, given.pattern)) else "insensitive"
-    if isinstance(given, FindAndGrep):
+    if isinstance(given, _FindAndGrep):
         includes = _from_root(workspace, given.roots, given.include_globs)
         excludes = _excluded(workspace, given)
     options = kit.GlobOptions(
@@ -240,13 +420,13 @@ def _find(workspace: Workspace, given: FileFilter, **more: Any) -> GlobResult:
         changed_before=given.changed_before,
         full_path=given.full_path_match,
         case=case,
-        limit=min(given.limit, MAX_LIMIT),
+        limit=min(given.limit, _MAX_LIMIT),
         **more,
     )
     return kit.glob(workspace, options)
 
 
-def _grep_options(given: ContentQuery) -> dict[str, Any]:
+def _grep_options(given: _ContentQuery) -> dict[str, Any]:
     if not given.query:
         raise own_error("no_query", "query")
     return {
@@ -262,9 +442,9 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "after": given.context_after,
         "encoding": given.encoding,
         "max_count": given.max_count,
-        "max_filesize": min(given.max_filesize or DEFAULT_FILESIZE, MAX_FILESIZE, key=kit.parse_filesize),
-        "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
-        **REPLY_FORMATS[given.format].options,
+        "max_filesize": min(given.max_filesize or _DEFAULT_FILESIZE, _MAX_FILESIZE, key=kit.parse_filesize),
+        "timeout": min(given.timeout_ms, _MAX_TIMEOUT_MS) / 1000,
+        **_FORMATS[given.format].options,
     }
 
 
@@ -282,7 +462,7 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
         ) from None
 
 
-def _excluded(workspace: Workspace, given: SearchContent | FindAndGrep) -> list[str]:
+def _excluded(workspace: Workspace, given: _SearchContent | _FindAndGrep) -> list[str]:
     """Return the globs to leave out, without the `!` of ripgrep."""
     globs = [glob.removeprefix("!") for glob in given.exclude_globs or ()]
     return _from_root(workspace, given.roots, globs) or []
@@ -302,7 +482,7 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
-def _list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: FileFilter) -> ToolResult:
+def _list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: _FileFilter) -> ToolResult:
     """Return the reply of list_files. Its own notes follow `notes`."""
     absolute = kit.absolute_in(workspace)
     entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
@@ -328,7 +508,7 @@ def _search_reply(
     found: GrepResult,
     files: GlobResult | None,
     notes: list[str],
-    given: SearchContent | FindAndGrep,
+    given: _SearchContent | _FindAndGrep,
 ) -> ToolResult:
     """Return the reply of search_content, or of find_and_grep if the searched `files` are given."""
     absolute, fmt = kit.absolute_in(workspace), given.format
@@ -364,7 +544,7 @@ def _search_reply(
             value = {**(value if isinstance(value, dict) else {"matches": value}), "meta": meta}
         return ({**value, "notes": said} if isinstance(value, dict) and said else value), said
 
-    budget = REPLY_FORMATS[fmt].budget or workspace.limits.output_tokens
+    budget = _FORMATS[fmt].budget or workspace.limits.output_tokens
     limits = replace(workspace.limits, output_tokens=min(budget, workspace.limits.output_tokens))
     count = kit.most_that_fit(len(items), lambda count: kit.to_json(document(count)[0]), limits)
     advice = "summary_only=true takes ~500-2000, count_only_matches=true ~50-200"
@@ -408,21 +588,21 @@ def _facts(skipped: Skipped, elapsed: float, notes: list[str], *, exact: bool, c
 
 
 def _search_notes(
-    found: GrepResult, files: GlobResult | None, skipped: Skipped, given: SearchContent | FindAndGrep
+    found: GrepResult, files: GlobResult | None, skipped: Skipped, given: _SearchContent | _FindAndGrep
 ) -> list[str]:
     """Return notes on why nothing was found and what was not searched."""
     notes = [*kit.glob_notes(found), *([] if files is None else kit.glob_notes(files))]
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
     elif not found.total_lines:
-        notes += filter(None, (kit.say(each, GREP_NAMES) for each in found.nothing))
-    if isinstance(given, FindAndGrep) and files is not None and files.truncated:
+        notes += filter(None, (kit.say(each, _GREP_NAMES) for each in found.nothing))
+    if isinstance(given, _FindAndGrep) and files is not None and files.truncated:
         total = _count(files.total, "file", "files", exact=files.exact)
         notes.append(
             f"the first {len(files.files):,} of {total} were searched: narrow with pattern or "
             f"extensions{_or_raise('file_limit', given)}"
         )
-    longer = f"timeout_ms (up to {MAX_TIMEOUT_MS}), or " if given.timeout_ms < MAX_TIMEOUT_MS else ""
+    longer = f"timeout_ms (up to {_MAX_TIMEOUT_MS}), or " if given.timeout_ms < _MAX_TIMEOUT_MS else ""
     return [*notes, *_time_note(skipped, f"{longer}fewer roots"), *_skip_note(skipped, given)]
 
 
@@ -434,11 +614,11 @@ def _entry(entry: Entry, path: str) -> dict[str, Any]:
 
 
 def _nothing_found(found: GlobResult) -> str:
-    return kit.say(kit.Joined("; ", *found.nothing), FIND_NAMES)
+    return kit.say(kit.Joined("; ", *found.nothing), _FIND_NAMES)
 
 
-def _or_raise(name: str, given: FileFilter) -> str:
-    return f", or raise {name} (up to {MAX_LIMIT:,})" if given.limit < MAX_LIMIT else ""
+def _or_raise(name: str, given: _FileFilter) -> str:
+    return f", or raise {name} (up to {_MAX_LIMIT:,})" if given.limit < _MAX_LIMIT else ""
 
 
 def _combined(first: Skipped, second: Skipped) -> Skipped:
@@ -453,7 +633,7 @@ def _time_note(skipped: Skipped, advice: str) -> list[str]:
     return [f"stopped early, out of {ended}, so there may be more: use {advice}"]
 
 
-def _skip_note(skipped: Skipped, given: FileFilter | SearchContent) -> list[str]:
+def _skip_note(skipped: Skipped, given: _FileFilter | _SearchContent) -> list[str]:
     note = kit.skip_report(skipped, can_open=False)
     if not (given.hidden and given.no_ignore) and (skipped.hidden or skipped.ignored):
         note += " (hidden=true and no_ignore=true search hidden and ignored names)"
@@ -480,7 +660,7 @@ def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) ->
     return f"{'' if exact else 'at least '}{number:,}{f' {noun}' if noun else ''}"
 
 
-def _items(found: GrepResult, fmt: OutputFormat, absolute: Callable[[str], str]) -> list[_Item]:
+def _items(found: GrepResult, fmt: _FormatName, absolute: Callable[[str], str]) -> list[_Item]:
     """Return the parts of a reply, matches or files with counts; as many are shown as fit."""
     if fmt in ("full", "group_by_file"):
         return [_match(match, absolute, grouped=fmt == "group_by_file") for match in found.matches]
@@ -523,7 +703,7 @@ def _sample(match: Match) -> _Item:
     return {"line_number": match.line, "line": line, **_context(match)}
 
 
-def _body(found: GrepResult, fmt: OutputFormat, items: list[_Item], base: str | None = None) -> _Document:
+def _body(found: GrepResult, fmt: _FormatName, items: list[_Item], base: str | None = None) -> _Document:
     """Return some of the items in a format. If `base` is given, it is omitted from paths and said once."""
     if fmt == "total_only":
         return found.total_matches
@@ -570,7 +750,7 @@ def _full_tokens(found: GrepResult, absolute: Callable[[str], str]) -> int:
     """Estimate how many tokens the `full` format would take."""
     paths = [kit.estimate_tokens(path + absolute(path)) for path in found.counts]
     paths = paths or [2 * kit.estimate_tokens(absolute(""))]
-    return round(min(found.total_lines, MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))
+    return round(min(found.total_lines, _MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))
 
 
 DIALECT = in_language()
