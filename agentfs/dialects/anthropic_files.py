@@ -29,11 +29,39 @@ _REVIEW = (
     "Review the changes and make sure they are as expected (correct indentation, no duplicate lines, etc). "
     "Edit the file again if necessary."
 )
+_COMMANDS = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
+_RENAMES = {"old_string": "old_str", "new_string": "new_str"}
 _EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
 
 
-def _editor_tools(workspace: Workspace) -> Sequence[kit.Tool]:
+def _view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
+    """Return the arguments of a view for a call of `read` or `ls`."""
+    arguments = call["arguments"]
+    if call["name"] == "ls" and arguments.keys() == {"path"}:
+        return {"command": "view", **arguments}
+    if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
+        return None
+    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    last = -1 if limit is None else first + limit - 1
+    lines = {} if (first, last) == (1, -1) else {"view_range": [first, last]}
+    return {"command": "view", "path": arguments["path"], **lines}
+
+
+def _memory_view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
+    view = _view_for(call)
+    inside = view and view["path"].partition("/")[0] == _DIRECTORY
+    return {**view, "path": f"/{view['path']}"} if view and inside else None
+
+
+class _Editor(kit.Tools):
+    @kit.offer(
+        effect="write",
+        methods={name: {"command": command} for name, command in _COMMANDS.items()},
+        renames={**_RENAMES, "content": "file_text"},
+        follow=_view_for,
+    )
     def str_replace_based_edit_tool(
+        self,
         command: Literal["view", "create", "str_replace", "insert"],
         path: str,
         view_range: list[int] | None = None,
@@ -56,33 +84,25 @@ def _editor_tools(workspace: Workspace) -> Sequence[kit.Tool]:
             insert_text: For insert: the text to insert, as lines of its own.
         """
         if command == "view":
-            read = _read(workspace, path, view_range)
-            return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
+            read = _read(self.workspace, path, view_range)
+            return self.workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
         if command == "create":
-            return workspace.write(path, _required("file_text", file_text, command))
+            return self.workspace.write(path, _required("file_text", file_text, command))
         if command == "str_replace":
-            return workspace.edit(path, _required("old_str", old_str, command), new_str or "")
+            return self.workspace.edit(path, _required("old_str", old_str, command), new_str or "")
         line = _required("insert_line", insert_line, command)
         # In older versions of the tool the parameter was new_str here too.
         text = _required("insert_text", new_str if insert_text is None else insert_text, command)
-        return kit.insert(workspace, path, line, text)
-
-    commands = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
-    return [
-        kit.Tool(
-            function=str_replace_based_edit_tool,
-            effect="write",
-            methods={name: {"command": command} for name, command in commands.items()},
-            renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
-            follow=_view_for,
-        )
-    ]
+        return kit.insert(self.workspace, path, line, text)
 
 
-def _memory_tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    inside = workspace.view(only=[_DIRECTORY])
+class _Memory(kit.Tools):
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace.view(only=[_DIRECTORY]))
 
+    @kit.offer(effect="write", methods={}, renames=_RENAMES, follow=_memory_view_for)
     def memory(
+        self,
         command: Literal["view", "create", "str_replace", "insert", "delete", "rename"],
         path: str | None = None,
         view_range: list[int] | None = None,
@@ -115,25 +135,22 @@ def _memory_tools(workspace: Workspace) -> Sequence[kit.Tool]:
             message = f"Cannot {command} the {_TOP} directory itself"
             raise errors.InvalidArgumentError(message, details={"path": given})
         if command == "view":
-            return _view_memory(inside, place, view_range)
+            return _view_memory(self.workspace, place, view_range)
         if command == "create":
             text = _required("file_text", file_text, command)
-            written = None if is_top else inside.write(place, text, overwrite=False)
+            written = None if is_top else self.workspace.write(place, text, overwrite=False)
             if written is None or not written.created:  # a file has this text already
                 raise errors.AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
-            return _str_replace(inside, place, _required("old_str", old_str, command), new_str or "")
+            return _str_replace(self.workspace, place, _required("old_str", old_str, command), new_str or "")
         if command == "insert":
             line = _required("insert_line", insert_line, command)
             text = _required("insert_text", insert_text, command).rstrip("\n")
-            return kit.insert(inside, place, line, f"{text}\n")
+            return kit.insert(self.workspace, place, line, f"{text}\n")
         if command == "rename":
-            return inside.move(place, _below(_required("new_path", new_path, command)))
-        return inside.delete(place, recursive=True)
-
-    renames = {"old_string": "old_str", "new_string": "new_str"}
-    return [kit.Tool(function=memory, effect="write", methods={}, renames=renames, follow=_memory_view_for)]
+            return self.workspace.move(place, _below(_required("new_path", new_path, command)))
+        return self.workspace.delete(place, recursive=True)
 
 
 def _required(name: str, value: _T | None, command: str) -> _T:
@@ -148,26 +165,23 @@ def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> resu
     """Read the lines of a `view_range`, or a page; without a range, the result may be about a directory."""
     if view_range is None:
         return workspace.read(path)
+    wrong = f"Invalid `view_range`: {view_range}."
     if len(view_range) != 2:
-        raise _wrong_range(f"Invalid `view_range`: {view_range}. It should be a list of two integers.")
+        raise _wrong_range(f"{wrong} It should be a list of two integers.")
     first, last = view_range
     if first < 1:
-        why = f"Its first element `{first}` should be a line number from 1."
-    elif last != -1 and last < first:
-        why = f"Its second element `{last}` should not be smaller than its first."
-    else:
-        try:
-            read = workspace.read(path, first, None if last == -1 else last - first + 1)
-            total = None if read.kind == "directory" else read.total_lines
-        except errors.PastEndError as error:
-            read, total = None, error.details.get("total_lines")
-        if total is None:
-            raise _wrong_range("The `view_range` parameter is not allowed when `path` points to a directory.")
-        if read is not None:
+        raise _wrong_range(f"{wrong} Its first element `{first}` should be a line number from 1.")
+    if last != -1 and last < first:
+        raise _wrong_range(f"{wrong} Its second element `{last}` should not be smaller than its first.")
+    try:
+        read = workspace.read(path, first, None if last == -1 else last - first + 1)
+        if read.kind != "directory":
             return read
-        inside = f"within the range of lines of the file: [1, {total}]"
-        why = f"Its first element `{first}` should be {inside}."
-    raise _wrong_range(f"Invalid `view_range`: {view_range}. {why}")
+    except errors.PastEndError as error:
+        if (total := error.details.get("total_lines")) is not None:
+            inside = f"within the range of lines of the file: [1, {total}]"
+            raise _wrong_range(f"{wrong} Its first element `{first}` should be {inside}.") from None
+    raise _wrong_range("The `view_range` parameter is not allowed when `path` points to a directory.")
 
 
 def _wrong_range(message: str) -> errors.InvalidArgumentError:
@@ -220,25 +234,6 @@ def _str_replace(inside: Workspace, place: str, old: str, new: str) -> results.E
         return [(start, start + len(old), new)], snippet
 
     return kit.splice(inside, kit.SpliceOptions(place, span))
-
-
-def _view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments of a view for a call of `read` or `ls`."""
-    arguments = call["arguments"]
-    if call["name"] == "ls" and arguments.keys() == {"path"}:
-        return {"command": "view", **arguments}
-    if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
-        return None
-    first, limit = arguments.get("offset", 1), arguments.get("limit")
-    last = -1 if limit is None else first + limit - 1
-    lines = {} if (first, last) == (1, -1) else {"view_range": [first, last]}
-    return {"command": "view", "path": arguments["path"], **lines}
-
-
-def _memory_view_for(call: kit.NextCall) -> Mapping[str, Any] | None:
-    view = _view_for(call)
-    inside = view and view["path"].partition("/")[0] == _DIRECTORY
-    return {**view, "path": f"/{view['path']}"} if view and inside else None
 
 
 def _numbered(lines: Sequence[str], first: int) -> list[str]:
@@ -304,42 +299,41 @@ def _snippet(diff: str) -> list[str]:
 
 
 def _editor_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResult:
-    given, more = context.arguments, [error.message, *error.places(), error.hint]
-    path = kit.one_line(str(given.get("path", "")))
+    creates = context.arguments.get("command") == "create"
+    path = kit.one_line(str(context.arguments.get("path", "")))
     match error:
         case errors.NotFoundError():
-            message, more = f"The path {path} does not exist. Please provide a valid path.", [error.hint]
-        case errors.NoMatchError():
-            message = _no_replacement(error, given, path)
-        case errors.AmbiguousError():
-            message = _no_replacement(error, given, path)
-            more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
-        case errors.UnreadError() | errors.StaleError() | errors.AlreadyExistsError() if (
-            given.get("command") == "create"
-        ):
+            message = f"The path {path} does not exist. Please provide a valid path."
+            return _failed(context, error, message, [error.hint])
+        case errors.NoMatchError() | errors.AmbiguousError():
+            return _no_replacement(context, error)
+        case errors.UnreadError() | errors.StaleError() | errors.AlreadyExistsError() if creates:
             message = f"File {path} already exists, and was not overwritten."
+            return _failed(context, error, message, [error.message, *error.places(), error.hint])
         case _:
             return context.result
-    return _failed(context, error, message, more)
 
 
-def _failed(context: kit.RenderContext, error: AgentFSError, message: str, more: Sequence[Any]) -> ToolResult:
+def _failed(context: kit.RenderContext, error: AgentFSError, message: str, more: Sequence[str]) -> ToolResult:
     """Return a failure with the message that the models know, followed by the workspace's own."""
     content = "\n".join([message, *filter(None, map(str, more))])
     return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
 def _no_replacement(
-    error: errors.NoMatchError | errors.AmbiguousError, given: Mapping[str, Any], path: str
-) -> str:
-    """Return the message that the models know for an old text that is not there, or at several places."""
-    old = str(given.get("old_str"))
+    context: kit.RenderContext, error: errors.NoMatchError | errors.AmbiguousError
+) -> ToolResult:
+    """Return the failure for an old text that is not there, or at several places."""
+    path, old = (str(context.arguments.get(name)) for name in ("path", "old_str"))
     old = kit.visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
+    said = "No replacement was performed"
     if isinstance(error, errors.NoMatchError):
-        return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+        said += f", old_str `{old}` did not appear verbatim in {kit.one_line(path)}."
+        return _failed(context, error, said, [error.message, *error.places(), error.hint])
     lines = ", ".join(map(str, error.details["lines"]))
-    found = f"Multiple occurrences of old_str `{old}` in lines: {lines}."
-    return f"No replacement was performed. {found} Please ensure it is unique"
+    said += f". Multiple occurrences of old_str `{old}` in lines: {lines}. Please ensure it is unique"
+    advice = "Add lines before or after it to old_str (and to new_str)."
+    return _failed(context, error, said, [*error.places(), advice])
 
 
 def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
@@ -398,12 +392,12 @@ def _shown_size(size: int) -> str:
 def _memory_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResult:
     given = context.arguments
     command = given.get("command")
-    path, old, new = (kit.one_line(str(given.get(name))) for name in ("path", "old_path", "new_path"))
-    more: list[Any] = []
+    name = "old_path" if command == "rename" else "path"
+    path, new = (kit.one_line(str(given.get(each))) for each in (name, "new_path"))
+    more = [error.hint] if isinstance(error, errors.NotFoundError) else []
     match error:
         case errors.NoMatchError() | errors.AmbiguousError():
-            message = _no_replacement(error, given, path)
-            more = [*([error.message] if isinstance(error, errors.NoMatchError) else []), *error.places()]
+            return _no_replacement(context, error)
         case errors.AlreadyExistsError() if command == "rename":
             message = f"Error: The destination {new} already exists"
         case errors.AlreadyExistsError() | errors.NotAFileError() if command == "create":
@@ -411,10 +405,8 @@ def _memory_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResu
         case errors.NotFoundError() | errors.NotAFileError() | errors.NotDirectoryError() if (
             command != "create"
         ):
-            message = f"The path {old if command == 'rename' else path} does not exist"
+            message = f"{'' if command == 'view' else 'Error: '}The path {path} does not exist"
             message += ". Please provide a valid path." if command in {"view", "str_replace"} else ""
-            message = message if command == "view" else f"Error: {message}"
-            more = [error.hint] if isinstance(error, errors.NotFoundError) else []
         case errors.InvalidArgumentError() if "total_lines" in error.details:
             message = f"Error: {error.message}"
         case errors.OutsideWorkspaceError() if error.hint:
@@ -424,5 +416,5 @@ def _memory_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResu
     return _failed(context, error, message, more)
 
 
-TEXT_EDITOR = kit.Dialect("text-editor", _editor_tools, render=_render_editor)
-MEMORY = kit.Dialect("memory", _memory_tools, render=_render_memory)
+TEXT_EDITOR = kit.Dialect("text-editor", _Editor.make, render=_render_editor)
+MEMORY = kit.Dialect("memory", _Memory.make, render=_render_memory)

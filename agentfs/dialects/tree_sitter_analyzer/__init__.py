@@ -228,6 +228,10 @@ class _AnalyzerNames(kit.Names):
             arguments["case"] = "insensitive"
         return kit.Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
 
+    def map_retry(self, retry: kit.Retry, _: Mapping[str, Any]) -> kit.Retry | None:
+        """Return the same, as a `Tool.retry`."""
+        return self.retry(retry)
+
 
 _FIND_NAMES = _AnalyzerNames({"path": "roots", "max_depth": "depth", "full_path": "full_path_match"})
 _GREP_NAMES = _AnalyzerNames(
@@ -272,8 +276,11 @@ def in_language(language: Language | None = None) -> kit.Dialect:
 
 
 def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
-    find = {"methods": {"ls": {}, "glob": {}}, "follow": _following("ls", "roots", {"depth": 1})}
-    grep = {"methods": {"grep": {}}, "follow": _following("read", "files", {"query": "^"})}
+    find: dict[str, Any] = {
+        "methods": {"ls": {}, "glob": {}},
+        "follow": _following("ls", "roots", {"depth": 1}),
+    }
+    grep: dict[str, Any] = {"methods": {"grep": {}}, "follow": _following("read", "files", {"query": "^"})}
     return [
         _tool(workspace, _list_files, _FileFilter, _FIND_NAMES, **find),
         _tool(workspace, _search_content, _SearchContent, _GREP_NAMES, **grep),
@@ -316,7 +323,7 @@ def _tool(
     tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
     expose = tuple(each.name for each in required_first)
     text = (inspect.getdoc(run) or "").format(ladder=LADDER)
-    options |= {"renames": names.parameters, "retry": lambda retry, _: names.retry(retry)}
+    options |= {"renames": names.parameters, "retry": names.map_retry}
     return kit.Tool(function=tool, text=text, expose=expose, effect="read", **options)
 
 
