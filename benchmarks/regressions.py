@@ -273,17 +273,17 @@ FIXES = (
     ),
     Fix(
         "raw line ends in JSON strings are accepted",
-        "habits/lenient.py",
+        "arguments/json_text.py",
         "json.loads(text, strict=False,",
         "json.loads(text, strict=True,",
-        ("tests/habits/test_lenient.py", "tests/habits"),
+        ("tests/arguments/test_reader.py", "tests/arguments"),
     ),
     Fix(
         "JSON that is encoded twice is accepted",
-        "habits/lenient.py",
+        "arguments/json_text.py",
         "    for _ in range(2):\n        if isinstance(value, str):",
         "    for _ in range(1):\n        if isinstance(value, str):",
-        ("tests/habits/test_lenient.py", "tests/habits", "tests/tools"),
+        ("tests/arguments/test_reader.py", "tests/arguments", "tests/tools"),
     ),
     Fix(
         "the directory of memories is not deleted",

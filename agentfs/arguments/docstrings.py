@@ -34,9 +34,11 @@ def read_docstring(text: str | None) -> Docstring:
     section, body = "", list[str]()
     for line in [*inspect.cleandoc(text or "").split("\n"), "Returns:"]:  # ends the last section
         heading = _HEADING.fullmatch(line.rstrip())
-        closes = bool(section) and line[:1].strip() != ""  # text that is not indented ends a section
+        # Text that is not indented ends a section. Python removes the indent of one in the first line.
+        closes = section and line[:1].strip() and body and body[0].startswith(" ")
         if not heading and not closes:
-            body.append(line)
+            if line or body:
+                body.append(line)
             continue
         if not section:
             paragraphs = "\n".join(each.strip() for each in body).split("\n\n")

@@ -5,9 +5,11 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import partial
+from importlib import import_module
 from types import SimpleNamespace
 from typing import (
     Annotated,
@@ -17,34 +19,27 @@ from typing import (
     NotRequired,
     Required,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
     is_typeddict,
 )
 
-from agentfs.arguments.constraints import constrained, field_description
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.kinds import (
     SCALARS,
     Anything,
     Choice,
-    IdOf,
-    InstanceOf,
-    Kind,
     ListOf,
     MapOf,
-    MemberOf,
     OptionalOf,
-    Parameter,
     PathOf,
     Record,
-    SetOf,
-    TimeOf,
+    TextOf,
     TupleOf,
     UnionOf,
 )
+from agentfs.arguments.parameters import KEYWORDS, Kind, Parameter
 from agentfs.errors import InvalidArgumentError
 
 
@@ -66,51 +61,49 @@ class ModelType(NamedTuple):
     hint: Any
 
 
-def kind_of(
-    hint: Any, *, for_program: bool = False, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, ...] = ()
-) -> Kind:
+_ISO = "an ISO 8601 date"
+# Classes whose values JSON has as text: module, name, description and format.
+_TEXTS = (
+    ("datetime", "datetime", f"{_ISO} and time, such as 2026-01-31T09:30:00+01:00", "date-time"),
+    ("datetime", "date", f"{_ISO}, such as 2026-01-31", "date"),
+    ("uuid", "UUID", "a UUID, such as 12345678-1234-5678-1234-567812345678", "uuid"),
+)
+
+
+def kind_of(hint: Any, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, ...] = ()) -> Kind:
     """Return the kind of a type hint.
 
     Args:
-        hint: The hint. A kind in `Annotated` replaces it; a `ModelType` replaces it for models.
-        for_program: Set if the values come from a program, which passes dataclasses as instances.
+        hint: The hint. A `ModelType` in `Annotated` replaces it.
         known: The kinds of some classes.
         within: The enclosing records.
 
     Raises:
         InvalidArgumentError: No JSON value can be of the hint (`invalid_argument`).
     """
-    read = partial(kind_of, for_program=for_program, known=known, within=within)
+    read = partial(kind_of, known=known, within=within)
     hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
     while hasattr(hint, "__supertype__"):  # a `NewType`
         hint = hint.__supertype__
     if hint is Any:
         return Anything()
-    if isinstance(hint, type) and hint in known:
-        return known[hint]
     origin, args = get_origin(hint) or hint, get_args(hint)
+    if isinstance(origin, type) and origin in known:
+        return known[origin]
     if origin is Annotated:
-        kinds = [each for each in args[1:] if isinstance(each, Kind)]
-        if kinds or for_program:
-            return kinds[0] if kinds else read(args[0])
         model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType)]
-        return constrained(read((*model_hints, args[0])[0]), args[1:], hint)
+        kind = read((*model_hints, args[0])[0])
+        return _constrained(kind, hint) if any(map(_is_constraint, args[1:])) else kind
     if origin is Literal:
         choices = tuple(each for each in args if each is not None)
         return Choice(choices) if choices == args else OptionalOf(Choice(choices))
     if origin in (Union, types.UnionType):
-        records = [arg for arg in args if _is_dataclass(arg)]
-        if records and any(
-            get_origin(arg) is Mapping for arg in args
-        ):  # a program may pass a mapping for the record
-            return _record(records[0], read, within)
         kinds = [read(arg) for arg in args if arg is not types.NoneType]
         kind = kinds[0] if len(kinds) == 1 else UnionOf(tuple(kinds))
         return OptionalOf(kind) if len(kinds) < len(args) else kind
-    if origin in (list, Sequence):
-        return ListOf(read(args[0]) if args else Anything())
-    if origin in (set, frozenset) and not for_program:
-        return SetOf(read(args[0]) if args else Anything(), origin)
+    if origin in (list, Sequence, set, frozenset):
+        make: Any = list if origin is Sequence else origin
+        return ListOf(read(args[0]) if args else Anything(), make)
     if origin in (dict, Mapping):
         if args and args[0] is not str:
             raise InvalidArgumentError(f"the keys of {hint} are not strings, which JSON requires")
@@ -120,43 +113,74 @@ def kind_of(
         return TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
     if origin in (Required, NotRequired):
         return read(args[0])
-    if is_typeddict(hint):
-        return _record(hint, read, within)
-    if isinstance(hint, type) and not for_program:
-        cls: type[Any] = cast("Any", hint)
-        if is_dataclass(cls) or _is_subclass(cls, "pydantic", "BaseModel"):
-            return _record(cls, read, within)
-        if issubclass(cls, Enum):
-            return MemberOf(cls)
-        if _is_subclass(cls, "pathlib", "PurePath"):
-            return PathOf(cls)
-        if _is_subclass(cls, "datetime", "date"):
-            return TimeOf(cls)
-        if _is_subclass(cls, "uuid", "UUID"):
-            return IdOf(cls)
-    return InstanceOf(types.NoneType if origin is None else origin)
+    return _kind_of_class(hint, read, within)
 
 
-def _is_dataclass(hint: Any) -> bool:
-    return isinstance(hint, type) and is_dataclass(hint)
+def _kind_of_class(cls: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> Kind:
+    is_class = inspect.isclass(cls)
+    if is_typeddict(cls) or (is_class and (is_dataclass(cls) or _is_subclass(cls, "pydantic", "BaseModel"))):
+        return _record(cls, read, within)
+    if is_class and issubclass(cls, Enum):
+        simple = {type(each.value) for each in cls} in ({str}, {int})
+        members = {each.value if simple else each.name: each for each in cls}
+        return Choice(tuple(members), members)
+    if _is_subclass(cls, "pathlib", "PurePath"):
+        return PathOf(cls)
+    found = next((text for text in _TEXTS if _is_subclass(cls, *text[:2])), None)
+    if found is not None:
+        return TextOf(cls, getattr(cls, "fromisoformat", cls), *found[2:])
+    raise InvalidArgumentError(
+        f"no schema can be made from {getattr(cls, '__name__', cls)}; use str, int, float, bool, Literal, "
+        "Enum, Path, date, datetime, UUID, list, set, tuple, dict, a dataclass, a TypedDict, a Pydantic "
+        "model, or a union of them"
+    )
 
 
-def _is_subclass(hint: type[Any], module: str, name: str) -> bool:
+def _is_subclass(hint: Any, module: str, name: str) -> bool:
     """Return True for a subclass of a class whose module may not be imported."""
     base: Any = getattr(sys.modules.get(module), name, None)
-    return base is not None and issubclass(hint, base)
+    return base is not None and inspect.isclass(hint) and issubclass(hint, base)
+
+
+def _is_constraint(metadata: Any) -> bool:
+    package = type(metadata).__module__.partition(".")[0]
+    return package == "annotated_types" or (package == "pydantic" and getattr(metadata, "metadata", True))
+
+
+def _constrained(kind: Kind, hint: Any, *, checks: bool = True) -> Kind:
+    """Return a kind with the constraints of an `Annotated` hint, which Pydantic reads and checks."""
+    if isinstance(kind, OptionalOf):
+        some = next(each for each in get_args(get_args(hint)[0]) if each is not types.NoneType)
+        return OptionalOf(_constrained(kind.kind, Annotated[(some, *get_args(hint)[1:])], checks=checks))
+    try:
+        adapter = import_module("pydantic").TypeAdapter(hint)
+        schema: dict[str, Any] = adapter.json_schema()
+    except Exception as error:  # noqa: BLE001 - without Pydantic, or for what it does not take
+        raise InvalidArgumentError(f"Pydantic cannot read its constraints ({error})") from None
+    limited = copy(kind)
+    limited.constraints = {name: bound for name, bound in schema.items() if name in KEYWORDS}
+    limited.check = adapter.validate_python if checks else None
+    bounds = ", ".join(f"{name} {bound}" for name, bound in limited.constraints.items())
+    limited.description = f"{kind.description} ({bounds})" if bounds else kind.description
+    return limited
+
+
+def field_description(hint: Any) -> str:
+    """Return the text in an `Annotated` hint, or the description of a Pydantic `Field` in it, or ""."""
+    metadata = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    texts = (each if isinstance(each, str) else getattr(each, "description", "") for each in metadata)
+    return next((each for each in texts if isinstance(each, str) and each), "")
 
 
 class _Field(NamedTuple):
-    name: str
-    hint: Any
-    default: Any
     visible: str
-    description: str
-    metadata: Sequence[Any] = ()  # the constraints that a Pydantic model checks
+    hint: Any
+    default: Any = MISSING
+    description: str = ""
+    metadata: Sequence[Any] = ()  # of Pydantic; the model checks the constraints in it
 
 
-def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
+def _record(make: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
     if make in within:
         raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
     try:
@@ -165,42 +189,38 @@ def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> 
         raise InvalidArgumentError(f"the hints of {make.__name__} cannot be resolved ({error})") from None
     descriptions = read_docstring(make.__doc__).parameters
     members: list[Parameter] = []
-    for field in _fields(make, hints):
-        kind = constrained(read(field.hint, within=(*within, make)), field.metadata)
-        text = descriptions.get(field.name) or field.description
+    for name, field in _fields(make, hints).items():
+        kind = read(field.hint, within=(*within, make))
+        if any(map(_is_constraint, field.metadata)):
+            kind = _constrained(kind, Annotated[(field.hint, *field.metadata)], checks=False)
+        text = descriptions.get(name) or field.description or field_description(field.hint)
         required = field.default is MISSING
-        default = None if required else field.default
-        members.append(Parameter(field.visible, kind, text, required, default, field.name))
+        members.append(
+            Parameter(field.visible, kind, text, required, None if required else field.default, name)
+        )
     return Record(make, tuple(members))
 
 
-def _fields(make: Any, hints: Mapping[str, Any]) -> list[_Field]:
+def _fields(make: Any, hints: Mapping[str, Any]) -> dict[str, _Field]:
     if is_typeddict(make):
-        defaults = dict.fromkeys(hints) | dict.fromkeys(make.__required_keys__, MISSING)
-    elif is_dataclass(make):
-        defaults = default_values(make)
-    else:
-        return [_pydantic_field(name, field) for name, field in make.model_fields.items()]
-    return [
-        _Field(name, hints[name], default, name, field_description(hints[name]))
-        for name, default in defaults.items()
-    ]
+        optional = make.__optional_keys__
+        return {
+            name: _Field(name, hint, None if name in optional else MISSING) for name, hint in hints.items()
+        }
+    if is_dataclass(make):
+        own = [each for each in fields(make) if each.init]
+        made = {each.name: each.default_factory() for each in own if each.default_factory is not MISSING}
+        return {
+            each.name: _Field(each.name, hints[each.name], made.get(each.name, each.default)) for each in own
+        }
+    return {name: _pydantic_field(name, field) for name, field in make.model_fields.items()}
 
 
 def _pydantic_field(name: str, field: Any) -> _Field:
     default = MISSING if field.is_required() else field.default if field.default_factory is None else None
     aliases = getattr(field.validation_alias, "choices", [field.validation_alias])  # of an `AliasChoices`
     alias = next((each for each in (*aliases, field.alias) if isinstance(each, str)), name)
-    return _Field(name, field.annotation, default, alias, field.description or "", field.metadata)
-
-
-def default_values(cls: Any) -> dict[str, Any]:
-    """Return the default of each field that makes a dataclass, MISSING for a required one."""
-    return {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(cls)
-        if each.init
-    }
+    return _Field(alias, field.annotation, default, field.description or "", field.metadata)
 
 
 def resolve_hints(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Exception]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentfs.arguments.kinds import Schema, SchemaRules
+from agentfs.arguments.parameters import Schema, SchemaRules
 from agentfs.permissions import Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, field, text_blocks
 from agentfs.results import ToolResult

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentfs.arguments.kinds import GEMINI_KEYWORDS, Schema, SchemaRules
+from agentfs.arguments.parameters import GEMINI_KEYWORDS, Schema, SchemaRules
 from agentfs.permissions import Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, field
 from agentfs.results import ToolResult

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agentfs.arguments.kinds import KEYWORDS, Schema, SchemaRules
+from agentfs.arguments.parameters import KEYWORDS, Schema, SchemaRules
 from agentfs.permissions import Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, data_url, field
 from agentfs.results import ToolResult

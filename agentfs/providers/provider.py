@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
-from agentfs.arguments.kinds import Schema, SchemaRules
+from agentfs.arguments.parameters import Schema, SchemaRules
 from agentfs.permissions import Effect
 from agentfs.results import Image, ToolResult
 

@@ -19,7 +19,8 @@ from typing import Any, cast, get_type_hints
 
 from agentfs import errors, limits, permissions, policy, results
 from agentfs.arguments.hints import kind_of
-from agentfs.arguments.kinds import ArgumentReader, Kind
+from agentfs.arguments.kinds import SCALARS
+from agentfs.arguments.parameters import ArgumentReader, Kind
 from agentfs.base import advice
 from agentfs.base.advice import Advice, Joined
 from agentfs.base.visible import escape_controls
@@ -201,8 +202,9 @@ def _made(name: str, given: dict[str, Any], function: Callable[[int], Function] 
         return made
     reader, kinds = ArgumentReader(), _kinds(cls)
     read = {key: kinds[key].read(each, key, reader) for key, each in given.items()}
-    if reader.problems:
-        raise ProtocolError(f"{reader.problems[0].message}.")
+    wrong: list[Any] = [*reader.problems, *reader.coercions]
+    if wrong:
+        raise ProtocolError(f"The field {wrong[0].parameter} of a {name} has a wrong type.")
     texts = next((names for base, names in _SHOWN.items() if issubclass(cls, base)), ())
     return cls(**{key: shown(each) if key in texts else each for key, each in read.items()})
 
@@ -235,12 +237,25 @@ def is_instance(value: Any, hint: Any) -> bool:
     """Return True if a value fits a type hint."""
     reader = ArgumentReader()
     _kind(hint).read(value, "", reader)
-    return not reader.problems
+    return not (reader.problems or reader.coercions)
+
+
+class _InstanceOf(Kind):
+    """An instance of a class, which has no JSON of its own here."""
+
+    def __init__(self, type_: Any) -> None:
+        self._type = type_
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, self._type)
+
+
+_INSTANCES = {each: _InstanceOf(each) for each in (*CLASSES.values(), bytes, Callable, PathLike, type(None))}
 
 
 @functools.cache
 def _kind(hint: Any) -> Kind:
-    return kind_of(hint, for_program=True)
+    return kind_of(hint or type(None), {**SCALARS, **_INSTANCES})
 
 
 def error_to_wire(error: Exception) -> dict[str, Any]:

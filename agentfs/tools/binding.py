@@ -8,11 +8,19 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from agentfs.arguments.kinds import ListOf, Parameter, String, UnionOf, describe_names, short_repr
+from agentfs.arguments.json_text import short_repr
+from agentfs.arguments.kinds import ListOf, String, UnionOf
+from agentfs.arguments.parameters import ArgumentReader, Parameter, describe_names, snake_case
 from agentfs.errors import InvalidArgumentError, UnknownToolError
-from agentfs.habits.lenient import LenientReader
-from agentfs.habits.parameter_names import ALIASES, snake_case
-from agentfs.habits.tool_names import EXPLAINING, HABITS, Habit, method_meant, plain_name, shell_arguments
+from agentfs.habits.foreign_names import (
+    ALIASES,
+    EXPLAINING,
+    HABITS,
+    Habit,
+    method_meant,
+    plain_name,
+    shell_arguments,
+)
 from agentfs.results import Coercion
 from agentfs.text.nearest import nearest
 from agentfs.tools.tool import Tool, is_method
@@ -74,7 +82,7 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
         parameters = [
             each._replace(kind=_ONE_OR_MORE) if each.target in lists else each for each in tool.parameters
         ]
-    reader = LenientReader(aliases)
+    reader = ArgumentReader(aliases)
     for where, rule in converted:
         reader.add_coercion(where, rule)
     values = reader.read_members(parameters, given)

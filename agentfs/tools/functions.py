@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from agentfs.arguments.docstrings import write_docstring
-from agentfs.arguments.kinds import Parameter
+from agentfs.arguments.parameters import Parameter
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.tool import Tool
 

@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
-from agentfs.arguments.kinds import ListOf, Parameter, PathOf
+from agentfs.arguments.kinds import ListOf, PathOf
+from agentfs.arguments.parameters import Parameter
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Names, call
 from agentfs.base.visible import one_line

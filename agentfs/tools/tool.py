@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
-from agentfs.arguments.constraints import field_description
 from agentfs.arguments.docstrings import read_docstring
-from agentfs.arguments.hints import kind_of, resolve_hints, visible_name
-from agentfs.arguments.kinds import Parameter, SchemaRules
+from agentfs.arguments.hints import field_description, kind_of, resolve_hints, visible_name
+from agentfs.arguments.parameters import Parameter
 from agentfs.base import call_context
 from agentfs.base.advice import NextCall, Retry
 from agentfs.errors import InvalidArgumentError
@@ -300,11 +299,9 @@ def _parameter(declared: inspect.Parameter, hint: Any, text: str) -> Parameter:
         raise InvalidArgumentError(
             "its name must consist of ASCII letters, digits and underscores, and begin with a letter"
         )
-    kind = kind_of(hint)
-    kind.schema(SchemaRules())  # raises an error if there is none
     required = declared.default is declared.empty
     default = None if required else declared.default
-    return Parameter(name, kind, text or field_description(hint), required, default, declared.name)
+    return Parameter(name, kind_of(hint), text or field_description(hint), required, default, declared.name)
 
 
 def tool(

@@ -9,14 +9,14 @@ from itertools import groupby
 from string import Formatter
 from typing import Any, Self
 
-from agentfs.arguments.kinds import Schema, object_schema, short_repr
+from agentfs.arguments.json_text import parse_arguments, short_repr
+from agentfs.arguments.parameters import Schema, object_schema
 from agentfs.base import call_context
 from agentfs.base.advice import METHODS, Names
 from agentfs.base.lazy import find_dialect
 from agentfs.concurrency.runner import Runner, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
-from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, READING
 from agentfs.policy import Policy

@@ -1,5 +1,6 @@
 """Descriptions of parameters from docstrings and hints, of every form that programs write."""
 
+import inspect
 import json
 from typing import Annotated, Literal, NewType
 from uuid import UUID
@@ -49,6 +50,20 @@ def test_regression_a_text_in_annotated_is_the_description():
     # The functions that agentfs makes describe their parameters so.
     (again,) = Toolset(Toolset([weather]).functions()).schemas("anthropic")
     assert again["input_schema"]["properties"]["city"]["description"] == "The city"
+
+
+def test_regression_a_docstring_that_begins_with_the_parameters_has_them():
+    """`inspect.getdoc` removes the indent of the items, which then ended the section."""
+
+    def use(a: str, b: str) -> str:
+        """Args:
+        a: The a,
+            in two lines.
+        b: The b.
+        """
+        return a + b
+
+    assert read_docstring(inspect.getdoc(use)) == ("", {"a": "The a, in two lines.", "b": "The b."})
 
 
 UserId = NewType("UserId", int)

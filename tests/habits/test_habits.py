@@ -6,8 +6,7 @@ import pytest
 
 from agentfs import Policy, Toolset, Workspace, tool
 from agentfs.arguments.hints import Name
-from agentfs.habits.parameter_names import ALIASES
-from agentfs.habits.tool_names import EXPLAINING, HABITS
+from agentfs.habits.foreign_names import ALIASES, EXPLAINING, HABITS
 from agentfs.tools.tool import Tool
 from tests import kit
 

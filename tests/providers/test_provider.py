@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from agentfs import Toolset, providers
-from agentfs.arguments.kinds import SchemaRules
+from agentfs.arguments.parameters import SchemaRules
 from agentfs.errors import InvalidArgumentError
 from agentfs.providers.provider import Format, Provider, ToolCall, field
 from agentfs.results import Image, ReadResult, ToolResult

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from pydantic import create_model
 
 from agentfs import Workspace
+from agentfs.arguments.parameters import ArgumentReader
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from agentfs.habits.lenient import LenientReader
 from agentfs.results import Edit, Image, ReadResult, ToolResult
 from agentfs.tools.tool import tool_of
 from agentfs.tools.toolset import Toolset
@@ -89,7 +89,7 @@ def test_the_call_in_next_is_accepted():
 def test_arguments_by_the_schema_need_no_coercion(arguments):
     toolset = Toolset([search])
     schema = SCHEMA_OF["openai"](toolset.schemas()[0])
-    reader = LenientReader()
+    reader = ArgumentReader()
     reader.read_members(tool_of(search).parameters, arguments)
     if not reader.problems and not reader.coercions:
         assert Draft202012Validator(schema).is_valid(arguments)

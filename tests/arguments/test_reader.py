@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from agentfs import Workspace
-from agentfs.arguments.kinds import SCALARS, Parameter
+from agentfs.arguments.json_text import parse_arguments
+from agentfs.arguments.kinds import SCALARS
+from agentfs.arguments.parameters import ArgumentReader, Parameter
 from agentfs.errors import InvalidArgumentError
-from agentfs.habits.lenient import LenientReader, parse_arguments
-from agentfs.habits.parameter_names import ALIASES
+from agentfs.habits.foreign_names import ALIASES
 from agentfs.results import Edit
 from agentfs.tools.tool import tool_of
 from tests.tool_samples import Point, change, measure, search, settings
@@ -25,13 +26,13 @@ EDIT = {"old_string": "a", "new_string": "b"}
 
 
 def messages_of(parameters, given):
-    reader = LenientReader(ALIASES)
+    reader = ArgumentReader(ALIASES)
     reader.read_members(parameters, given)
     return [problem.message for problem in reader.problems]
 
 
 def values_of(parameters, given):
-    reader = LenientReader(ALIASES)
+    reader = ArgumentReader(ALIASES)
     values = reader.read_members(parameters, given)
     assert reader.problems == []
     return values
@@ -235,7 +236,7 @@ def test_a_list_as_broken_json_text_is_reported_with_its_position():
 
 
 def test_each_coercion_is_recorded():
-    reader = LenientReader(ALIASES)
+    reader = ArgumentReader(ALIASES)
     edit = {"old_str": "a", "new_string": "b", "replace_all": "true"}
     reader.read_members(CHANGE, {"file": "a", "edits": edit})
     assert [(coercion.parameter, coercion.rule) for coercion in reader.coercions] == [
@@ -275,7 +276,7 @@ def test_a_number_beside_a_separator_character_is_a_problem():
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(
     ["10", " 7", "1.0", "true", "False", "1e3", "0x1", "1_0", "-0", "+5", "", "nan", "inf"]))  # fmt: skip
 def test_pydantic_agrees_on_coercions(kind, value):
-    reader = LenientReader(ALIASES)
+    reader = ArgumentReader(ALIASES)
     found = SCALARS[kind].read(value, "a", reader)
     if reader.problems:
         return

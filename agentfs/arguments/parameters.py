@@ -1,0 +1,416 @@
+"""Parameters of tools: their kinds of values, their schemas, and the reading of the arguments for them."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from enum import Enum
+from keyword import iskeyword
+from typing import Any, ClassVar, NamedTuple
+
+from agentfs.arguments.json_text import NotJSONError, parse_json, short_repr
+from agentfs.errors import AgentFSError
+from agentfs.results import Coercion
+from agentfs.text.nearest import nearest
+
+Schema = dict[str, Any]
+_MAX_UNKNOWN = 100  # reading stops after this many unknown names
+_MAX_NEAREST = 12  # unknown names whose nearest name is looked up
+
+# The keywords of constraints that Gemini takes, and all of them.
+GEMINI_KEYWORDS = frozenset({"minimum", "maximum", "minItems", "maxItems"})
+KEYWORDS = GEMINI_KEYWORDS | {
+    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern"),
+}
+
+
+class SchemaRules(NamedTuple):
+    """The rules for the schemas of a format."""
+
+    every_required: bool = False  # optional parameters become required and nullable
+    flags_required: bool = False  # boolean parameters are required
+    unions: bool = True  # if False, the plainest option of a union replaces it
+    closed_only: bool = False  # objects with free names and values of any type are refused
+    string_enums: bool = False  # only strings can be enumerated
+    formats: bool = True  # `format` is allowed; if False, the description says how to write a value
+    identifiers: bool = False  # parameter names consist of letters, digits and underscores
+    keywords: frozenset[str] = KEYWORDS  # of constraints; the description has the others
+
+
+class Kind:
+    """One kind of value. A subclass defines at least `plain_schema`, `description` and `fits`.
+
+    Attributes:
+        description: The completion of "must be …" in an error.
+        hint: A type hint for frameworks: no union except with None.
+        parts: The kinds of the values inside a value, except those of the members of a record.
+        choices: The values, if there are only a few.
+        takes_text: True if any text is a value.
+        takes_null: True if null is a value; all others are of the kind in `parts`.
+        format: How a text has a value that is not text, such as "date"; else "".
+        opening: The characters that JSON text of a value begins with.
+        noun: The name of a value decoded from JSON text, for a coercion.
+        constraints: The keywords of JSON Schema, with their values.
+        check: Returns a checked value that was read, or raises ValueError.
+    """
+
+    description: str = "any value"
+    hint: Any = Any
+    parts: tuple["Kind", ...] = ()
+    choices: tuple[Any, ...] = ()
+    takes_text = False
+    takes_null = False
+    format: str = ""
+    opening: tuple[str, ...] = ()
+    noun: ClassVar[str] = ""
+    constraints: Mapping[str, Any] = {}
+    check: Callable[[Any], Any] | None = None
+
+    def schema(self, rules: SchemaRules) -> Schema:
+        """Return the JSON Schema; raise `invalid_argument` if there is none."""
+        shown = {name: bound for name, bound in self.constraints.items() if name in rules.keywords}
+        return {**self.plain_schema(rules), **shown}
+
+    def plain_schema(self, rules: SchemaRules) -> Schema:
+        """Return the JSON Schema without the constraints."""
+        raise NotImplementedError
+
+    def nullable(self, rules: SchemaRules) -> Schema:
+        """Return the JSON Schema of a value or null."""
+        schema = self.schema(rules)
+        if "anyOf" in schema:
+            return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
+        if schema and (rules.unions and schema.keys() != {"type"}):
+            return {"anyOf": [schema, {"type": "null"}]}
+        if "enum" in schema:  # dropped, because it would have to contain null, which is not a string
+            schema = {"type": schema["type"]}
+        return {**schema, "type": [schema["type"], "null"]} if schema else schema
+
+    def advice(self, value: Any) -> str:
+        """Return a suggestion to add to the error about a value."""
+        del value
+        return ""
+
+    def fits(self, value: Any) -> bool:
+        """Return True if a value has the outer type; the values inside are not checked."""
+        del value
+        return True
+
+    def read(self, value: Any, where: str, reader: "ArgumentReader") -> Any:
+        """Return a value as one of this kind, or None after a problem was recorded."""
+        known_problems = len(reader.problems)
+        read = self.read_plain(value, where, reader)
+        if self.check is None or len(reader.problems) > known_problems:
+            return read
+        try:
+            return self.check(read)
+        except ValueError as error:
+            return reader.add_failure(where, error)
+
+    def read_plain(self, value: Any, where: str, reader: "ArgumentReader") -> Any:
+        """Return a value as one of this kind; its constraints are not checked."""
+        if self.opening:
+            value = reader.parse(self, value, where)
+        if self.fits(value):
+            return self.read_inside(value, where, reader)
+        converted = self.convert(value, where, reader)
+        return reader.mismatch(self, value, where) if converted is None else converted
+
+    def read_inside(self, value: Any, where: str, reader: "ArgumentReader") -> Any:
+        """Return a value that fits, after reading its parts."""
+        del where, reader
+        return value
+
+    def convert(self, value: Any, where: str, reader: "ArgumentReader") -> Any:
+        """Convert an unambiguous value and record the coercion; return None for any other value."""
+        del value, where, reader
+
+    def walk(self) -> Iterator["Kind"]:
+        """Yield this kind and every kind inside it."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+class Parameter(NamedTuple):
+    """One parameter of a tool, or one member of a record.
+
+    Attributes:
+        name: The name that a model sees.
+        kind: The kind of its values.
+        description: One line, without default and choices.
+        required: Whether a call must pass it.
+        default: The default; None if the parameter is required.
+        target: The own name of the callable or the record for it.
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    required: bool
+    default: Any = None
+    target: str = ""
+
+    @property
+    def takes_null(self) -> bool:
+        """True if null differs from leaving the parameter out."""
+        return self.kind.takes_null and (self.required or self.default is not None)
+
+    @property
+    def identifier(self) -> str:
+        """The name as an identifier: `-A` as `A`, `from` as `from_`."""
+        plain = re.sub(r"\W", "_", self.name.lstrip("-"), flags=re.ASCII)
+        return f"{plain}_" if iskeyword(plain) else plain
+
+    @property
+    def value_kind(self) -> Kind:
+        """The kind of a value other than null."""
+        return self.kind.parts[0] if self.kind.takes_null else self.kind
+
+    def schema(self, rules: SchemaRules) -> Schema:
+        """Return the JSON Schema, with the description."""
+        null = self.takes_null or (rules.every_required and not self.required)
+        schema = self.value_kind.nullable(rules) if null else self.value_kind.schema(rules)
+        text = self.full_description(
+            choices="enum" not in schema, formats=not rules.formats, keywords=rules.keywords
+        )
+        return {**schema, "description": text} if text else schema
+
+    def full_description(
+        self, *, choices: bool = False, formats: bool = False, keywords: frozenset[str] = frozenset()
+    ) -> str:
+        """Return the description, with default, choices and formats added unless it states them.
+
+        Constraints are added unless the schema has the keywords for all of them.
+        """
+        parts = [self.description] if self.description else []
+        kinds = [*self.kind.walk()]
+        values = self.kind.choices if choices else ()
+        if values and not all(str(value) in self.description for value in values):
+            parts.append(f"One of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}.")
+        written = [each.description for each in kinds if each.format]
+        if written and formats and "ISO" not in self.description:
+            parts.append(f"Write {written[0]}.")
+        if not all(each.constraints.keys() <= keywords for each in kinds):
+            parts.append(f"Must be {self.value_kind.description}.")
+        default = "" if self.required or self.default is None else _json_or_empty(self.default)
+        if default and not re.search(r"\bdefault", self.description, re.IGNORECASE):
+            parts.append(f"Default {default}.")
+        if len(parts) > 1 and parts[0][-1] not in ".!?":
+            parts[0] += "."
+        return " ".join(parts)
+
+
+def object_schema(members: Sequence[Parameter], rules: SchemaRules) -> Schema:
+    """Return the JSON Schema of an object with these members and no others."""
+    named = {member.identifier if rules.identifiers else member.name: member for member in members}
+    properties = {name: member.schema(rules) for name, member in named.items()}
+    schema: Schema = {"type": "object", "properties": properties}
+    required = [
+        name
+        for name, member in named.items()
+        if member.required or rules.every_required or (rules.flags_required and member.kind.hint is bool)
+    ]
+    if required or rules.every_required:
+        schema["required"] = required
+    return {**schema, "additionalProperties": False}
+
+
+class ArgumentProblem(NamedTuple):
+    """One problem of the arguments; the message is a clause of a sentence."""
+
+    parameter: str
+    message: str
+
+
+class ArgumentReader:
+    """Reads arguments, and collects the problems and the coercions.
+
+    `where` is a parameter or a part of one, such as `edits[0].path`. `aliases` are other names of parameters
+    and members, separated by spaces.
+    """
+
+    def __init__(self, aliases: Mapping[str, str] = {}) -> None:
+        self._aliases = aliases
+        self.coercions: list[Coercion] = []
+        self.problems: list[ArgumentProblem] = []
+
+    def trial(self) -> "ArgumentReader":
+        """Return a reader with the same aliases, whose results `adopt` takes over or which is dropped."""
+        return ArgumentReader(self._aliases)
+
+    def adopt(self, trial: "ArgumentReader") -> None:
+        """Add the coercions and problems of a reader that tried one alternative."""
+        self.coercions += trial.coercions
+        self.problems += trial.problems
+
+    def read_members(
+        self, members: Sequence[Parameter], given: Mapping[Any, Any], prefix: str = ""
+    ) -> dict[str, Any]:
+        """Return the values given for parameters or members; defaults are left out."""
+        named = self._named(members, given, prefix)
+        values: dict[str, Any] = {}
+        for member in members:
+            where = f"{prefix}{member.name}"
+            if member.name in named:
+                values[member.name] = member.kind.read(named[member.name], where, self)
+            elif member.required:
+                self.add_problem(where, f"`{where}` is missing ({member.value_kind.description})")
+        return values
+
+    def _named(
+        self, members: Sequence[Parameter], given: Mapping[Any, Any], prefix: str
+    ) -> Mapping[str, Any]:
+        """Return the given values under the names of the members; unknown names are problems."""
+        by_name = {member.name: member for member in members}
+        values = {name: given[name] for name in given if name in by_name}
+        if len(values) < len(given):
+            self._add_others(members, given, prefix, values)
+        for name in [name for name in values if _is_null_text(by_name[name], values[name])]:
+            self.add_coercion(f"{prefix}{name}", f"{short_repr(values.pop(name))} as not given")
+        return values
+
+    def _add_others(
+        self, members: Sequence[Parameter], given: Mapping[Any, Any], prefix: str, values: dict[str, Any]
+    ) -> None:
+        """Add the values with other names of the members."""
+        names = [member.name for member in members]
+        spellings = _spellings(members, self._aliases)
+        sent_as: dict[str, str] = {}
+        unknown = 0
+        for key in (key for key in given if key not in names):
+            text = key if isinstance(key, str) else repr(key)
+            name = spellings.get(text) or spellings.get(snake_case(text))
+            where = f"{prefix}{name}"
+            if name is None:
+                unknown += 1
+                near = nearest(snake_case(text), names) if unknown <= _MAX_NEAREST else None
+                self._add_unknown(text, prefix, near)
+                if unknown > _MAX_UNKNOWN:
+                    break  # the call is refused anyway
+            elif name not in values:
+                values[name], sent_as[name] = given[key], text
+                self.add_coercion(where, f"alias {short_repr(text)}")
+            elif not _same(values[name], given[key]):
+                first, second = short_repr(sent_as.get(name, name)), short_repr(text)
+                self.add_problem(where, f"`{where}` is given twice, as {first} and as {second}")
+
+    def _add_unknown(self, name: str, prefix: str, near: str | None) -> None:
+        meant = f" (did you mean `{near}`?)" if near else ""
+        lacking = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
+        self.add_problem(f"{prefix}{name[:60]}", f"{lacking} {short_repr(name)}{meant}")
+
+    def parse(self, kind: Kind, value: Any, where: str) -> Any:
+        """Return the value of JSON text for a list or an object; other text stays text."""
+        if _looks_like_json(kind, value):
+            with suppress(NotJSONError):
+                value = parse_json(value)
+                self.add_coercion(where, f"JSON text as {kind.noun}")
+        return value
+
+    def mismatch(self, kind: Kind, value: Any, where: str) -> None:
+        """Record that a value is not of a kind; point at the mistake in JSON text."""
+        found = f", not {short_repr(value)}{kind.advice(value)}"
+        if _looks_like_json(kind, value):
+            try:
+                parse_json(value)
+            except NotJSONError as error:
+                found = f", but is text that is {error}"
+        self.add_problem(where, f"`{where}` must be {kind.description}{found}")
+
+    def add_coercion(self, where: str, rule: str) -> None:
+        """Record that a value was converted."""
+        self.coercions.append(Coercion(where, rule))
+
+    def add_problem(self, where: str, message: str) -> None:
+        """Record a problem, as a clause of a sentence."""
+        self.problems.append(ArgumentProblem(where, message))
+
+    def add_failure(self, where: str, error: Exception) -> None:
+        """Record the problems of checking or making a value, each at its place in the value."""
+        listed: Any = getattr(error, "errors", None)  # of Pydantic
+        if not callable(listed):
+            message = error.message if isinstance(error, AgentFSError) else str(error)
+            self.add_problem(where, f"`{where}`: {message.rstrip('.')}")
+            return
+        found: Any = listed(include_url=False, include_context=False, include_input=False)
+        for each in found:
+            parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in each["loc"])
+            place = "".join((where, *parts))
+            self.add_problem(place, f"`{place}`: {each['msg'].rstrip('.')}")
+
+
+def snake_case(name: str) -> str:
+    """Return a name in lower snake case: `filePath`, `file-path` and `-C` as `file_path` and `c`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80]).replace("-", "_").strip("_ ").lower()
+
+
+def _looks_like_json(kind: Kind, value: Any) -> bool:
+    return bool(kind.opening) and isinstance(value, str) and value.lstrip().startswith(kind.opening)
+
+
+def _spellings(members: Sequence[Parameter], aliases: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
+
+    The name as an identifier comes first, then the visible name in another case, the callable's own name, and
+    aliases.
+    """
+    by_precedence = (
+        [(each.identifier, each.name) for each in members],
+        [(snake_case(each.name), each.name) for each in members],
+        [(snake_case(each.target), each.name) for each in members if each.target],
+        [
+            (alias, each.name)
+            for each in members
+            for key in {each.name, each.target}
+            for alias in aliases.get(key, "").split()
+        ],
+    )
+    known: dict[str, str | None] = {}
+    for pairs in by_precedence:
+        found: dict[str, str | None] = {}
+        for spelling, name in pairs:
+            found[spelling] = name if found.get(spelling, name) == name else None
+        known = found | known
+    return known
+
+
+def _is_null_text(member: Parameter, value: Any) -> bool:
+    """Return True for null, and text that means null, if the member may be left out."""
+    if member.required or member.takes_null:
+        return False
+    kind = member.value_kind
+    if not isinstance(value, str) or kind.takes_text:
+        return value is None
+    if value.strip().lower() not in ("", "null", "none"):
+        return False
+    reader = ArgumentReader()
+    kind.read(value, "", reader)
+    return not kind.choices or bool(reader.problems)  # "none" may be one of the choices
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, (str, int)) and type(one) is type(other) and one == other
+
+
+def _json_or_empty(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_text)
+    except (TypeError, ValueError):
+        return ""
+
+
+def _as_text(value: Any) -> Any:
+    """Return a default as JSON has it; raise TypeError if it has no short form."""
+    if isinstance(value, Enum):
+        return value.value if isinstance(value.value, (str, int)) else value.name
+    for form in ("__fspath__", "isoformat"):  # of paths and dates
+        if hasattr(value, form):
+            return getattr(value, form)()
+    raise TypeError
+
+
+def describe_names(members: Sequence[Parameter]) -> str:
+    """Return the names of parameters or members, with the required ones marked."""
+    return ", ".join(f"{member.name} (required)" if member.required else member.name for member in members)
