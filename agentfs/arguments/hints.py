@@ -3,6 +3,7 @@
 import inspect
 import sys
 import types
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -11,34 +12,10 @@ from enum import Enum
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    Required,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
 
+from agentfs.arguments import kinds
 from agentfs.arguments.docstrings import read_docstring
-from agentfs.arguments.kinds import (
-    SCALARS,
-    Anything,
-    Choice,
-    ListOf,
-    MapOf,
-    OptionalOf,
-    PathOf,
-    Record,
-    TextOf,
-    TupleOf,
-    UnionOf,
-)
 from agentfs.arguments.parameters import KEYWORDS, Kind, Parameter
 from agentfs.errors import InvalidArgumentError
 
@@ -70,12 +47,12 @@ _TEXTS = (
 )
 
 
-def kind_of(hint: Any, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, ...] = ()) -> Kind:
+def kind_of(hint: Any, known: Mapping[Any, Kind] = {}, within: tuple[Any, ...] = ()) -> Kind:
     """Return the kind of a type hint.
 
     Args:
         hint: The hint. A `ModelType` in `Annotated` replaces it.
-        known: The kinds of some classes.
+        known: The kinds of more classes.
         within: The enclosing records.
 
     Raises:
@@ -86,32 +63,32 @@ def kind_of(hint: Any, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, .
     while hasattr(hint, "__supertype__"):  # a `NewType`
         hint = hint.__supertype__
     if hint is Any:
-        return Anything()
+        return kinds.Anything()
     origin, args = get_origin(hint) or hint, get_args(hint)
-    if isinstance(origin, type) and origin in known:
-        return known[origin]
+    if isinstance(origin, type) and (kind := known.get(origin) or kinds.SCALARS.get(origin)):
+        return kind
     if origin is Annotated:
         model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType)]
         kind = read((*model_hints, args[0])[0])
         return _constrained(kind, hint) if any(map(_is_constraint, args[1:])) else kind
-    if origin is Literal:
+    if origin is typing.Literal:
         choices = tuple(each for each in args if each is not None)
-        return Choice(choices) if choices == args else OptionalOf(Choice(choices))
-    if origin in (Union, types.UnionType):
-        kinds = [read(arg) for arg in args if arg is not types.NoneType]
-        kind = kinds[0] if len(kinds) == 1 else UnionOf(tuple(kinds))
-        return OptionalOf(kind) if len(kinds) < len(args) else kind
+        return kinds.Choice(choices) if choices == args else kinds.OptionalOf(kinds.Choice(choices))
+    if origin in (typing.Union, types.UnionType):
+        options = [read(arg) for arg in args if arg is not types.NoneType]
+        kind = options[0] if len(options) == 1 else kinds.UnionOf(tuple(options))
+        return kinds.OptionalOf(kind) if len(options) < len(args) else kind
     if origin in (list, Sequence, set, frozenset):
         make: Any = list if origin is Sequence else origin
-        return ListOf(read(args[0]) if args else Anything(), make)
+        return kinds.ListOf(read(args[0]) if args else kinds.Anything(), make)
     if origin in (dict, Mapping):
         if args and args[0] is not str:
             raise InvalidArgumentError(f"the keys of {hint} are not strings, which JSON requires")
-        return MapOf(read(args[1]) if args else Anything())
+        return kinds.MapOf(read(args[1]) if args else kinds.Anything())
     if origin is tuple and args:
         many = args[-1] is Ellipsis
-        return TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
-    if origin in (Required, NotRequired):
+        return kinds.TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
+    if origin in (typing.Required, typing.NotRequired):
         return read(args[0])
     return _kind_of_class(hint, read, within)
 
@@ -123,12 +100,12 @@ def _kind_of_class(cls: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> 
     if is_class and issubclass(cls, Enum):
         simple = {type(each.value) for each in cls} in ({str}, {int})
         members = {each.value if simple else each.name: each for each in cls}
-        return Choice(tuple(members), members)
+        return kinds.Choice(tuple(members), members)
     if _is_subclass(cls, "pathlib", "PurePath"):
-        return PathOf(cls)
+        return kinds.PathOf(cls)
     found = next((text for text in _TEXTS if _is_subclass(cls, *text[:2])), None)
     if found is not None:
-        return TextOf(cls, getattr(cls, "fromisoformat", cls), *found[2:])
+        return kinds.TextOf(cls, getattr(cls, "fromisoformat", cls), *found[2:])
     raise InvalidArgumentError(
         f"no schema can be made from {getattr(cls, '__name__', cls)}; use str, int, float, bool, Literal, "
         "Enum, Path, date, datetime, UUID, list, set, tuple, dict, a dataclass, a TypedDict, a Pydantic "
@@ -149,9 +126,11 @@ def _is_constraint(metadata: Any) -> bool:
 
 def _constrained(kind: Kind, hint: Any, *, checks: bool = True) -> Kind:
     """Return a kind with the constraints of an `Annotated` hint, which Pydantic reads and checks."""
-    if isinstance(kind, OptionalOf):
+    if isinstance(kind, kinds.OptionalOf):
         some = next(each for each in get_args(get_args(hint)[0]) if each is not types.NoneType)
-        return OptionalOf(_constrained(kind.kind, Annotated[(some, *get_args(hint)[1:])], checks=checks))
+        return kinds.OptionalOf(
+            _constrained(kind.kind, Annotated[(some, *get_args(hint)[1:])], checks=checks)
+        )
     try:
         adapter = import_module("pydantic").TypeAdapter(hint)
         schema: dict[str, Any] = adapter.json_schema()
@@ -180,7 +159,7 @@ class _Field(NamedTuple):
     metadata: Sequence[Any] = ()  # of Pydantic; the model checks the constraints in it
 
 
-def _record(make: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
+def _record(make: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> kinds.Record:
     if make in within:
         raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
     try:
@@ -198,7 +177,7 @@ def _record(make: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> Record
         members.append(
             Parameter(field.visible, kind, text, required, None if required else field.default, name)
         )
-    return Record(make, tuple(members))
+    return kinds.Record(make, tuple(members))
 
 
 def _fields(make: Any, hints: Mapping[str, Any]) -> dict[str, _Field]:

@@ -44,6 +44,16 @@ class Anything(Kind):
         return {}
 
 
+class InstanceOf(Kind):
+    """An instance of a class that is not made from JSON."""
+
+    def __init__(self, type_: Any) -> None:
+        self._type = type_
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, self._type)
+
+
 class Scalar(Kind):
     """A value of one of the basic types of JSON Schema."""
 

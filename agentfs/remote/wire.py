@@ -19,7 +19,7 @@ from typing import Any, cast, get_type_hints
 
 from agentfs import errors, limits, permissions, policy, results
 from agentfs.arguments.hints import kind_of
-from agentfs.arguments.kinds import SCALARS
+from agentfs.arguments.kinds import InstanceOf
 from agentfs.arguments.parameters import ArgumentReader, Kind
 from agentfs.base import advice
 from agentfs.base.advice import Advice, Joined
@@ -49,6 +49,7 @@ CLASSES: dict[str, Any] = {
     and (is_dataclass(each) or issubclass(each, Advice) or hasattr(each, "_fields"))
 }
 _RECORDS = {each for each in CLASSES.values() if is_dataclass(each)}
+_INSTANCES = {each: InstanceOf(each) for each in (*CLASSES.values(), bytes, Callable, PathLike, type(None))}
 _PLAIN = {str, int, float, bool, type(None)}
 _LEAVES: dict[str, type[AgentFSError]] = {
     each.code: each
@@ -202,9 +203,8 @@ def _made(name: str, given: dict[str, Any], function: Callable[[int], Function] 
         return made
     reader, kinds = ArgumentReader(), _kinds(cls)
     read = {key: kinds[key].read(each, key, reader) for key, each in given.items()}
-    wrong: list[Any] = [*reader.problems, *reader.coercions]
-    if wrong:
-        raise ProtocolError(f"The field {wrong[0].parameter} of a {name} has a wrong type.")
+    if reader.problems or reader.coercions:
+        raise TypeError(name)
     texts = next((names for base, names in _SHOWN.items() if issubclass(cls, base)), ())
     return cls(**{key: shown(each) if key in texts else each for key, each in read.items()})
 
@@ -230,32 +230,15 @@ def _defaults(cls: Any) -> dict[str, Any]:
 @functools.cache
 def _kinds(cls: Any) -> dict[str, Kind]:
     """Return the kinds of the fields of a dataclass or a named tuple."""
-    return {name: _kind(hint) for name, hint in get_type_hints(cls).items() if name in _defaults(cls)}
+    hints = get_type_hints(cls)
+    return {name: kind_of(hints[name], _INSTANCES) for name in _defaults(cls)}
 
 
 def is_instance(value: Any, hint: Any) -> bool:
     """Return True if a value fits a type hint."""
     reader = ArgumentReader()
-    _kind(hint).read(value, "", reader)
+    kind_of(hint or type(None), _INSTANCES).read(value, "", reader)
     return not (reader.problems or reader.coercions)
-
-
-class _InstanceOf(Kind):
-    """An instance of a class, which has no JSON of its own here."""
-
-    def __init__(self, type_: Any) -> None:
-        self._type = type_
-
-    def fits(self, value: Any) -> bool:
-        return isinstance(value, self._type)
-
-
-_INSTANCES = {each: _InstanceOf(each) for each in (*CLASSES.values(), bytes, Callable, PathLike, type(None))}
-
-
-@functools.cache
-def _kind(hint: Any) -> Kind:
-    return kind_of(hint or type(None), {**SCALARS, **_INSTANCES})
 
 
 def error_to_wire(error: Exception) -> dict[str, Any]:
