@@ -317,18 +317,18 @@ def test_a_program_can_raise_the_timeout_without_a_ceiling(tmp_path):
 
 def test_one_search_of_a_program_can_take_longer_than_the_limit(tmp_path):
     (tmp_path / "f.txt").write_text("a" * 60 + "b\n")
-    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=0.05)) as ws:
         began = time.monotonic()
-        assert ws.grep("(a|aa)+(?!.)", timeout=1).skipped.reached == "timeout"
-        assert time.monotonic() - began > 0.8
+        assert ws.grep("(a|aa)+(?!.)", timeout=0.2).skipped.reached == "timeout"
+        assert time.monotonic() - began > 0.15
 
 
 def test_a_model_cannot_raise_the_timeout(tmp_path):
     (tmp_path / "f.txt").write_text("a" * 60 + "b\n")
-    with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=0.15)) as ws:
         tools = ws.tools(["grep", "glob"], expose={"grep": ["timeout"]})
         began = time.process_time()
         result = tools.call("grep", {"pattern": "(a|aa)+(?!.)", "timeout": 60})
         assert time.process_time() - began < 3
-        assert "0.3 s" in result.content
+        assert "0.15 s" in result.content
         assert tools.call("grep", {"pattern": "(a|aa)+(?!.)", "timeout": 0.1}).content.count("0.1 s") == 1

@@ -240,15 +240,15 @@ def searches_in_results(tree: ast.Module) -> Iterator[str]:
     for function in ast.walk(tree):
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
-        copies: set[str] = set()
+        nodes, copies = list(ast.walk(function)), set[str]()
         copies |= {
             target.id
-            for node in ast.walk(function)
+            for node in nodes
             if isinstance(node, ast.Assign) and is_text(node.value)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        for node in ast.walk(function):
+        for node in nodes:
             looks = False
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 looks = node.func.attr in SEARCHES and any(map(is_text, [node.func.value, *node.args]))

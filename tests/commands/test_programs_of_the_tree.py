@@ -57,7 +57,7 @@ def test_regression_modules_of_the_tree_are_not_imported(root, tmp_path, way):
     if way == "-m":
         for _, each in writes:
             (root / each["path"]).write_text(each["content"])
-        for name, arguments in calls:
+        for name, arguments in calls[:1]:
             command = [sys.executable, "-m", "agentfs", "call", name, json.dumps(arguments)]
             subprocess.run(command, cwd=root, capture_output=True, check=False, timeout=50)
     else:

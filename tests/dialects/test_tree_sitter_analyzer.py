@@ -239,6 +239,7 @@ def test_regression_no_hint_advises_to_leave_out_a_bound_that_stays(call):
     assert "remove" not in wrong["hint"]
 
 
+@pytest.mark.full
 def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
     (tmp_path / "large.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20))
     (tmp_path / "below.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20 - 7))

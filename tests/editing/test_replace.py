@@ -252,7 +252,7 @@ def test_the_error_of_a_bad_pattern_names_old_string(ws, tmp_path):
 
 def test_a_pattern_that_never_ends_is_stopped_and_nothing_is_changed(tmp_path):
     put(tmp_path, {"a": "old", "b": "a" * 5000 + "!"})
-    with Workspace(tmp_path, limits=Limits(timeout=0.5)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
         fails(lambda: ws.replace("old|(a|aa)+(?!.)", "x", regex=True), DeadlineExceededError, tmp_path)
 
 

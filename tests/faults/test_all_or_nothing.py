@@ -80,7 +80,9 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.full] * (name in {"patch", "undo"})) for name in CASES]
+)
 def case(request):
     return CASES[request.param]
 

@@ -16,7 +16,7 @@ import pytest
 from agentfs import AgentFSError, Edit, Limits, LineChange, Toolset, Workspace
 from tests import kit
 
-TIMEOUT = 0.5
+TIMEOUT = 0.2
 MOST = 2.5  # total seconds of processor time; the goal is 0.8
 CLOCK, STEPS, LINEAR = "the clock", "a number of steps", "the size of the input"
 

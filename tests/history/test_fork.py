@@ -61,7 +61,7 @@ def random_text() -> str:
 
 def test_each_process_undoes_only_what_it_changed_itself(ws, tmp_path):
     """Both go on after the fork, with more than stays in memory."""
-    versions = {name: [random_text() for _ in range(30)] for name in ("parent", "child")}
+    versions = {name: [random_text() for _ in range(20)] for name in ("parent", "child")}
     go, told = os.pipe(), os.pipe()
     for text in versions["parent"][:10]:
         ws.write("parent.txt", text)

@@ -309,7 +309,7 @@ def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
 def test_contents_go_to_the_disk_when_they_are_many():
     kept_in = Contents()
     tracemalloc.start()
-    kept = [kept_in.keep(Change(str(i), None, FileNode.of(0o644, os.urandom(300_000)))) for i in range(60)]
+    kept = [kept_in.keep(Change(str(i), None, FileNode.of(0o644, os.urandom(300_000)))) for i in range(36)]
     assert tracemalloc.get_traced_memory()[0] < 9_000_000
     tracemalloc.stop()
     for change in kept:

@@ -91,13 +91,13 @@ async def test_failures_are_results_that_the_model_sees(tree):
         assert "no tool" in unknown.content[0].text
 
 
-async def test_two_hundred_calls_at_once_get_the_right_answers(tree):
-    for number in range(200):
+async def test_a_hundred_calls_at_once_get_the_right_answers(tree):
+    for number in range(100):
         (tree / f"{number}.txt").write_text(f"this is {number}\n")
     async with client(tree) as connected:
-        calls = [connected.call_tool("read", {"path": f"{number}.txt"}) for number in range(200)]
+        calls = [connected.call_tool("read", {"path": f"{number}.txt"}) for number in range(100)]
         answers = await asyncio.gather(*calls)
-    assert [answer.content[0].text for answer in answers] == [f"1|this is {number}" for number in range(200)]
+    assert [answer.content[0].text for answer in answers] == [f"1|this is {number}" for number in range(100)]
 
 
 async def test_read_only_offers_and_does_nothing_else(tree):

@@ -100,7 +100,7 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
 
 @pytest.mark.parametrize("way", ["cold", "watched", "transaction"])
 @settings(
-    max_examples=int(os.environ.get(EXAMPLES, "10")), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=int(os.environ.get(EXAMPLES, "5")), deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(contents=files, steps=calls)
 def test_mounts_answer_as_one_tree(way, contents, steps):

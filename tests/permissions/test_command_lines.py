@@ -83,7 +83,7 @@ REFUSED = [
     "case x in a) b;& c) d;; esac", "case x in a) b;; esac", "a; case x in\na) b\nesac",
     "for ((;;)); do a; done", "cat <<E\nb", "cat <<E\n$(b)\nE", "cat <<E\n`b`\nE", "cat <<E\n\\\nE\nE",
     "cat <<E\nEOF\nE", "cat <<$x\n$x", "a >", "a > \n", "a &>/dev/null b", "&>/dev/null a",
-    'a "$(b "$(c)" `d`)"', "git commit -m \"$(cat <<'EOF'\nx\nEOF\n)\"", "a;" * 2**16, "$(" * 60_000,
+    'a "$(b "$(c)" `d`)"', "git commit -m \"$(cat <<'EOF'\nx\nEOF\n)\"", "a;" * 2**16, "$(" * 20_000,
 ]  # fmt: skip
 # Lines that are cut into commands, but that no allow rule matches.
 NOT_ALLOWED = [
@@ -495,14 +495,7 @@ def soup(seed: int) -> str:
 
 @part_or_all(500, full=50)
 def test_no_command_of_random_tokens_runs_that_no_rule_allowed(shell, every):
-    kinds = Counter[str]()
-
-    @settings(max_examples=10_000 // every, database=None)
-    @given(st.integers(0, 2**64).map(soup))
-    def judge(line: str) -> None:
-        kinds[check(shell, line)] += 1
-
-    judge()
+    kinds = Counter(check(shell, soup(seed)) for seed in range(10_000 // every))
     assert kinds["allowed"] > kinds.total() / 50, kinds
     assert kinds["refused"] > kinds.total() / 10, kinds
 

@@ -192,8 +192,8 @@ def swapping(link, targets):
 
 
 def going_on(start, seen):
-    """Attack for at least half a second, and for up to 60 until the naive way has failed."""
-    return time.monotonic() < start + (0.5 if seen else 60)
+    """Attack for at least a fifth of a second, and for up to 60 until the naive way has failed."""
+    return time.monotonic() < start + (0.2 if seen else 60)
 
 
 def naive_read(tree, path):

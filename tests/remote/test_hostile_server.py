@@ -25,7 +25,7 @@ from agentfs.remote.client import connect
 from agentfs.results import Result
 from agentfs.tools.tool import declaration_of
 
-PATIENCE = 0.5
+PATIENCE = 0.2
 MEMORY = 64 << 20
 
 

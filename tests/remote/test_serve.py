@@ -67,6 +67,7 @@ def started(root, *options):
     return process, lambda: (process.stdout, process.stdin)
 
 
+@pytest.mark.full
 def test_a_killed_server_ends_the_calls_and_its_state_is_kept(tmp_path):
     root, state = tmp_path / "root", tmp_path / "states"
     root.mkdir()
@@ -108,8 +109,11 @@ def test_the_command_line_narrows_every_client(tmp_path):
         for name, *arguments in (("read", "a.txt"), ("edit", "b.txt", "one", "two"), ("delete", "b.txt")):
             with pytest.raises(PermissionError):
                 getattr(ws, name)(*arguments)
+
+
+def test_a_server_without_staged_commands_refuses_a_client_that_wants_them(tmp_path):
     with pytest.raises(RefusedError, match="no staged commands"):
-        connect(command, ".", policy=Policy(run="staged"))
+        connect([*SERVE, str(tmp_path)], ".", policy=Policy(run="staged"))
 
 
 @pytest.mark.parametrize("policy", [Policy(allow=["edit"]), Policy(ask=["edit"]), Policy(mode="plan")])

@@ -335,17 +335,17 @@ def test_a_hostile_pattern_ends_in_time_with_the_matches_so_far(tree, search):
     thread = threading.Thread(target=tick)
     thread.start()
     began = time.monotonic()
-    result = search("^(a|aa)+(?!.)|aab$", Limits(timeout=0.5), context=0)
+    result = search("^(a|aa)+(?!.)|aab$", Limits(timeout=0.2), context=0)
     took = time.monotonic() - began
     stop.set()
     thread.join()
-    assert 0.45 <= took < 10  # without a deadline it takes years; how close it comes is for a quiet machine
+    assert 0.15 <= took < 10  # without a deadline it takes years; how close it comes is for a quiet machine
     assert places(result) == [("a", 1, "aab")]
     assert not result.exact
     assert result.skipped.reached == "timeout"
     assert "at least 1 matching line in 1 file" in result.text
     assert "searching b" in result.text
-    assert len(ticks) > 20  # other threads ran
+    assert len(ticks) > 5  # other threads ran
 
 
 @pytest.mark.parametrize(

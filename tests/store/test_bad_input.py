@@ -445,12 +445,12 @@ def test_credentials_that_expire_during_a_push_and_a_pull(server, tmp_path):
         settings, url = impatient(proxy.endpoint), f"s3://{server.bucket()}"
         one = StoredTree(url, tmp_path / "one", options=settings)
         other = StoredTree(url, tmp_path / "other", options=settings)
-        for number in range(30):
+        for number in range(18):
             put(one, f"f{number}", f"{number}\n")
         expected, valid = files(one), proxy._fault
         for call, tree in ((one.push, one), (other.pull, other)):
             begun = len(proxy.requests)
-            proxy._fault = lambda begun=begun: "expired" if len(proxy.requests) > begun + 15 else ""
+            proxy._fault = lambda begun=begun: "expired" if len(proxy.requests) > begun + 8 else ""
             error = code(call)
             assert error.code == "refused"
             assert "ExpiredToken" in error.message
