@@ -21,9 +21,14 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from agentfs.cli import main
 from agentfs.mcp import offered, tool_server
 from agentfs.tools.toolset import Toolset
+from tests.conftest import ISOLATED
 
 WARM = str(Path(__file__).parent / "warm.py")
-ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join([ISOLATED, *sys.path]),
+    "PYTHONWARNINGS": "error",
+    "AGENTFS_TESTS_HOME": os.environ["AGENTFS_TESTS_HOME"],
+}
 
 
 def fresh():
