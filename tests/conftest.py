@@ -30,7 +30,8 @@ DJANGO = "django==5.1.4"
 
 # How long a test of the other tiers may take; pyproject.toml says it for the first one.
 SECONDS = {"long": 24 * 3600, "full": 600}
-# Tests of the first tier take 0.3 s of processor time on a quiet machine, and up to twice as much on a busy one.
+# Tests of the first tier take 0.3 s of processor time on a quiet machine, and up to three times as much on a
+# busy one.
 PROCESSOR_SECONDS = 1.0
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
@@ -196,8 +197,8 @@ class ProcessorTime:
         item.user_properties.append(("processor_seconds", round(used, 3)))  # in the file of `--junitxml`
         if used > PROCESSOR_SECONDS and not tier_of(item):
             pytest.fail(
-                f"{used:.1f} s of processor time, but a test of the first tier may use {PROCESSOR_SECONDS} s: "
-                f"make it cheaper, or mark it `full`",
+                f"{used:.1f} s of processor time, but a test of the first tier may use "
+                f"{PROCESSOR_SECONDS} s: make it cheaper, or mark it `full`",
                 pytrace=False,
             )
         return result
