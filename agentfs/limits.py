@@ -33,6 +33,7 @@ class Limits:
             Also the bytes of the largest directory that `delete` removes with its contents.
         timeout: Seconds that one call may take; a change that has begun is completed.
         run_timeout: Seconds that a model may let one command run.
+        apply_timeout: Seconds that the changes of a staged command may take until the first is made.
         output_tokens: Tokens of the text of one result; a longer text is cut and says so.
         count_tokens: Counts the tokens of a text like the model in use; None estimates them.
     """
@@ -50,6 +51,7 @@ class Limits:
     snapshot_bytes: int = 512 * MIB
     timeout: float = 10.0
     run_timeout: float = 600.0
+    apply_timeout: float = 120.0
     output_tokens: int = 20_000
     count_tokens: Callable[[str], int] | None = None
 
@@ -75,7 +77,7 @@ class Limits:
 
 # A whole file is in memory, so `file_bytes` has a ceiling.
 HARD_FILE_BYTES = 200 * MIB
-_SECONDS = ("timeout", "run_timeout")
+_SECONDS = ("timeout", "run_timeout", "apply_timeout")
 _DECADES = 1e9  # seconds; `connect` sends only finite numbers
 _CAPS = {"file_bytes": HARD_FILE_BYTES, **dict.fromkeys(_SECONDS, math.inf)}
 

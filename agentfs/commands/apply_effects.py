@@ -1,16 +1,15 @@
 """Apply the effects of a staged command as one batch: judged, merged, recorded as one step, or refused."""
 
-from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.commands.effects import Effects, is_changed_since, size_of
+from agentfs.commands.effects import Effects, has_other_time, is_changed_since, set_times, size_of
 from agentfs.commands.git_index import added_as_empty
 from agentfs.commands.git_settings import is_lost_object, permitted
+from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
@@ -23,7 +22,6 @@ from agentfs.history.step_merge import Lines, alike_clash, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import first_names, line_ranges
-from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.walk import VCS_NAMES
 
 
@@ -35,7 +33,7 @@ class Base(NamedTuple):
 
 
 def apply_effects(
-    around: Surroundings, effects: Effects, base: Base, label: str, hidden: Collection[str], *, preview: bool
+    around: Surroundings, effects: Effects, base: Base, seen: Sweep, label: str, *, preview: bool
 ) -> RecordedResult:
     """Apply all effects, or raise an error and apply none; return what changed.
 
@@ -44,11 +42,11 @@ def apply_effects(
             others have changed the same lines meanwhile.
     """
     root, journal, limits = around.root, around.journal, around.limits
-    changes = _merged(around, effects, base)
-    objects = {each.path for each in changes if is_lost_object(each)}
-    effects.dropped["kept git object"] += len(objects)
-    changes = [each for each in changes if each.path not in objects]
-    hidden = [path for path in hidden if size_of(root, path)]
+    changes = _merged(around, effects, base, seen)
+    for each in [each for each in changes if is_lost_object(each)]:
+        effects.leave("removal of a git object", each.path)
+        changes.remove(each)
+    hidden = [path for path in seen.hidden if size_of(root, path)]
     if emptied := added_as_empty(changes, hidden):
         what = "added protected files to git, which it sees as empty"
         raise _protected(root, emptied, what, "Add and commit other files by name.")
@@ -57,15 +55,17 @@ def apply_effects(
     if refused := [path for path in refused if path not in exempt]:
         hint = "Run it without these changes; only the user may make them."
         raise _protected(root, refused, "changed protected names", hint)
-    unrecorded = _unrecorded(root, changes)
-    lost = _too_large(changes, unrecorded, limits)
-    left = unrecorded.keys() | lost
-    kept = tuple(each for each in changes if each.path not in left)
+    of_git = {each.path: top for each in changes if (top := _git_directory(each.path))}
+    kept = tuple(each for each in changes if each.path not in of_git)
+    touched = [each.path for each in kept if each.changes_nothing]
+    unkept = {*_too_large(kept, limits), *touched}
+    kept = tuple(each for each in kept if each.path not in unkept)
+    lost = tuple(sorted(unkept.difference(touched) | {*of_git.values()}))
 
     @contextmanager
     def log_step(made: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         nonlocal kept
-        recorded = tuple(each for each in made if each.path not in left)
+        recorded = tuple(each for each in made if each.path not in unkept and each.path not in of_git)
         with journal.logging_step(recorded, label=label, lost=lost) as kept:
             yield made
 
@@ -76,8 +76,8 @@ def apply_effects(
             conflict=lambda change, found: changed_meanwhile(change, found, root),
             log_step=log_step,
         )
-    not_covered = Counter(unrecorded.values()) + effects.dropped
-    return result_of(around, label, kept, lost, not_covered, can_undo=not preview)
+        set_times(root, _times(changes, effects))
+    return result_of(around, label, kept, lost, effects, touched, can_undo=not preview)
 
 
 def result_of(
@@ -85,19 +85,38 @@ def result_of(
     label: str,
     changes: tuple[Change, ...] = (),
     lost: tuple[str, ...] = (),
-    not_covered: Mapping[str, int] = {},
+    effects: Effects | None = None,
+    touched: Sequence[str] = (),
     *,
     can_undo: bool = False,
 ) -> RecordedResult:
     """Return the changes of a staged command as those of a recording."""
     root, limits = around.root, around.limits
-    opened = OpenRecording(label, root, limits, not_covered=not_covered)
+    left = {} if effects is None else effects.not_applied
+    counts = {what: len(paths) for what, paths in left.items()}
+    notes = [
+        f"not applied: {what}: {name_paths([*map(root.display_path, sorted(paths))])}"
+        for what, paths in sorted(left.items())
+    ]
+    opened = OpenRecording(label, root, limits, not_covered=counts)
     opened.parts = [Step(changes, 0.0, label, lost)] if changes else []
     opened.lost = dict.fromkeys(lost)
-    return recorded_result(opened, root, around.may_show, limits, can_undo=can_undo)
+    given = opened, root, around.may_show, limits
+    shown = [*map(root.display_path, touched)]
+    return recorded_result(*given, touched=shown, more_notes=notes, can_undo=can_undo)
 
 
-def _merged(around: Surroundings, effects: Effects, base: Base) -> list[Change]:
+def _times(changes: Sequence[Change], effects: Effects) -> dict[str, int]:
+    """Return the times of files that were written; not of those that were merged with others' changes."""
+    made = {path: change.after for path, change in effects.changes.items()}
+    return {
+        each.path: effects.times[each.path]
+        for each in changes
+        if each.after is made.get(each.path) and each.path in effects.times
+    }
+
+
+def _merged(around: Surroundings, effects: Effects, base: Base, seen: Sweep) -> list[Change]:
     """Return the changes from the present state, with what others have changed since the command began."""
     root = around.root
     ours: dict[str, Change] = {}
@@ -114,13 +133,30 @@ def _merged(around: Surroundings, effects: Effects, base: Base) -> list[Change]:
             if clash := outcome.clash or alike_clash(Change(path, first, change.after), present):
                 clashes[path] = clash.lines
             merged.append(Change(path, present, outcome.node))
-        else:
-            if not isinstance(present, DirectoryNode | None) and is_changed_since(root, path, base.time):
-                clashes[path] = ()
-            merged.append(change)
+            continue
+        if _is_changed(root, change, base, seen):
+            clashes[path] = ()
+        merged.append(change)
     if clashes:
         raise _conflict(root, clashes)
-    return with_moves([each for each in merged if not each.changes_nothing])
+    return with_moves(
+        [each for each in merged if not each.changes_nothing or _is_touched(root, each, effects)]
+    )
+
+
+def _is_touched(root: Root, change: Change, effects: Effects) -> bool:
+    """Return True if only the time of a file is different."""
+    return has_other_time(root, change.path, effects.times.get(change.path))
+
+
+def _is_changed(root: Root, change: Change, base: Base, seen: Sweep) -> bool:
+    """Return True if another program has created, deleted or changed a path since the command began."""
+    path, present = change.path, change.before
+    existed = seen.had(path)
+    if existed is not None and existed is not (present is not None):
+        return present != change.after  # what both have deleted, or made a directory, is no conflict
+    is_file = not isinstance(present, DirectoryNode | None)
+    return is_file and is_changed_since(root, path, base.time)
 
 
 def _conflict(root: Root, clashes: Mapping[str, Lines]) -> ConflictError:
@@ -163,37 +199,18 @@ def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Sequen
     return {each.path for each in changes if each.before is None and each.after and is_free(each)}
 
 
-def _unrecorded(root: Root, changes: Sequence[Change]) -> dict[str, str]:
-    """Return the paths that undo leaves, as in recordings, each with the reason."""
-    rules = RuleReader(root)
-
-    @cache
-    def own_reason(path: str, is_dir: bool) -> str:
-        above, _, name = path.rpartition("/")
-        if name.lower() in VCS_NAMES:
-            return "version control"
-        if root.is_protected(path):
-            return "protected"
-        rule = rules.above(above, through=True).match(with_slash(above), name, is_dir=is_dir)
-        return "ignored" if rule is not None and not rule.negated else ""
-
-    found: dict[str, str] = {}
-    for change in changes:
-        is_dir = isinstance(change.after or change.before, DirectoryNode)
-        for path in accumulate(change.path.split("/"), "{}/{}".format):  # the outermost directory first
-            if reason := own_reason(path, is_dir or path != change.path):
-                found[change.path] = reason
-                break
-    return found
+def _git_directory(path: str) -> str:
+    """Return the outermost directory of version control in which a path lies, or ""."""
+    parts = path.split("/")
+    at = next((number for number, name in enumerate(parts) if name.lower() in VCS_NAMES), None)
+    return "" if at is None else "/".join(parts[: at + 1])
 
 
-def _too_large(changes: Sequence[Change], unrecorded: Collection[str], limits: Limits) -> tuple[str, ...]:
+def _too_large(changes: Sequence[Change], limits: Limits) -> list[str]:
     """Return the paths whose contents do not fit what is kept for undo; the smallest are kept."""
-    by_size = sorted((_size(each), each.path) for each in changes if each.path not in unrecorded)
+    by_size = sorted((_size(each), each.path) for each in changes)
     totals = accumulate(size for size, _ in by_size)
-    return tuple(
-        path for (_, path), total in zip(by_size, totals, strict=True) if total > limits.snapshot_bytes
-    )
+    return [path for (_, path), total in zip(by_size, totals, strict=True) if total > limits.snapshot_bytes]
 
 
 def _size(change: Change) -> int:

@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -10,23 +9,37 @@ from functools import partial
 
 from agentfs.base import call_context
 from agentfs.commands.stage import Overlay
-from agentfs.errors import ConflictError, ProtectedError, TooLargeError
+from agentfs.errors import AgentFSError, ConflictError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.root import Root
 from agentfs.text import plural
 
-_OPAQUE = "user.overlay.opaque"  # on a directory that hides the one below it
+_OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
+_OPAQUE = f"{_OVERLAY}opaque"  # on a directory that hides the one below it
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_MODE, _DIRECTORY_MODE = 0o777, 0o3777  # the bits of a mode that are applied
 
 
 @dataclass
 class Effects:
-    """The changes that a command has made in its overlay."""
+    """The changes that a command has made in its overlay.
+
+    Attributes:
+        changes: The changes, by path, directories before their entries.
+        times: The time of modification that each file in the overlay has.
+        refused: Changed paths that may not even be read.
+        not_applied: Paths with something that the tree does not get, by what it is.
+    """
 
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
-    refused: list[str] = field(default_factory=list[str])  # changed paths that may not even be read
-    dropped: Counter[str] = field(default_factory=Counter[str])  # what cannot be applied, by reason
+    times: dict[str, int] = field(default_factory=dict[str, int])
+    refused: list[str] = field(default_factory=list[str])
+    not_applied: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def leave(self, what: str, path: str) -> None:
+        """Note that something at a path is not applied."""
+        self.not_applied.setdefault(what, []).append(path)
 
 
 def effects_of(overlays: Mapping[str, Overlay], root: Root, most_bytes: int) -> Effects:
@@ -50,6 +63,7 @@ class _Upper:
         self._path, self._root, self._top, self._found = path, root, top, found
         self._most_bytes = most_bytes
         self._links: set[tuple[int, int]] = set()
+        self._new = set[str]()  # directories that the tree does not have
 
     def nodes(self) -> list[tuple[str, os.stat_result]]:
         """Return all nodes, each directory before its entries; raise `too_large` before one is loaded."""
@@ -80,23 +94,27 @@ class _Upper:
 
     def add_change(self, path: str, status: os.stat_result) -> None:
         """Add the change that a node makes."""
-        found, is_directory = self._found, stat.S_ISDIR(status.st_mode)
-        if not is_directory and not _can_be_applied(status):
-            found.dropped["special file"] += 1
+        call_context.check()
+        found, mode = self._found, status.st_mode
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode) or _is_removal(status)):
+            found.leave("special file", path)
             return
         try:
-            before = self._present(path)
+            before = None if os.path.dirname(path) in self._new else self._present(path)
         except ProtectedError:
             found.refused.append(path)
             return
         if isinstance(before, DirectoryNode) and self._hides(path, status):
             self._remove_below(path)
-        self._note_owner(status, before)
-        change = Change(path, before, self._node(path, status))
-        found.changes[path] = change  # in place of its removal with the directory above, if any
-        # A file that is as it was before stays: others may have changed it alike meanwhile.
+        if stat.S_ISDIR(mode) and not isinstance(before, DirectoryNode):
+            self._new.add(path)
+        # In place of its removal with the directory above, if any. A file that is as it was before stays:
+        # others may have changed it alike meanwhile.
+        change = found.changes[path] = Change(path, before, self._node(path, status))
         if change.changes_nothing and not isinstance(change.after, FileNode):
             del found.changes[path]
+        if not _is_removal(status):
+            self._note_metadata(path, status, before)
 
     def _hides(self, path: str, status: os.stat_result) -> bool:
         """Return True if the upper node hides the entries of the directory below it."""
@@ -134,25 +152,33 @@ class _Upper:
     def _node(self, path: str, status: os.stat_result) -> Node | None:
         mode = status.st_mode
         if stat.S_ISDIR(mode):
-            kept = stat.S_IMODE(mode) & 0o3777
+            kept = stat.S_IMODE(mode) & _DIRECTORY_MODE
             return DirectoryNode(kept, Metadata(kept))
         if stat.S_ISLNK(mode):
             return LinkNode(os.readlink(self._full(path)))
         if _is_removal(status):
             return None
-        if status.st_nlink > 1:
-            identity = status.st_dev, status.st_ino
-            self._found.dropped["hard link"] += identity in self._links
-            self._links.add(identity)
         data = self._load(path)
-        kept = stat.S_IMODE(mode) & 0o777
+        kept = stat.S_IMODE(mode) & _FILE_MODE
+        self._found.times[path] = status.st_mtime_ns
         return FileNode(kept, revision_of(data), len(data), partial(self._load, path), Metadata(kept))
 
-    def _note_owner(self, status: os.stat_result, before: Node | None) -> None:
+    def _note_metadata(self, path: str, status: os.stat_result, before: Node | None) -> None:
+        """Note what of a node the tree does not get."""
+        found, mode = self._found, status.st_mode
         owner = os.geteuid()
         if isinstance(before, (FileNode, DirectoryNode)) and before.metadata and before.metadata.owner:
             owner = before.metadata.owner[0]
-        self._found.dropped["owner"] += status.st_uid != owner and not _is_removal(status)
+        if status.st_uid != owner:
+            found.leave("owner", path)
+        if stat.S_IMODE(mode) & ~(_DIRECTORY_MODE if stat.S_ISDIR(mode) else _FILE_MODE):
+            found.leave("setuid or setgid bit", path)
+        if stat.S_ISREG(mode) and status.st_nlink > 1:
+            if (identity := (status.st_dev, status.st_ino)) in self._links:
+                found.leave("hard link", path)
+            self._links.add(identity)
+        if _attributes(self._full(path)) != _attributes(self._root.trees.path_on_disk(path)):
+            found.leave("extended attribute", path)
 
     def _load(self, path: str) -> bytes:
         fd = os.open(self._readable(path), _FILE)
@@ -176,8 +202,13 @@ def _is_removal(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
-def _can_be_applied(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) or _is_removal(status)
+def _attributes(path: str) -> dict[str, bytes]:
+    """Return the extended attributes of a user at a path, without those of the overlay."""
+    with suppress(OSError):
+        names = os.listxattr(path, follow_symlinks=False)
+        kept = [each for each in names if each.startswith("user.") and not each.startswith(_OVERLAY)]
+        return {each: os.getxattr(path, each, follow_symlinks=False) for each in kept}
+    return {}
 
 
 def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
@@ -199,6 +230,24 @@ def is_changed_since(root: Root, path: str, time: int) -> bool:
         status = root.trees.status(path)
         return max(status.st_mtime_ns, status.st_ctime_ns) > time
     return True
+
+
+def has_other_time(root: Root, path: str, time: int | None) -> bool:
+    """Return True if the file at a real path was not modified at the given time, if any is given."""
+    with suppress(OSError):
+        return time is not None and root.trees.status(path).st_mtime_ns != time
+    return False
+
+
+def set_times(root: Root, times: Mapping[str, int]) -> None:
+    """Give files the times of modification that a command has left."""
+    for path, time in times.items():
+        directory, _, name = path.rpartition("/")
+        with suppress(AgentFSError, OSError), root.open_directory(display_name(directory)) as opened:
+            status = os.stat(name, dir_fd=opened.handle, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                given = status.st_atime_ns, time
+                os.utime(name, ns=given, dir_fd=opened.handle, follow_symlinks=False)
 
 
 def size_of(root: Root, path: str) -> int:

@@ -1,4 +1,4 @@
-"""`HiddenFiles`: the files of a tree that a staged command sees as empty.
+"""`HiddenFiles`: the files of a tree that a staged command sees as empty, and the names that it sees.
 
 They are found before and after each command. After the first time, only directories with events are listed
 again. The whole tree is, after a directory was moved or removed, or if the system reports no events.
@@ -6,9 +6,10 @@ again. The whole tree is, after a directory was moved or removed, or if the syst
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from threading import Lock
+from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
@@ -24,11 +25,30 @@ _NOT_LOOKED_INTO = ("/.git/objects", "/.git/logs", "/.git/refs", "/.git/lfs")
 _DIRECTORY = syscalls.open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 
 
+class Sweep(NamedTuple):
+    """The names in a tree at one moment.
+
+    Attributes:
+        hidden: The real paths whose contents are not shown; a directory stands for everything below it.
+        names: The names in each directory that was looked into, by its real path.
+    """
+
+    hidden: set[str]
+    names: Mapping[str, Collection[str]]
+
+    def had(self, path: str) -> bool | None:
+        """Return True if a real path existed; None if its directory was not looked into."""
+        directory, _, name = path.rpartition("/")
+        names = self.names.get(directory)
+        return None if names is None else name in names
+
+
 class HiddenFiles:
     """The paths in one root whose contents are not shown. Thread-safe."""
 
     def __init__(self) -> None:
         self._hidden: dict[str, list[str]] = {}  # by directory
+        self._listed: dict[str, frozenset[str]] = {}  # all names, by directory
         self._directories: dict[int, str] = {}  # by watch
         self._inodes: set[tuple[int, int]] = set()  # of the hidden files that have other names
         self._links: dict[str, list[str]] = {}  # those names, by directory
@@ -40,8 +60,8 @@ class HiddenFiles:
         self._lock = Lock()
         self._inotify: Inotify | None = None
 
-    def find(self, root: Root) -> set[str]:
-        """Return the real paths; a directory stands for everything below it."""
+    def find(self, root: Root) -> Sweep:
+        """Look at the tree."""
         with self._lock:
             changed = None if root.has_rules else self._changed()  # rules may differ from call to call
             if changed is None:
@@ -49,10 +69,11 @@ class HiddenFiles:
                 self._begin(root)
             listed = [path for directory in changed for path in self._list(root, directory)]
             found = {path for paths in self._hidden.values() for path in paths}
-            return found | self._other_names(root, found, listed)
+            return Sweep(found | self._other_names(root, found, listed), {**self._listed})
 
     def _begin(self, root: Root) -> None:
         self._hidden, self._directories, self._inotify = {}, {}, None
+        self._listed = {}
         self._inodes, self._links = set(), {}
         handle = os.open(root.path, _DIRECTORY)
         try:
@@ -83,6 +104,7 @@ class HiddenFiles:
             path = stack.pop()
             listed.append(path)
             names = self._names(root, path)
+            self._listed[path] = frozenset(name for name, _ in names)
             hidden = root.unreadable_names(path, [name for name, _ in names])
             base = f"{path}/" if path else ""
             self._hidden[path] = [base + name for name in hidden]

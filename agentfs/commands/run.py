@@ -172,7 +172,7 @@ def _take_effects(
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
     root = around.root.top
-    if appeared := around.hidden_files.find(root) - staged.hidden:
+    if appeared := around.hidden_files.find(root).hidden - staged.seen.hidden:
         raise ConflictError(
             f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
             " is not shown, and nothing was applied.",
@@ -183,9 +183,10 @@ def _take_effects(
     if not in_time:
         return result_of(around, label)
     try:
-        effects = effects_of(staged.overlays, root, around.limits.snapshot_bytes)
-        given = around, effects, base, label, staged.hidden
-        return call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
+        with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
+            effects = effects_of(staged.overlays, root, around.limits.snapshot_bytes)
+            given = around, effects, base, staged.seen, label
+            return call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
     except AgentFSError as error:
         after_command(error, captured, staged.process.exit_status)
         raise

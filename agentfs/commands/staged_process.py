@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.environment import credentials
 from agentfs.commands.git_settings import has_settings, shown_settings
+from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.installations import PRIVATE, installations
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
@@ -113,12 +114,12 @@ class Staged(NamedTuple):
     Attributes:
         process: The command.
         overlays: The overlays of the trees, by real path.
-        hidden: The protected files that it does not see.
+        seen: The tree as it was before.
     """
 
     process: StagedProcess
     overlays: dict[str, Overlay]
-    hidden: set[str]
+    seen: Sweep
 
 
 @contextmanager
@@ -136,7 +137,7 @@ def staged_process(
     """
     root, size = around.root.top, around.limits.snapshot_bytes
     sandbox = find_sandbox(stage_places(root.path))
-    hidden = around.hidden_files.find(root)
+    seen = around.hidden_files.find(root)
     with Stage(sandbox.place, root.path) as stage:
         outside = _hidden_outside(around)
         programs = installations(request.environment["PATH"], root.path)
@@ -144,14 +145,14 @@ def staged_process(
             stage, size=size, shown=programs, hidden=outside, network=request.network
         )
         shown, overlays = _trees_inside(stage, root)
-        arguments += [*shown, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
+        arguments += [*shown, *_arguments_inside(stage, root, seen.hidden), "--chdir", cwd]
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
             process.limit(size)
             while file_clock() <= began:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
             process.begin()
-            yield Staged(process, overlays, hidden)
+            yield Staged(process, overlays, seen)
         finally:
             process.end()
 

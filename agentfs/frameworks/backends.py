@@ -10,7 +10,10 @@ from agentfs.workspace import Workspace
 
 Place = str | os.PathLike[str] | Workspace
 # The frameworks cut what their models see; time, memory and what undo keeps stay bounded.
-_KEPT = ("timeout", "run_timeout", "file_bytes", "snapshot_bytes", "walk_entries", "watch_bytes")
+_KEPT = (
+    *("timeout", "run_timeout", "apply_timeout"),
+    *("file_bytes", "snapshot_bytes", "walk_entries", "watch_bytes"),
+)
 _MOST_RESULTS = 100_000
 # Frameworks transfer files of a little more than 10 MiB in their own suites.
 _OPENED = Limits(file_bytes=64 * 2**20)

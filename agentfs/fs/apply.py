@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError
+from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
 from agentfs.fs.file import (
@@ -520,8 +520,9 @@ class _Batch:
             except OSError as error:
                 if error.errno not in _NOT_EMPTY:
                     raise
-                if change.after is not None or not self._options.undoing:
-                    # Another program has added an entry.
+                if change.after is not None and self._options.undoing:
+                    raise _occupied(self._context.display_path(change.path)) from None
+                if not self._options.undoing:  # another program has added an entry
                     raise self._options.conflict(change, change.before) from None
                 self._remaining.append(change.path)
 
@@ -670,6 +671,14 @@ class _Batch:
                 if now > self._retry_until:
                     return None
                 time.sleep(_RETRY_PAUSE)
+
+
+def _occupied(path: str) -> ConflictError:
+    return ConflictError(
+        f"{quote(path)} cannot become what it was: another program has created entries in the directory.",
+        hint="Move them elsewhere, or undo other paths.",
+        details={"path": path},
+    )
 
 
 def _create(

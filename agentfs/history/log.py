@@ -115,6 +115,12 @@ class Log:
         """Return the step with a number."""
         return self._steps[number - self.dropped - 1]
 
+    def first(self, number: int) -> Step:
+        """Return the kept step that a step redoes or takes back in the end, or the step itself."""
+        while (step := self.step(number)).reverts > self.dropped:
+            number = step.reverts
+        return step
+
     def after(self, position: int) -> Sequence[Step]:
         """Return the kept steps after a position."""
         return self._steps[max(position - self.dropped, 0) :]

@@ -22,7 +22,7 @@ from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
 from agentfs.history.log import Step, first_path
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
-from agentfs.history.scan import LEFT_OUT, Scan, Seen, Status, with_moves
+from agentfs.history.scan import LEFT_OUT, UNSEEN, Scan, Seen, Status, with_moves
 from agentfs.history.step_merge import is_same_node, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
@@ -124,13 +124,16 @@ class OpenRecordings:
             path, node = change.path, change.after
             if isinstance(node, MovedNode):
                 seen = moved.get(change.moved_from)
-                if seen is not None and not self._is_left_out(path):
+                if seen is not None and seen.node is None:  # a rename changes a time of the status
+                    with suppress(OSError):
+                        seen = seen._replace(status=Status.of(self._open[-1].root.trees.status(path)))
+                if seen is not None:
                     self._seen[path] = seen
                 continue
             if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
                 with suppress(AgentFSError):
                     node = self._open[-1].root.node(path, max_bytes=0)
-            if self._is_left_out(path) or node is None:
+            if node is None:
                 self._seen.pop(path, None)
             else:
                 self._seen[path] = Seen(self._journal.contents.keep_node(node))
@@ -297,9 +300,16 @@ def _total(parts: Iterable[Step]) -> list[Change]:
 
 
 def recorded_result(
-    opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits, *, can_undo: bool = True
+    opened: OpenRecording,
+    root: Root,
+    may_show: MayShow,
+    limits: Limits,
+    *,
+    touched: Sequence[str] = (),
+    more_notes: Sequence[str] = (),
+    can_undo: bool = True,
 ) -> RecordedResult:
-    """Return the result of a recording that has ended."""
+    """Return the result of a recording that has ended; of `touched` paths, only the times were changed."""
     changes = _total(opened.parts)
     patches, missing = bounded_patches(changes, may_show)
     patch = b"".join(patches.values())
@@ -307,14 +317,18 @@ def recorded_result(
     notes = patch_notes(files, missing)
     lost = tuple(map(root.display_path, sorted(opened.lost)))
     if lost:
-        notes.append(f"also changed; undo leaves it, because its content is not kept: {name_paths(lost)}")
+        notes.append(f"changed, but not kept for undo: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
-    left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
+    unseen = {reason: count for reason, count in not_covered.items() if reason in UNSEEN}
+    left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(unseen.items()))
+    if touched:
+        notes.append(f"only the time was changed: {name_paths(touched)}")
+    notes += more_notes
     advice = Advice("undo takes it back: ", call("undo")) if can_undo and len(opened.parts) == 1 else ""
     ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
-    if lost and not files:
-        head = "Nothing was changed that undo takes back."
+    if (lost or touched) and not files:
+        head = "Nothing that undo takes back was changed."
     lines = file_lines(files)
 
     def answer(count: int) -> RecordedResult:

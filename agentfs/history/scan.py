@@ -25,6 +25,7 @@ from agentfs.fs import (
     ReadBuffer,
     Root,
     directories_above,
+    display_name,
     is_temporary_name,
     syscalls,
 )
@@ -38,7 +39,10 @@ from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import VCS_NAMES, Walk
 
 _IGNORED, _VCS = "ignored", "version control"
-LEFT_OUT = {_IGNORED, _VCS}  # reasons of names that a scan does not look into
+LEFT_OUT = {_IGNORED, _VCS}  # reasons of names whose contents a scan does not read
+UNSEEN = {"unreadable", "too deep"}  # reasons of names whose changes a scan may not see
+_STORES = {"objects", "lfs"}  # of git; a change there goes with one elsewhere
+_MOST_NAMED = 20  # changed paths of an ignored directory
 _LARGEST_INTEGER = 2**63 - 1  # that SQLite and JSON readers store
 
 
@@ -75,6 +79,12 @@ class Seen(NamedTuple):
     young: bool = False  # a later change may have left the status as it was
     reason: str = ""  # why its content is not kept
 
+    @property
+    def compared(self) -> Status | None:
+        """The part of the status that tells whether a path has changed, of a directory without its times."""
+        status = self.status
+        return status if status is None or not stat.S_ISDIR(status.mode) else Status(*status[:3])
+
 
 SeenTree = Mapping[str, Seen]
 
@@ -104,9 +114,8 @@ class Scan:
     @property
     def not_covered(self) -> dict[str, int]:
         """Numbers of paths without kept content, by reason."""
-        reasons = Counter(seen.reason for seen in self.paths.values() if seen.reason) + self.left_out
-        del reasons[_VCS]
-        return dict(reasons)
+        reasons = [seen.reason for seen in self.paths.values() if seen.reason]
+        return dict(Counter(each for each in reasons if each not in LEFT_OUT) + self.left_out)
 
     def difference(self, made: Collection[str] = ()) -> Difference:
         """Return the difference from the last scan, without paths that the workspace itself has just made."""
@@ -125,10 +134,9 @@ class Scan:
                 continue
             call_context.check()
             if path not in made and before is not None and (after is None or after.reason in LEFT_OUT):
-                after = self._present(path, before)
+                after = after if after is not None and before.node is None else self._present(path, before)
             if any(seen is not None and seen.node is None for seen in (before, after)):
-                is_left_out = after is not None and after.reason in LEFT_OUT
-                if not is_left_out and (before and before.status) != (after and after.status):
+                if (before and before.compared) != (after and after.compared):
                     lost.append(path)
                 continue
             is_moved = after is not None and after.status is not None and after.status.inode in moved
@@ -138,7 +146,21 @@ class Scan:
             change = Change(path, before and before.node, after and after.node)
             if not is_same_node(change.before, change.after):
                 changes.append(change)
-        return Difference(tuple(changes), tuple(lost))
+        return Difference(tuple(changes), tuple(self._summed_up(lost)))
+
+    def _summed_up(self, paths: Sequence[str]) -> Iterable[str]:
+        """Return changed paths; those of version control, and many of an ignored directory, as one."""
+        tops = {path: self._left_out_top(path) for path in paths}
+        counts = Counter(top for top in tops.values() if top)
+        version_control = {top for top in counts if os.path.basename(top).lower() in VCS_NAMES}
+        whole = version_control.union(top for top, count in counts.items() if count > _MOST_NAMED)
+        return dict.fromkeys(top if top in whole else path for path, top in tops.items())
+
+    def _left_out_top(self, path: str) -> str:
+        """Return the outermost directory above a path whose contents are not read, or ""."""
+        above = reversed([*directories_above(path)])
+        found = ((each, self.paths.get(each) or self._old.get(each)) for each in above)
+        return next((each for each, seen in found if seen is not None and seen.reason in LEFT_OUT), "")
 
     def _may_be_older(self, path: str) -> bool:
         """Return True if the last scan did not look into a directory above a path that is new now."""
@@ -194,14 +216,26 @@ class Scan:
             )
 
     def _take_left_out(self, directory: Directory, entries: Sequence[DirEntry]) -> None:
-        """Take names that the recording does not cover, to notice if one of them vanishes."""
+        """Take names whose contents are not kept, and all below them, to notice if one of them changes."""
         base = with_slash(directory.real_path)
         for entry in entries:
+            reason = _VCS if entry.name.lower() in VCS_NAMES else _IGNORED
+            self.left_out[reason] += reason == _IGNORED
+            stack = self._take_unread(base, [entry], reason)
+            while stack:
+                with suppress(AgentFSError), self._root.open_directory(display_name(stack.pop())) as opened:
+                    stack += self._take_unread(f"{opened.real_path}/", opened.scan(), reason)
+
+    def _take_unread(self, base: str, entries: Iterable[DirEntry], reason: str) -> list[str]:
+        """Take names by their status; return the directories to look into."""
+        found: list[str] = []
+        for entry in entries:
+            call_context.check()
             if (status := _status_of(entry)) is not None:
-                # Only that they vanish counts as a change of these files and directories.
-                identity = Status(stat.S_IFMT(status.mode), 0, 0, inode=status.inode)
-                reason = _VCS if entry.name.lower() in VCS_NAMES else _IGNORED
-                self.paths[base + entry.name] = Seen(None, identity, reason=reason)
+                self.paths[base + entry.name] = Seen(None, status, reason=reason)
+                if stat.S_ISDIR(status.mode) and not (reason == _VCS and entry.name in _STORES):
+                    found.append(base + entry.name)
+        return found
 
     def _take_directory(self, path: str, entry: DirEntry) -> None:
         status = _status_of(entry)

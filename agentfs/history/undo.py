@@ -135,7 +135,10 @@ def _revert(
             hint="Undo or redo fewer steps, or edit the files.",
         )
     max_bytes = max(context.limits.file_bytes, _largest(wanted.values()))
-    read = partial(read_node, root, max_bytes=max_bytes)
+    # A command may delete a directory with protected files in it, and so may its undo.
+    of_commands = [changes for number, changes in wanted.items() if log.first(number).label]
+    free = root.exempting({each.path for changes in of_commands for each in changes})
+    read = partial(read_node, free, max_bytes=max_bytes)
     given = read, partial(list_unread, root), journal.contents.keep_node
     outcome = take_steps([*wanted.values()], *given)
     if clashes := outcome.clashes:
@@ -158,7 +161,7 @@ def _revert(
         )
         for number, changes in zip(wanted, outcome.steps, strict=True)
     ]
-    applied = root.apply(
+    applied = free.apply(
         outcome.changes,
         max_bytes=max_bytes,
         conflict=begin_again,

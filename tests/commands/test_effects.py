@@ -1,0 +1,223 @@
+"""Every difference that a command makes is applied, undone and named, or named as what it is."""
+
+import os
+import runpy
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Workspace
+from tests.conftest import needs
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+code_of, snapshot = _here["code_of"], _here["snapshot"]
+
+NOTHING = "Nothing was changed."
+
+
+@pytest.fixture
+def ignoring(tree):
+    (tree / ".gitignore").write_text("build/\n*.db\n")
+    (tree / "app.db").write_text("rows\n")
+    (tree / "build/deep").mkdir(parents=True)
+    (tree / "build/deep/out").write_text("old\n")
+    return tree
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo lost > app.db",
+        "rm app.db",
+        "rm -rf build",
+        "mkdir -p build/new; echo x > build/new/x; echo y > other.db",
+        "chmod 600 app.db build/deep/out; chmod 700 build",
+        "mv build/deep build/moved; ln -s app.db build/link",
+        "rm -rf build; echo file > build",
+    ],
+)
+def test_regression_changes_of_ignored_files_are_named_and_undone(staged, ignoring, command):
+    before = snapshot(ignoring)
+    result = staged.run(command)
+    after = snapshot(ignoring)
+    assert after != before
+    assert {change.path for change in result.changes.files} >= {
+        path for path in after.keys() | before.keys() if after.get(path) != before.get(path)
+    } - {change.moved_from for change in result.changes.files}
+    assert NOTHING not in result.text
+    staged.undo()
+    assert snapshot(ignoring) == before
+    staged.redo()
+    assert snapshot(ignoring) == after
+
+
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("echo 2 > build/deep/new", "build/deep/new"),
+        ("echo lost > app.db", "app.db"),
+        ("rm app.db", "app.db"),
+        ("chmod 600 build/deep/out", "build/deep/out"),
+        ("rm build/deep/out", "build/deep/out"),
+        ("touch $(seq -f build/%g 30)", "build"),
+    ],
+)
+def test_regression_a_recording_names_what_changed_in_ignored_files(recorded, ignoring, command, lost):
+    result = recorded.run(command)
+    assert result.changes.lost == (lost,)
+    assert f'changed, but not kept for undo: "{lost}"' in result.text
+    assert NOTHING not in result.text
+    assert recorded.run("true").text.endswith(NOTHING)
+
+
+def test_own_changes_of_ignored_files_do_not_belong_to_a_recording(recorded, ignoring):
+    with recorded.recording("block") as block:
+        recorded.write("build/deep/own", "mine\n")
+        recorded.write("app.db", "mine\n", overwrite="always")
+        recorded.move("build/deep/out", "build/deep/moved")
+    assert (block.result.files, block.result.lost) == ((), ())
+
+
+@needs("git")
+def test_regression_changes_of_git_are_named(ws, tree):
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=b"]
+    for arguments in (["init", "-q"], ["add", "src"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *arguments], check=True)
+    author = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    result = ws.run("git commit -q --allow-empty -m two", env=author)
+    assert result.exit_status == 0
+    assert NOTHING not in result.text
+    assert 'changed, but not kept for undo: ".git"' in result.text
+    assert ws.run("git log --oneline | wc -l").stdout.strip() == b"2"
+    moved = ws.run("git mv src/a.py src/c.py")
+    assert moved.changes.lost == (".git",)
+    assert any(".git" in note for note in ws.undo().notes)
+
+
+MAKEFILE = "all: app\napp: one.o two.o\n\tcat one.o two.o > app\n%.o: %.c\n\tcp $< $@\n"
+
+
+def test_regression_times_are_applied_so_make_has_nothing_to_do(staged, tree):
+    (tree / "Makefile").write_text(MAKEFILE)
+    for name in ("one.c", "two.c"):
+        (tree / name).write_text(name)
+    staged.run("make")
+    assert b"Nothing to be done" in staged.run("make").stdout
+    touched = staged.run("touch -d 2030-01-01 one.c")
+    assert (tree / "one.c").stat().st_mtime > time.time() + 10_000
+    assert 'only the time was changed: "one.c"' in touched.text
+    assert NOTHING not in touched.text
+    assert b"cp one.c one.o" in staged.run("make").stdout
+    assert staged.run("cat one.c").text.endswith(NOTHING)
+
+
+def test_a_touched_file_is_judged_as_edited(opened, tree):
+    ws = opened("staged", deny=["edit(src/**)"])
+    before = (tree / "src/a.py").stat().st_mtime_ns
+    assert code_of(lambda: ws.run("touch src/a.py")) == "refused"
+    assert (tree / "src/a.py").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("command", "what", "path"),
+    [
+        ("mkfifo pipe", "special file", "pipe"),
+        ("echo x > a; chmod 4755 a", "setuid or setgid bit", "a"),
+        ('echo x > a; python3 -c \'import os; os.setxattr("a", "user.x", b"y")\'', "extended attribute", "a"),
+    ],
+)
+def test_what_is_not_applied_is_named(staged, tree, command, what, path):
+    result = staged.run(command)
+    assert result.exit_status == 0, result.text
+    assert result.changes.not_covered == {what: 1}
+    assert f'not applied: {what}: "{path}"' in result.text
+
+
+def test_hard_links_are_applied_as_copies_and_named(staged, tree):
+    result = staged.run("echo x > a; ln a b")
+    assert result.changes.not_covered == {"hard link": 1}
+    assert "not applied: hard link: " in result.text
+    assert (tree / "b").read_text() == (tree / "a").read_text() == "x\n"
+
+
+# What another program does meanwhile
+
+
+@pytest.fixture
+def other(tree):
+    with Workspace(tree) as ws:
+        yield ws
+
+
+@pytest.mark.parametrize(
+    "command", ["rm -rf d", "rm -rf d; mkdir d; echo new > d/new", "rm -rf d; echo file > d"]
+)
+@pytest.mark.parametrize("ignored", ["", "d/\n"])
+def test_regression_what_was_moved_in_meanwhile_is_not_deleted(staged, tree, other, command, ignored):
+    (tree / ".gitignore").write_text(ignored)
+    (tree / "d").mkdir()
+    (tree / "d/x").write_text("x")
+    (tree / "precious").mkdir()
+    (tree / "precious/thesis").write_text("years of work\n")
+    staged.run("true")
+    timer = threading.Timer(0.3, other.move, ("precious", "d/precious"))
+    timer.start()
+    assert code_of(lambda: staged.run(f"{command}; sleep 0.8")) == "conflict"
+    timer.join()
+    assert (tree / "d/precious/thesis").read_text() == "years of work\n"
+
+
+@pytest.mark.parametrize(
+    ("act", "command"),
+    [
+        (lambda ws: ws.delete("src/a.py"), "echo more >> src/a.py"),
+        (lambda ws: ws.move("src/a.py", "moved"), "echo more >> src/a.py"),
+        (lambda ws: ws.delete("src/a.py"), "chmod +x src/a.py"),
+        (lambda ws: ws.delete("src", recursive=True), "echo new > src/new"),
+        (lambda ws: ws.write("made", "theirs\n"), "echo mine > made"),
+        (lambda ws: ws.move("README", "made"), "mkdir made"),
+    ],
+)
+def test_regression_what_another_deleted_or_made_meanwhile_is_a_conflict(staged, tree, other, act, command):
+    staged.run("true")
+    timer = threading.Timer(0.3, act, (other,))
+    timer.start()
+    assert code_of(lambda: staged.run(f"{command}; sleep 0.8")) == "conflict"
+    timer.join()
+    names = sorted(os.listdir(tree))
+    assert (
+        not {"src/a.py", "src/new"} & {path for path in snapshot(tree) if "moved" not in names}
+        or "made" in names
+    )
+    if "made" in names:
+        assert "mine" not in (tree / "made").read_text()
+
+
+def test_what_both_have_done_is_no_conflict(staged, tree, other):
+    (tree / "gone").write_text("x")
+    staged.run("true")
+
+    def act():
+        other.delete("gone")
+        other.mkdir("dir")
+
+    timer = threading.Timer(0.3, act)
+    timer.start()
+    result = staged.run("rm gone; mkdir dir; echo x > dir/x; sleep 0.8")
+    timer.join()
+    assert [each.path for each in result.changes.files] == ["dir/x"]
+    assert not (tree / "gone").exists()
+
+
+def test_regression_undo_of_a_directory_with_a_foreign_file_is_a_conflict_at_once(staged, tree):
+    staged.run("rm README; mkdir README; echo 1 > README/x")
+    (tree / "README/new").write_text("n\n")
+    before, began = snapshot(tree), time.monotonic()
+    with pytest.raises(AgentFSError) as raised:
+        staged.undo()
+    assert (raised.value.code, time.monotonic() - began < 3) == ("conflict", True)
+    assert "README" in str(raised.value)
+    assert snapshot(tree) == before
