@@ -154,7 +154,7 @@ def _is_changed(root: Root, change: Change, base: Base, seen: Sweep) -> bool:
     path, present = change.path, change.before
     existed = seen.had(path)
     if existed is not None and existed is not (present is not None):
-        return present != change.after  # what both have deleted, or made a directory, is no conflict
+        return present != change.after  # unless both have done the same
     is_file = not isinstance(present, DirectoryNode | None)
     return is_file and is_changed_since(root, path, base.time)
 
