@@ -365,7 +365,7 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
         try:
             operations = read_patch(patch)
             with workspace.transaction() as changes:
-                notes = [_apply(changes, operation) for operation in operations]
+                notes = [note for operation in operations for note in _apply(changes, operation)]
         except AgentFSError as error:
             if error.details.get("applied", False) is False:  # None if a connection was lost
                 error.hint = kit.Joined(" ", _UNCHANGED, error.hint)
@@ -377,35 +377,30 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:
-    path = operation.path
+    """Carry an operation out and return notes on it."""
+    path, to = operation.path, operation.to
+    notes: Sequence[str] = ()
     if operation.kind == "add":
-        return list(workspace.write(path, operation.content).notes)
-    if operation.kind == "delete":
+        notes = workspace.write(path, operation.content).notes
+    elif operation.kind == "delete":
         workspace.delete(path)
-        return []
-    notes: list[str] = []
-    if operation.hunks:
+    elif operation.hunks:
         hunks = kit.SpliceOptions(path, lambda text: locate_hunks(text, operation.hunks, path))
-        notes += kit.splice(workspace, hunks).notes
-    if operation.to is not None:
+        notes = kit.splice(workspace, hunks).notes
+    if to is not None:
         try:
-            workspace.move(path, operation.to)
+            workspace.move(path, to)
         except AlreadyExistsError as error:
             if not error.details.get("same"):
-                workspace.write(operation.to, "", preview=True)  # raises an error unless it may be replaced
-                workspace.delete(operation.to)
-                workspace.move(path, operation.to)
-    return notes
+                workspace.write(to, "", preview=True)  # raises an error unless it may be replaced
+                workspace.delete(to)
+                workspace.move(path, to)
+    return [f"[{kit.one_line(path)}: {note}]" for note in notes]
 
 
-def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]]) -> ToolResult:
+def _result(operations: Sequence[Operation], notes: Sequence[str]) -> ToolResult:
     letters = {"add": "A", "delete": "D", "update": "M"}
     lines = [f"{letters[each.kind]} {kit.one_line(each.to or each.path)}" for each in operations]
-    notes = [
-        f"[{kit.one_line(operation.path)}: {note}]"
-        for operation, its_notes in zip(operations, notes_of_each, strict=True)
-        for note in its_notes
-    ]
     files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
     return ToolResult(
         True,

@@ -198,13 +198,15 @@ def _is_paged(arguments: Mapping[str, Any]) -> bool:
 
 def _render(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
     match context.outcome:
-        case WriteResult() as written:
-            replaced = () if written.created else ("an existing file was overwritten",)
-            return _ok(context, written.path, (*replaced, *written.notes))
-        case EditResult() as edited:
-            return _ok(context, edited.path, (*edited.notes, *_note_on_newlines(context, edited)))
+        case WriteResult() as changed:
+            own = [] if changed.created else ["an existing file was overwritten"]
+            notes = (*own, *changed.notes)
+        case EditResult() as changed:
+            notes = (*changed.notes, *_note_on_newlines(context, changed))
         case _:
             return _render_document(context, workspace)
+    data = {"result": "ok", "path": changed.path, "notes": list(notes)}
+    return replace(context.result, content='"ok"', data=data, notes=notes)
 
 
 def _document(context: kit.RenderContext, workspace: Workspace) -> dict[str, Any]:
@@ -307,11 +309,6 @@ def _note_on_newlines(context: kit.RenderContext, edited: EditResult) -> tuple[s
         return ()
     kept = {"\n": "LF", "\r\n": "CRLF"}.get(edited.newline or "", "several")
     return (f"old_string matched with the line ends of the file ({kept}), which were kept",)
-
-
-def _ok(context: kit.RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:
-    data = {"result": "ok", "path": path, "notes": list(notes)}
-    return replace(kit.as_json(context, "ok"), data=data, notes=notes)
 
 
 DIALECT = kit.Dialect(

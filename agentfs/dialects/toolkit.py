@@ -23,14 +23,7 @@ from agentfs.permissions import Effect, Mode, OnAsk, PermissionAnswer
 from agentfs.reading.page import ReadOptions
 from agentfs.search.excerpts import without_marks
 from agentfs.search.left_out import skip_report
-from agentfs.search.options import (
-    MAX_CONTEXT,
-    GlobOptions,
-    GrepOptions,
-    ListOptions,
-    parse_filesize,
-    parse_types,
-)
+from agentfs.search.options import MAX_CONTEXT, GlobOptions, GrepOptions, parse_filesize, parse_types
 from agentfs.search.other_globs import globs_below
 from agentfs.text import count_lines, cut_line, estimate_tokens, most_that_fit, newline_of, plural
 from agentfs.text.nearest import nearest
@@ -42,7 +35,7 @@ from agentfs.tree.globs import compile_globs
 __all__ = ["Mode", "Name", "OnAsk", "PermissionAnswer", "RenderContext", "Tool", "read_docstring", "tool_of"]
 __all__ += ["Advice", "Joined", "Names", "NextCall", "Retry", "call", "check", "nearest", "say"]
 __all__ += ["first_line", "literal", "one_line", "plural", "quote", "to_json", "visible"]
-__all__ += ["EditLinesOptions", "GlobOptions", "GrepOptions", "ListOptions", "ReadOptions", "SpliceOptions"]
+__all__ += ["EditLinesOptions", "GlobOptions", "GrepOptions", "ReadOptions", "SpliceOptions"]
 __all__ += ["count_lines", "cut_line", "estimate_tokens", "most_that_fit", "newline_of", "occurrences"]
 __all__ += ["MAX_CONTEXT", "compile_globs", "parse_filesize", "parse_types", "skip_report", "without_marks"]
 __all__ += ["explain_ambiguous", "explain_no_match", "tolerant_matches"]
@@ -178,11 +171,6 @@ def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid
     raise NotAFileError(message, hint=Advice("Call ", call("ls", path=options.path), "."))
 
 
-def ls(workspace: Workspace, options: ListOptions) -> results.ListResult:
-    """List as `Workspace.ls` does."""
-    return cast("results.ListResult", workspace._carry_out(options))
-
-
 def glob(workspace: Workspace, options: GlobOptions) -> results.GlobResult:
     """Find files as `Workspace.glob` does, or as `fd`: by regular expression, size, time and extension."""
     return cast("results.GlobResult", workspace._carry_out(options))
@@ -309,16 +297,16 @@ def lines_of(read: results.ReadResult) -> list[str]:
 
 def cut_lines(read: results.ReadResult, line_chars: int) -> tuple[str, list[int]]:
     """Return the text of a page with lines cut after `line_chars`, and the numbers of the cut lines."""
-    content, parts, position = read.content, list[str](), 0
-    lines = lines_of(read)
-    numbers = [number for number, line in enumerate(lines, read.start_line) if len(line) > line_chars]
-    if not numbers:
-        return content, numbers
-    for line in lines:
-        end = position + len(line)
-        position = end + (2 if content.startswith("\r\n", end) else 1)
-        parts += [line[:line_chars], content[end:position]]
-    return "".join(parts), numbers
+    end = "\r" if read.newline == "\r" else "\n"
+    lines = read.content.split(end)
+    shown = [_cut(line, line_chars) for line in lines]
+    pairs = enumerate(zip(lines, shown, strict=True), read.start_line)
+    return end.join(shown), [number for number, (line, cut) in pairs if line != cut]
+
+
+def _cut(line: str, most: int) -> str:
+    body = line.removesuffix("\r")
+    return line if len(body) <= most else body[:most] + line[len(body) :]
 
 
 def content_of(match: results.Match) -> dict[str, Any]:

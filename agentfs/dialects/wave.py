@@ -15,18 +15,13 @@ from agentfs.errors import ClosedError, InvalidArgumentError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 _FILE = {"path": "file_path"}
-_MODES: dict[str, kit.Mode] = {
-    "default": "default",
-    "acceptEdits": "accept_edits",
-    "plan": "plan",
-    "bypassPermissions": "bypass",
-}
-# The rules that make the callbacks of a context decide about every call that its mode does not decide.
-_ASKED: dict[kit.Mode, Sequence[str]] = {
-    "default": ("*",),
-    "accept_edits": ("read", "delete"),
-    "plan": ("read",),
-    "bypass": (),
+# By its name in the contract, a mode, and the rules that make the callbacks of a context decide about every
+# call that the mode does not decide.
+_MODES: dict[str, tuple[kit.Mode, Sequence[str]]] = {
+    "default": ("default", ("*",)),
+    "acceptEdits": ("accept_edits", ("read", "delete")),
+    "plan": ("plan", ("read",)),
+    "bypassPermissions": ("bypass", ()),
 }
 _COMPACT_CHARS = 120
 # The fields of `ToolContext` by their names in the contract.
@@ -238,11 +233,10 @@ class ToolPlugin:
             InvalidArgumentError: The context is malformed (`invalid_argument`).
         """
         tool_context = ToolContext.of(context)
-        mode = _MODES.get(tool_context.permission_mode or "default")
-        if mode is None:
+        if (tool_context.permission_mode or "default") not in _MODES:
             unknown = kit.literal(tool_context.permission_mode)
             return _failure("refused", f"The permission mode {unknown} is not known.")
-        policy = _policy(self.workspace.policy, tool_context, mode, (self.name, args))
+        policy = _policy(self.workspace.policy, tool_context, (self.name, args))
         try:
             workspace = self.workspace.view(policy=policy, workdir=tool_context.workdir)
         except ClosedError as error:
@@ -284,19 +278,15 @@ def plugins(workspace: Workspace) -> list[ToolPlugin]:
     return [ToolPlugin(schema["function"]["name"], schema, workspace) for schema in schemas]
 
 
-def _policy(policy: Policy, context: ToolContext, mode: kit.Mode, call: tuple[str, Any]) -> Policy:
+def _policy(policy: Policy, context: ToolContext, call: tuple[str, Any]) -> Policy:
     """Return the policy of one call, with the callbacks and the mode of its context."""
     callbacks = [] if context.permission_manager is None else [context.permission_manager]
-    callback = context.can_use_tool_callback
-    if callback is not None:
-
-        def can_use_tool(_: PermissionRequest) -> bool | Awaitable[bool]:
-            return callback(*call)
-
-        callbacks.append(can_use_tool)
-    if context.permission_mode is None or policy.mode == "plan":
-        mode = policy.mode
-    asked = _ASKED[mode] if callbacks else ()
+    if (callback := context.can_use_tool_callback) is not None:
+        callbacks.append(lambda _: callback(*call))
+    mode = policy.mode
+    if context.permission_mode is not None and mode != "plan":
+        mode, _ = _MODES[context.permission_mode or "default"]
+    asked = dict(_MODES.values())[mode] if callbacks else ()
     own = [] if policy.on_ask is None else [policy.on_ask]
     return replace(policy, mode=mode, on_ask=_asking_all([*own, *callbacks]), ask=[*policy.ask, *asked])
 

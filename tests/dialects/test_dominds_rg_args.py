@@ -18,7 +18,7 @@ from tests.conftest import program
 
 USUAL = {
     "ignore_case": False, "smart_case": False, "glob": None, "type": None,
-    "hidden": False, "context": 0, "dot_all": False,
+    "hidden": False, "dot_all": False,
 }  # fmt: skip
 
 

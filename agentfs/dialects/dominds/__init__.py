@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Literal
 
 from agentfs import Limits, ToolResult, Workspace
@@ -196,29 +197,24 @@ def _requested_lines(lines: str | None) -> tuple[int, int | None]:
 
 
 def _render(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
-    result = _as_yaml(context, workspace)
-    return replace(result, next=result.data["next"]) if result.success and "next" in result.data else result
-
-
-def _failure(_: kit.RenderContext, problem: kit.Problem) -> _Document:
-    return {"status": "error", **problem._asdict()}
-
-
-def _document(context: kit.RenderContext, workspace: Workspace) -> _Document:
+    problem, limits = kit.problem_of(context), workspace.limits
     match context.outcome:
+        case _ if problem is not None:
+            document: _Document = {"status": "error", **problem._asdict()}
+            text = to_yaml(document)
         case ListResult() as listed:
             path = kit.relative_in(workspace, str(context.arguments.get("path") or "."))
             if listed.entries:  # spell the directory as the paths of its entries do
                 path = listed.entries[0].path.rpartition("/")[0] or "."
             entries, skipped = [_entry(each) for each in listed.entries], _skipped(listed.skipped)
-            return _fitted(workspace.limits, {"path": path}, "entries", entries, listed.total, skipped)
+            document, text = _fitted(limits, {"path": path}, "entries", entries, listed.total, skipped)
         case ReadResult() as read:
-            return _file(read, context, workspace.limits)
-        case _:
-            return _search(context.outcome, context, workspace.limits)
-
-
-_as_yaml = kit.document_renderer(_document, _failure, to_yaml)
+            document = _file(read, context, limits)
+            text = to_yaml(document)
+        case found:
+            document, text = _search(found, context, limits)
+    following = document.get("next", context.result.next)
+    return replace(context.result, content=text, data=document, next=following)
 
 
 def _file(found: ReadResult, context: kit.RenderContext, limits: Limits) -> _Document:
@@ -262,7 +258,7 @@ def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> _Document:
     return document
 
 
-def _search(found: GrepResult, context: kit.RenderContext, limits: Limits) -> _Document:
+def _search(found: GrepResult, context: kit.RenderContext, limits: Limits) -> tuple[_Document, str]:
     """Return what a search found. `rg_args` select what ripgrep_search shows."""
     given, tool = context.arguments, context.tool.own_name if context.tool else ""
     rg = read_arguments(given.get("rg_args"))
@@ -294,14 +290,16 @@ def _search(found: GrepResult, context: kit.RenderContext, limits: Limits) -> _D
 
 def _fitted(
     limits: Limits, head: _Document, name: str, items: Sequence[Any], total: int, more: _Document
-) -> _Document:
-    """Return a document with as many items as fit into `Limits.output_tokens`."""
+) -> tuple[_Document, str]:
+    """Return a document with as many items as fit into `Limits.output_tokens`, and its text."""
 
-    def document(count: int) -> _Document:
+    @cache
+    def made(count: int) -> tuple[_Document, str]:
         omitted = {"truncated": True, "total": total} if count < total else {}
-        return {"status": "ok", **head, name: list(items[:count]), **omitted, **more}
+        document = {"status": "ok", **head, name: list(items[:count]), **omitted, **more}
+        return document, to_yaml(document)
 
-    return document(kit.most_that_fit(len(items), lambda count: to_yaml(document(count)), limits))
+    return made(kit.most_that_fit(len(items), lambda count: made(count)[1], limits))
 
 
 def _entry(entry: Entry) -> _Document:

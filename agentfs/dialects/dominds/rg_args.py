@@ -91,12 +91,7 @@ class RgArguments(NamedTuple):
 
 def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
     """Parse ripgrep's arguments. Of contradicting ones the last counts, as with ripgrep."""
-    options: dict[str, Any] = {
-        **kit.case_options("sensitive"),
-        "hidden": False,
-        "context": 0,
-        "dot_all": False,
-    }
+    options: dict[str, Any] = {**kit.case_options("sensitive"), "hidden": False, "dot_all": False}
     lists: dict[str, list[str]] = {"glob": [], "iglob": [], "type": []}
     given = _options(rg_args)
     for option, text in given:

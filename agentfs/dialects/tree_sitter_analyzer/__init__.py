@@ -41,16 +41,6 @@ _WARNING_TOKENS = 10_000  # larger replies get a warning
 _COUNT_TOKENS = 10  # of a bare count and its note together
 _PATHS = ("file", "abs_path")  # fields of a match
 _OTHER = ("rules", "reached")  # fields of Skipped that cannot be added
-_SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
-# The smallest and the largest value of each number.
-_BOUNDS: dict[str, tuple[int, int | None]] = {
-    "depth": (1, None),
-    "limit": (1, _MAX_LIMIT),
-    "context_before": (0, None),
-    "context_after": (0, None),
-    "max_count": (1, None),
-    "timeout_ms": (1, _MAX_TIMEOUT_MS),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +231,7 @@ _GREP_NAMES = _AnalyzerNames(
         "glob": "include_globs",
         "before": "context_before",
         "after": "context_after",
+        "timeout": "timeout_ms",
     }
 )
 _BOTH_NAMES = _AnalyzerNames({**_GREP_NAMES.parameters, "pattern": "pattern"})
@@ -334,9 +325,22 @@ def _list_files(workspace: Workspace, given: _FileFilter) -> ToolResult:
     🎯 To search contents use search_content; to search the contents of what is found here, find_and_grep.
     ⚠️ At most 2000 entries unless limit says otherwise, never over 10000.
     """
-    notes = _check_numbers(given)
     found = _find(workspace, given, unique=given.follow_symlinks)
-    return _list_reply(workspace, found, notes, given)
+    absolute = kit.absolute_in(workspace)
+    entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
+    count = kit.most_that_fit(len(entries), lambda count: kit.to_json(entries[:count]), workspace.limits)
+    content = kit.to_json(entries[:count])
+    total = _count(found.total, "entry", "entries", exact=found.exact)
+    notes = [*_lowered(given), *kit.glob_notes(found), *([] if found.total else [_nothing_found(found)])]
+    if count < found.total:
+        narrow = "narrow with pattern, extensions or types"
+        notes.append(f"these are the first {count:,} of {total}: {narrow}{_or_raise('limit', given)}")
+    notes += _time_note(found.skipped, "depth, or fewer roots")
+    notes += _skip_note(found.skipped, given)
+    notes += _size_warning(content, "narrow with pattern, extensions, types or depth, or lower limit")
+    facts = _facts(found.skipped, found.elapsed_ms, notes, exact=found.exact, cut=count < found.total)
+    data = {"files": entries[:count], "total": found.total, **facts}
+    return ToolResult(True, content, total, data=data, notes=tuple(notes))
 
 
 def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
@@ -350,7 +354,7 @@ def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
     if given.roots and given.files:
         raise own_error("two_places", "roots")
     options = _grep_options(given)
-    notes = _check_numbers(given)
+    notes = _lowered(given)
     options |= {
         "path": given.roots or ["."],
         "files": given.files or None,
@@ -373,32 +377,30 @@ def _find_and_grep(workspace: Workspace, given: _FindAndGrep) -> ToolResult:
     {ladder}
     """
     options = _grep_options(given)
-    notes = _check_numbers(given)
+    notes = _lowered(given)
     filtered = replace(given, types=_searchable_types(given.types))
-    files = _find(workspace, filtered, sort=_SORT[given.sort], unique=True)
+    files = _find(workspace, filtered, sort="modified" if given.sort == "mtime" else given.sort, unique=True)
     # A search for names takes one list of globs. If `pattern` is one, the search takes `include_globs`.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
     return _search_reply(workspace, _grep(workspace, options), files, notes, given)
 
 
-def _check_numbers(given: _FileFilter | _ContentQuery) -> list[str]:
-    """Check the numbers and globs of a call; return a note for each number that is lowered to its maximum."""
-    notes: list[str] = []
-    for field, (least, most) in _BOUNDS.items():
-        value = getattr(given, field, None)
-        name = "file_limit" if field == "limit" and isinstance(given, _FindAndGrep) else field
-        if value is not None and value < least:
-            raise own_error("least", name, name=name, least=str(least), value=str(value))
-        if value is not None and most is not None and value > most:
-            notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
+def _lowered(given: _FileFilter | _ContentQuery) -> list[str]:
+    """Return a note for each number that is lowered to its maximum."""
+    limit = "file_limit" if isinstance(given, _FindAndGrep) else "limit"
+    numbers = ((limit, "limit", _MAX_LIMIT), ("timeout_ms", "timeout_ms", _MAX_TIMEOUT_MS))
+    notes = [
+        f"{name} was lowered from {value:,} to {most:,}, the maximum"
+        for name, field, most in numbers
+        if (value := getattr(given, field, 0)) > most
+    ]
     if isinstance(given, _ContentQuery):
         if max(given.context_before or 0, given.context_after or 0) > kit.MAX_CONTEXT:
             notes.append(f"context was lowered to {kit.plural(kit.MAX_CONTEXT, 'line')} on either side")
-        if kit.parse_filesize(given.max_filesize or _MAX_FILESIZE) > kit.parse_filesize(_MAX_FILESIZE):
-            notes.append(
-                f"max_filesize was lowered from {given.max_filesize} to {_MAX_FILESIZE}, the maximum"
-            )
+        size = given.max_filesize or _DEFAULT_FILESIZE
+        if kit.parse_filesize(size) > kit.parse_filesize(_MAX_FILESIZE):
+            notes.append(f"max_filesize was lowered from {size} to {_MAX_FILESIZE}, the maximum")
     return notes
 
 
@@ -487,27 +489,6 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     if not searchable - {"e"} and "d" in given:
         raise own_error("no_files", "types")
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
-
-
-def _list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: _FileFilter) -> ToolResult:
-    """Return the reply of list_files. Its own notes follow `notes`."""
-    absolute = kit.absolute_in(workspace)
-    entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
-    count = kit.most_that_fit(len(entries), lambda count: kit.to_json(entries[:count]), workspace.limits)
-    content = kit.to_json(entries[:count])
-    total = _count(found.total, "entry", "entries", exact=found.exact)
-    notes = [*notes, *kit.glob_notes(found), *([] if found.total else [_nothing_found(found)])]
-    if count < found.total:
-        notes.append(
-            f"these are the first {count:,} of {total}: narrow with pattern, extensions or "
-            f"types{_or_raise('limit', given)}"
-        )
-    notes += _time_note(found.skipped, "depth, or fewer roots")
-    notes += _skip_note(found.skipped, given)
-    notes += _size_warning(content, "narrow with pattern, extensions, types or depth, or lower limit")
-    facts = _facts(found.skipped, found.elapsed_ms, notes, exact=found.exact, cut=count < found.total)
-    data = {"files": entries[:count], "total": found.total, **facts}
-    return ToolResult(True, content, total, data=data, notes=tuple(notes))
 
 
 def _search_reply(

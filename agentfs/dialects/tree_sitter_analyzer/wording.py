@@ -56,13 +56,6 @@ _OWN_MESSAGES: Mapping[str, Mapping[Language, tuple[str, str]]] = {
         "en": ("Both roots and files are given.", "Pass roots (directories) or files, not both."),
         "ja": ("roots と files の両方が指定されています。", "どちらか一方だけを指定してください。"),
     },
-    "least": {
-        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the default."),
-        "ja": (
-            "{name} は {least} 以上でなければなりません（{value}）。",
-            "{name} を省くと通常の値になります。",
-        ),
-    },
     "no_files": {
         "en": ("types selects nothing that has contents.", "Leave types out, or add f for files."),
         "ja": ("types に内容を持つ種類がありません。", "types を省くか、ファイルを表す f を加えてください。"),
