@@ -326,7 +326,8 @@ def django_source(request: pytest.FixtureRequest) -> Path:
                 tempfile.TemporaryDirectory(dir=downloads) as fresh,
                 tarfile.open(next(downloads.glob(name))) as archive,
             ):
-                archive.extractall(fresh, filter="data")
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2
+                archive.extractall(fresh)
                 next(Path(fresh).iterdir()).rename(tree)
     return tree
 

@@ -286,3 +286,17 @@ def paint(result, context):
     yield "x" in error.hint
 """
     assert len(list(searches_in_results(ast.parse(source)))) == 6
+
+
+def test_regression_no_group_of_a_regex_is_repeated_possessively():
+    """Before Python 3.11.5, `re` finds no match for `(?:a*b)*+c`, so rules were misread."""
+    possessive = re.compile(r"[^\\]\)(?:[*+?]|\{[0-9,]+\})\+")
+    inner = re.compile(r"\(\?:[^()]*[*+?]\+[^()]*\)(?:[*+?]|\{[0-9,]+\})\+")  # nothing in it can be retried
+    found = [
+        f"{path.relative_to(PACKAGE)}: {text.value}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for text in nodes_of(path)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+        if possessive.search(inner.sub("", text.value))
+    ]
+    assert found == []

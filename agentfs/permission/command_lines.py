@@ -232,7 +232,7 @@ class _Line:
             if kind == "document":
                 last = (r"\t*" if found["tabs"] else "") + found["last"]
                 # bash ends a document at `EOF)` too; so refuse every line that only begins like the last.
-                pattern = rf"(?:(?!\t*{found['last']}).*\n)*+{last}(?:\n|\Z)"
+                pattern = rf"(?:(?!\t*{found['last']}).*\n)*{last}(?:\n|\Z)"
                 self._documents.append((pattern, not found["quote"]))
             self._redirects = found[0].lstrip("0123456789") if kind == "redirection" else ""
             self._allowable &= kind == "quiet" or found[0] == "<<<"

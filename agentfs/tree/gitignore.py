@@ -42,8 +42,8 @@ _BOM = b"\xef\xbb\xbf"
 # slashes and unusual ranges; no escaped slash; no trailing whitespace. `tests/tree/test_gitignore.py` has an
 # example of each exception.
 _CHARACTER = r"(?:[^*?\[\\/]|\\[^/]|\?|\[(?:a-z|A-Z|0-9|[^]\[\\/&|~^!-])+\])"
-_PART = rf"(?=[^/]){_CHARACTER}*+(?:\*{_CHARACTER}*+)?"
-_PATHSPEC_AGREES = re.compile(rf"(?:{_PART}/)*+(?:\*\*/)?(?:{_PART}/)*+{_PART}(?<!\s)", re.DOTALL)
+_PART = rf"(?=[^/]){_CHARACTER}*(?:\*{_CHARACTER}*)?"
+_PATHSPEC_AGREES = re.compile(rf"(?:{_PART}/)*(?:\*\*/(?:{_PART}/)*)?{_PART}(?<!\s)", re.DOTALL)
 _PATHSPEC_END = "(?:(?P<ps_d>/)|$)"
 
 OUTSIDE = "a rule outside the workspace"
