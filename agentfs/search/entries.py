@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from heapq import nsmallest
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,15 +16,13 @@ from agentfs.base.advice import plural
 from agentfs.errors import AgentFSError, past_end
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.compile import compile_pattern
 from agentfs.results import Entry, Skipped
-from agentfs.search.names import NameFilter, NameTest, bind_globs
+from agentfs.search.names import NameFilter
 from agentfs.search.options import (
     GlobOptions,
     ListOptions,
     as_list,
     opens_hidden,
-    parse_extensions,
     parse_moment,
     parse_size,
     parse_types,
@@ -190,12 +187,8 @@ def find_entries(
     *,
     page: Page | None = None,
     seconds: float | None = None,
-    any_case: bool = False,
 ) -> FoundEntries:
-    """Return one page of entries for `ls` or `glob`; it can end early for memory or time.
-
-    With `any_case` globs match letters in either case.
-    """
+    """Return one page of entries for `ls` or `glob`; it can end early for memory or time."""
     root, _, limits, _ = context
     if seconds is None:
         seconds = call_context.granted(options.timeout, limits.timeout)
@@ -205,13 +198,12 @@ def find_entries(
         page = page_of(options.limit, options.offset, default, limits)
     if isinstance(options, ListOptions):
         return _list(root, limits, options, page, deadline)
-    return _GlobSearch(root, limits, options, deadline, any_case=any_case).collect(page)
+    return _GlobSearch(root, limits, options, deadline).collect(page)
 
 
 def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
     """List directories in order; with `depth=0`, only as many levels as fit on a usual page."""
     paths, exclude = paths_of(options.path), as_list(options.ignore)
-    excludes = compile_exclude(bind_globs(root, exclude, paths, "ignore")) if exclude else None
     levels: Counter[int] = Counter()  # numbers of entries
 
     def collect(page: Page, depth: int) -> FoundEntries:
@@ -226,7 +218,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
             others=True,
             directories=True,
             listing=True,
-            exclude=excludes,
+            exclude=compile_exclude(exclude) if exclude else None,
             key=_SORT_KEYS[options.sort],
             filters=tuple(exclude),
         )
@@ -305,89 +297,28 @@ def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float
 
 
 class _GlobSearch:
-    """One search of `glob`; with `any_case`, globs match letters in either case."""
+    """One search of `glob`."""
 
-    def __init__(
-        self, root: Root, limits: Limits, options: GlobOptions, deadline: float, *, any_case: bool
-    ) -> None:
+    def __init__(self, root: Root, limits: Limits, options: GlobOptions, deadline: float) -> None:
         self._root, self._options, self._deadline = root, options, deadline
-        self._paths = paths_of(options.path)
         self._status = _StatusFilter(options)
-        self._regex = None if not options.regex else _regex_test(options, options.regex, deadline)
         self._left_out: Counter[str] = Counter()
         self._total = 0  # of the entries to sort
         self._reached: str | None = None
-
-        any_case = any_case or options.case == "insensitive"
-        takes_directories = "d" in self._status.kinds
-        self._names = NameFilter(
-            root,
-            options,
-            self._paths,
-            _extension_tests(options),
-            any_case=any_case,
-            directories=takes_directories,
-        )
-        # Identifies the tests of names, so that their results can be reused.
-        self._key = repr((replace(options, offset=0, limit=None), self._names.globs, any_case))
-        self.walk = search_walk(root)(
-            root,
-            self._paths,
-            max_entries=limits.walk_entries,
-            deadline=deadline,
-            hidden=self._names.hidden,
-            ignored=options.include_ignored,
-            depth=options.max_depth or 0,
-            others=True,
-            directories=takes_directories,
-            follow=options.follow_symlinks,
-            enter=self._names.enter,
-            reaches=partial(_reaches, self._names, self._regex),
-            exclude=self._names.excludes,
-            filters=self._key,
-        )
+        paths = paths_of(options.path)
+        self._is_several = len(paths) > 1
+        self._names = NameFilter(options, directories="d" in self._status.kinds, deadline=deadline)
+        self._walk = self._names.walk(root, paths, limits, deadline, others=True)
 
     def collect(self, page: Page) -> FoundEntries:
         """Walk, and return the page."""
         # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
-        is_ordered = self._options.sort == "path" and len(self._paths) == 1 and not self._options.unique
+        is_ordered = self._options.sort == "path" and not (self._is_several or self._options.unique)
         found = _collect_in_order(self._entries() if is_ordered else self._sorted(page), page, self._deadline)
         self._left_out["unreadable"] += found.vanished
-        found.skipped = with_counts(self.walk.skipped, self._left_out, found.reached or self._reached)
-        found.excluded = [] if found.total else self.walk.excluded
+        found.skipped = with_counts(self._walk.skipped, self._left_out, found.reached or self._reached)
+        found.excluded = [] if found.total else self._walk.excluded
         return found
-
-    def _visits(self) -> Iterable[Visit]:
-        """Walk; in an unchanged watched tree, reuse the names that passed in the last equal search."""
-        kept = self.walk.replayable()
-        if kept is None:
-            return map(self._named, self.walk)
-        return kept.derived(self._key, lambda visits: list(map(self._named, visits)))
-
-    def _named(self, visit: Visit) -> Visit:
-        """Return a visit with the entries that pass the tests of depth and name, and links that lead on."""
-        if visit.depth < (self._options.min_depth or 1):
-            return visit.with_entries([], None)
-        files, child, below = visit.files, visit.child, visit.below
-        named = self._passing(visit, files)
-        named += [
-            each
-            for each in files
-            if each.is_symlink() and each not in named and self._names.leads_on(below + each.name)
-        ]
-        if child is not None and not (
-            self._names.takes_directory(below + child.name) and self._matches(visit, child)
-        ):
-            child = None
-        return visit.with_entries(named, child)
-
-    def _passing(self, visit: Visit, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files that pass the tests of names."""
-        named = self._names.of(visit.below, files)
-        return named if self._regex is None else [each for each in named if self._matches(visit, each)]
-
-    def _matches(self, visit: Visit, listed: DirEntry) -> bool:
-        return self._regex is None or self._regex(with_slash(visit.directory.path) + listed.name)
 
     def _taken(self, visit: Visit) -> list[DirEntry]:
         """Return the entries that pass all tests; count links and special files that do not."""
@@ -395,7 +326,7 @@ class _GlobSearch:
         counts_links = self._options.links_as_files
         taken: list[DirEntry] = []
         for listed in visit.files:
-            if listed.is_symlink() and not self._passing(visit, [listed]):
+            if listed.is_symlink() and not self._names.passes(visit, listed):
                 left_out["symlink"] += counts_links and directory.entry(listed).is_dir
             elif self._status.takes(directory, listed):
                 taken.append(listed)
@@ -407,13 +338,13 @@ class _GlobSearch:
 
     def _entries(self) -> Iterator[NamedEntries]:
         """Yield the entries of each directory that pass."""
-        for visit in self._visits():
+        for visit in self._names.visits(self._walk):
             yield visit.directory.entry, self._taken(visit), 0
 
     def _sorted(self, page: Page) -> Iterator[NamedEntries]:
         """Collect and sort all paths, then yield those up to the end of the page."""
         most = min(page.end, _MAX_SORTED)
-        if self._options.unique or len(self._paths) > 1:
+        if self._options.unique or self._is_several:
             paths = sorted(self._each_once())
         else:
             paths = nsmallest(most, (found[1:] for _, found in self._keyed()))
@@ -436,7 +367,7 @@ class _GlobSearch:
         """Yield the real path of each entry, whether a link leads to it, its sort key, and its path."""
         sort, unique = self._options.sort, self._options.unique
         try:
-            for visit in self._visits():
+            for visit in self._names.visits(self._walk):
                 directory = visit.directory
                 prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
                 for listed in self._taken(visit):
@@ -454,30 +385,3 @@ class _GlobSearch:
                     yield real_path, (real_path != own or own != prefix + listed.name, key, path)
         except TimeoutError:
             self._reached = "timeout"
-
-
-def _extension_tests(options: GlobOptions) -> list[NameTest]:
-    if options.extensions is None:
-        return []
-    ends = parse_extensions(options.extensions)
-    return [lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1)]
-
-
-def _regex_test(options: GlobOptions, regex: str, deadline: float) -> NameTest:
-    """Return the test of a path relative to the root."""
-    search = compile_pattern(regex, ignore_case=options.ignore_case).expression.search
-
-    def matches(path: str) -> bool:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        text = path if options.full_path else path[path.rfind("/") + 1 :]
-        return search(text, timeout=left, concurrent=True) is not None
-
-    return matches
-
-
-def _reaches(names: NameFilter, regex: NameTest | None, excluded: Excluded) -> bool:
-    """Return True if a hidden or ignored name could be a result, or lead to one."""
-    is_dir = excluded.entry.is_dir(follow_symlinks=False)
-    return names.reaches(excluded) and (is_dir or regex is None or regex(excluded.path))

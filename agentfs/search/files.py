@@ -1,7 +1,7 @@
 """The files that `grep` searches, in order, and their contents."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -16,7 +16,7 @@ from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.outputs import OutputStore
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.visit import Excluded, Visit
+from agentfs.tree.visit import Excluded
 from agentfs.tree.walk import path_order
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
@@ -81,14 +81,13 @@ class FileSource:
     deadline: float
 
     def __post_init__(self) -> None:
-        self._paths = paths_of(self.options.path)
+        options = self.options
+        self._paths = paths_of(options.path)
         self._named = NamedFiles(self.root)
         self._walk: SearchWalk | None = None
         # Overlapping roots yield each file once.
         self._seen: set[str] | None = set() if len(self._paths) > 1 else None
-        self.stops_when_full = (
-            self.options.output_mode == "files_with_matches" and self.options.limit is not None
-        )
+        self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
 
     @property
@@ -104,7 +103,7 @@ class FileSource:
     def batches(self) -> Iterator[FileBatch]:
         """Find the files in the requested order."""
         if (listed := self.options.listed) is not None:
-            yield self._listed(listed)
+            yield self._named, self._listed(listed)
             return
         directories: list[str] = []
         files: list[NamedFile] = []
@@ -133,6 +132,16 @@ class FileSource:
             with self.root.open_file(path):  # raises, because the link leads outside
                 pass
         return None if entry.is_dir else NamedFile(entry.path)
+
+    def _listed(self, files: Sequence[str]) -> list[NamedFile]:
+        """Return the files that were passed by path; those of an earlier result may be gone."""
+        named: list[NamedFile] = [NamedFile(path) for path in files]
+        if not isinstance(self.options.files, GlobResult):
+            named = [self._file(path) or NamedFile(path) for path in files]
+            self.is_one_file = len(named) == 1
+        names = NameFilter(self.options, unseen=True)
+        once = self._each_once(named) if self.options.unique else dict.fromkeys(named)
+        return [file for file in once if names.takes_path(file.name)]
 
     def _each_once(self, files: Sequence[NamedFile]) -> list[NamedFile]:
         """Return each file once: by its own path, or by the first link that leads to it."""
@@ -164,73 +173,32 @@ class FileSource:
             if time.monotonic() > self.deadline:
                 raise TimeoutError
             if file.text is not None:
-                keyed.append((-len(file.text) if sort == "size" else 0.0, file))
+                keyed.append((0.0, file))  # a kept output has no status
                 continue
-            try:
-                with self.root.open_file(file.name) as opened:
-                    status = opened.stat
-            except (AgentFSError, OSError):
-                continue  # the file was deleted after it was listed
-            key = status.st_size if sort == "size" else status.st_mtime
-            keyed.append((key if sort == "oldest" else -key, file))
+            # The file may have been deleted after it was listed.
+            with suppress(AgentFSError, OSError), self.root.open_file(file.name) as opened:
+                status = opened.stat
+                key = -status.st_size if sort == "size" else -status.st_mtime
+                keyed.append((-key if sort == "oldest" else key, file))
         keyed.sort(key=itemgetter(0))
         return [file for _, file in keyed]
-
-    def _listed(self, files: Sequence[str]) -> FileBatch:
-        """Find the files that were passed by path; results of an earlier search may no longer exist."""
-        filter_ = NameFilter(self.root, self.options, ["."], unseen=True)
-        named: list[NamedFile] = [NamedFile(path) for path in files]
-        if not isinstance(self.options.files, GlobResult):  # the files of an earlier result may be gone
-            named = [self._file(path) or NamedFile(path) for path in files]
-            self.is_one_file = len(named) == 1
-        if self.options.unique:
-            named = self._each_once(named)
-        return self._named, [file for file in dict.fromkeys(named) if filter_.takes_path(file.name)]
 
     def _tree(self, directories: list[str]) -> Iterator[FileBatch]:
         if not directories:
             return
-        options = self.options
-        filter_ = NameFilter(self.root, options, directories)
-        walk = search_walk(self.root)(
-            self.root,
-            directories,
-            max_entries=self.limits.walk_entries,
-            deadline=self.deadline,
-            hidden=filter_.hidden,
-            ignored=options.include_ignored,
-            depth=options.max_depth or 0,
-            follow=options.follow_symlinks,
-            enter=filter_.enter,
-            reaches=filter_.reaches,
-            exclude=filter_.excludes,
-            stops=self.stops_when_full,
-            filters=filter_.key,
+        names = NameFilter(self.options)
+        self._walk = walk = names.walk(
+            self.root, directories, self.limits, self.deadline, stops=self.stops_when_full
         )
-        yield from self._walked(walk, filter_)
-
-    def _walked(self, walk: SearchWalk, filter_: NameFilter) -> Iterator[FileBatch]:
-        """Find the files of a walk."""
-        self._walk = walk
-
-        def batches_of(visits: Iterable[Visit]) -> Iterator[FileBatch]:
-            for visit in visits:
-                if entries := filter_.of(visit.below, visit.files):
-                    yield visit.directory, entries
-
-        kept = walk.replayable()
-        if kept is not None:
-            yield from kept.derived(filter_.key, lambda visits: list(batches_of(visits)))
-            return
-        for reader, entries in batches_of(walk):
-            directory: Any = reader
+        for visit in names.visits(walk):
+            directory, files = visit.directory, visit.files
             if self._seen is not None:
                 prefix = with_slash(directory.real_path)
-                entries = [entry for entry in entries if self._is_new(prefix + entry.name)]  # noqa: PLW2901
-            if walk.follow and any(entry.is_symlink() for entry in entries):
-                yield self._named, [NamedFile(directory.path_of(entry)) for entry in entries]
+                files = [file for file in files if self._is_new(prefix + file.name)]
+            if walk.follow and any(file.is_symlink() for file in files):
+                yield self._named, [NamedFile(directory.path_of(file)) for file in files]
             else:
-                yield directory, entries
+                yield directory, files
 
 
 @dataclass(eq=False)
@@ -246,27 +214,23 @@ class ExcludedNames:
 
     def batches(self) -> Iterator[FileBatch]:
         """Find the files, with the globs and types of the options."""
-        directories = [path for path in paths_of(self.options.path) if self.root.entry(path).is_dir]
-        filter_ = NameFilter(self.root, self.options, directories, unseen=True)
-        named = NamedFiles(self.root)
+        names, named = NameFilter(self.options, unseen=True), NamedFiles(self.root)
         # Each directory gets its share, so that a huge one does not hide the others.
         count = sum(each.entry.is_dir(follow_symlinks=False) for each in self.among)
         share = max(self.limits.walk_entries // max(count, 1), 1)
         for path, below, entry, _ in sorted(self.among, key=lambda each: path_order(each.path)):
             is_dir = entry.is_dir(follow_symlinks=False)
-            if filter_.skips(below, is_dir=is_dir):
+            if names.skips(below, is_dir=is_dir):
                 continue
-            if entry.is_file(follow_symlinks=False):
-                if filter_.of(below[: -len(entry.name)], [entry]):
-                    yield named, [NamedFile(display_name(path))]
-            elif is_dir:
-                walk = self._below(path, f"{below}/", filter_, share)
+            if is_dir:
+                walk = self._below(path, f"{below}/", names, share)
                 for visit in walk:
-                    if entries := filter_.of(f"{below}/{visit.below}", visit.files):
-                        yield visit.directory, entries
+                    yield visit.directory, names.of(f"{below}/{visit.below}", visit.files)
                 self.reached = walk.skipped.reached or self.reached
+            elif entry.is_file(follow_symlinks=False) and names.of(below[: -len(entry.name)], [entry]):
+                yield named, [NamedFile(display_name(path))]
 
-    def _below(self, path: str, start: str, filter_: NameFilter, max_entries: int) -> SearchWalk:
+    def _below(self, path: str, start: str, names: NameFilter, max_entries: int) -> SearchWalk:
         """Return a walk of everything in an excluded directory."""
         return search_walk(self.root)(
             self.root,
@@ -275,5 +239,5 @@ class ExcludedNames:
             deadline=self.deadline,
             hidden=True,
             ignored=True,
-            exclude=lambda below, is_dir: filter_.skips(start + below, is_dir=is_dir),
+            exclude=lambda below, is_dir: names.skips(start + below, is_dir=is_dir),
         )

@@ -2,21 +2,21 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.base import call_context
-from agentfs.errors import AccessError, AgentFSError
+from agentfs.errors import AccessError, AgentFSError, BinaryError, EncodingError
 from agentfs.fs import BINARY, typed
 from agentfs.patterns.line_search import LineMatch, LineSearch
 from agentfs.patterns.prefilter import Prefilter, decode_content
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of, with_counts
-from agentfs.search.excerpts import BLOCK_LINES, Excerpts
+from agentfs.search.excerpts import BLOCK_LINES, excerpt
 from agentfs.search.file_reader import LARGE, FileReader
 from agentfs.search.files import FileSource
-from agentfs.search.large import BlockReader, TextBlock, codec_of_large, hits_in
+from agentfs.search.large import TextBlock, codec_of_large, hits_in, blocks_of
 from agentfs.search.options import GrepOptions
 from agentfs.shown.workspace_context import Context
 from agentfs.text.notebook import shown_text
@@ -92,7 +92,7 @@ class _Search:
             context.root, self._prefilter, self._limit, options.encoding, self._deadline
         )
         self._can_count = not options.multiline and options.max_count is None
-        self._by_line, self._around = options.by_line, options.around
+        self._by_line = options.by_line
         self._samples = options.samples if options.output_mode == "summary" else 0
         first, size = (0, 0) if options.output_mode == "total" else (options.offset, options.limit)
         self.found = SearchResult(page_of(size, first, limits.grep_results, limits))
@@ -182,37 +182,44 @@ class _Search:
             with self._root.open_file(path) as file:
                 if options.multiline or file.stat.st_size > options.max_bytes:
                     return FileResult(path, skip_reason="too_large")
-                codec = codec_of_large(file, options.encoding)
-                if codec is None:
-                    return FileResult(path, skip_reason=BINARY)
-                reader = BlockReader(file, *codec, self._prefilter, self._around, self._reader.check)
-                return self._search(path, hits_in(reader.blocks(), self._lines))
-        except UnicodeError:
+                bom, codec = codec_of_large(file, options.encoding)
+                blocks = blocks_of(file, bom, codec, options.around, self._reader.check)
+                return self._search(path, hits_in(blocks, self._lines))
+        except BinaryError:
+            return FileResult(path, skip_reason=BINARY)
+        except EncodingError:
             return FileResult(path, skip_reason="undecodable")
         except (OSError, AgentFSError) as error:
             return self._result(path, error)
 
-    def _search(self, path: str, hits_of_blocks: Iterator[tuple[TextBlock, LineMatch]]) -> FileResult:
+    def _search(self, path: str, hits_of_blocks: Iterable[tuple[TextBlock, LineMatch]]) -> FileResult:
         """Count the matches of a file, and keep those of the page."""
-        options = self._options
-        excerpts = Excerpts(path, self._around, self._limits.grep_line_chars, overlap=options.overlap)
+        options, page, around = self._options, self.found.page, self._options.around
         hits: list[Match] = []
         lines = matches = entries = 0
         exact, timed_out, too_long = True, False, self._lines.too_long
+        counted: TextBlock | None = None  # the block in which the line at `place` has `number`
+        place = number = 0
         try:
             for block, hit in hits_of_blocks:
-                self._keep(hits, excerpts.add(block, hit, keep=self._is_shown(entries)))
+                if self._is_shown(entries):
+                    if block is not counted:
+                        counted, place, number = block, 0, block.number
+                    number += block.text.count("\n", place, hit.start)
+                    place = hit.start
+                    hits.append(excerpt(path, block, hit, number, around, self._limits.grep_line_chars))
+                    size, characters = _size(hits[-1])
+                    page.take(self.found.entries + entries * self._by_line, size, characters)
                 lines += 1 + (block.text.count("\n", hit.start, hit.end) if options.multiline else 0)
                 matches += hit.matches
                 entries += 1
-                exact = exact and block.beyond is None
+                exact = exact and not block.is_part
                 if options.max_count is not None and lines >= options.max_count:
                     break
         except TimeoutError:
             timed_out = True
         except MemoryError:  # the stack of the engine can overflow even on a line within the bound
             self._lines.too_long += 1
-        self._keep(hits, excerpts.end())
         has_long_lines = self._lines.too_long > too_long
         return FileResult(path, hits, lines, matches, entries, None, has_long_lines, exact, timed_out)
 
@@ -223,15 +230,9 @@ class _Search:
             return page.first <= found.entries + number < page.end
         return number < self._samples and page.first <= found.entries < page.end and not page.is_full
 
-    def _keep(self, hits: list[Match], match: Match | None) -> None:
-        """Add a match, if memory for it is left."""
-        if match is None:
-            return
-        found, page = self.found, self.found.page
-        number = page.first + len(found.matches) + len(hits) if self._by_line else found.entries
-        if number >= page.end or (not self._by_line and page.is_full):
-            return
-        hits.append(match)
-        lines = (match.text, *match.before, *match.after)
-        size = _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(sys.getsizeof, lines))
-        page.take(number, size, len(match.text) + 1)
+
+def _size(match: Match) -> tuple[int, int]:
+    """Return how many bytes a match takes in memory, and how many characters in the text."""
+    lines = (match.text, *match.before, *match.after)
+    size = _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(sys.getsizeof, lines))
+    return size, len(match.text) + 1

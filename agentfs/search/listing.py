@@ -13,8 +13,8 @@ from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GlobOptions, ListOptions, as_list, next_page, parse_types, paths_of
-from agentfs.search.other_globs import search_with_meant_globs, with_exclusions
-from agentfs.search.second_look import count_left_out, explain_glob_path, explain_no_entries
+from agentfs.search.other_globs import search_with_meant_globs, with_relative_globs
+from agentfs.search.second_look import explain_glob_path, explain_no_entries
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 
@@ -26,22 +26,23 @@ _R = TypeVar("_R", ListResult, GlobResult)
 @watched
 def list_directory(context: Context, options: ListOptions) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
-    found = find_entries(context, with_exclusions(context.root, options))
+    found = find_entries(context, with_relative_globs(context.root, options))
     least = 0 if options.sort == "size" else _LEAST_SIZE
     lines = [one_line(entry.path) + _entry_tail(entry, least) for entry in found.entries]
-    nothing = "" if found.entries else _nothing_listed(context, options, found)
+    nothing = "" if found.entries else _nothing_listed(options, found)
     result = ListResult(found.entries, found.total, found.skipped)
     skipped = skip_report(found.skipped, can_open=not options.include_ignored, found=found.total > 0)
     depth = f"{plural(found.depth, 'level')} shown, as more do not fit one page" if found.depth else ""
     return _fitted_page(context, options, found, result, lines, nothing, _ENTRY, skipped, depth)
 
 
-def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries) -> str:
+def _nothing_listed(options: ListOptions, found: FoundEntries) -> str:
     paths = paths_of(options.path)
     has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
-    left_out = count_left_out(context, options) if options.ignore and not found.total else ""
-    state = f"{has} nothing to show" if found.skipped or left_out else f"{is_} empty"
-    return f"{', '.join(map(one_line, paths))} {state}{left_out}."
+    state = f"{has} nothing to show" if found.skipped else f"{is_} empty"
+    if options.ignore and not found.total:
+        state = f"{has} nothing to show with this ignore"
+    return f"{', '.join(map(one_line, paths))} {state}."
 
 
 def _entry_tail(entry: Entry, least_size: int) -> str:

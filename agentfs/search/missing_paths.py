@@ -1,4 +1,4 @@
-"""Hints for a missing path: its new name, a glob, other slashes, the same or a similar name elsewhere."""
+"""Hints for a missing path: a glob, other slashes, the same or a similar name elsewhere."""
 
 import posixpath
 import re
@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
 from operator import itemgetter
-from typing import NamedTuple
 
-from agentfs.base.advice import Advice, FirstOf, Joined, Retry, call
+from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, display_name, quote
 from agentfs.search.options import GlobOptions, has_wildcard
 from agentfs.search.second_look import count_of_glob
-from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.watch.kept_walk import search_walk
@@ -23,27 +21,26 @@ _MAX_ENTRIES = 100_000
 _SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
 _MAX_CORRECTIONS = 4  # wrong names of one path that are corrected
-# Characters that models add to a path: quotes, `@`, `file://`, and a line number after it.
+# Characters that models add to a path: quotes, `@`, `@/` for the source directory, `file://`, a line number.
 _DECORATION = re.compile(
-    r"^(?:file:(?://)?)?[@\s\"'`]+|^file:(?://)?|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$"
+    r"^(?:file:(?://)?)?(?:@/|[@\s\"'`]+)|^file:(?://)?|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$"
 )
-_ALIAS = re.compile(r"^@/")  # of the source directory, in JavaScript projects
 _OF_DIRECTORIES = frozenset({"ls", "glob"})  # methods whose `path` is a directory
 
 
 @watched
 def explain_missing(context: Context, method: str, error: NotFoundError) -> None:
-    """Add a hint to the error for a missing path: its new name, a glob, other slashes, the name elsewhere.
+    """Add a hint to the error for a missing path: a call of `glob`, other slashes, or the name elsewhere.
 
     Args:
-        context: The root, the limits, and the paths that this workspace has moved.
+        context: The root and the limits.
         method: The name of the method.
         error: The error for the missing path.
     """
     path = error.details.get("path")
     if not path or "as_glob" in error.details:
         return
-    root, tracker, *_ = context
+    root = context.root
     if has_wildcard(path) and (files := count_of_glob(context, GlobOptions(path), _SECONDS)):
         error.hint = Advice(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
@@ -54,31 +51,28 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         retries = [Advice(Retry({"path": each})) for each in several]
         error.hint = Advice("Each path needs a call of its own: ", Joined("; ", *retries), ".")
         return
-    straight = _DECORATION.sub("", _ALIAS.sub("", path)).replace("\\", "/")
+    straight = _DECORATION.sub("", path).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
         is_there = straight != path and _is_there(root, straight)
-        alike = _Alike([root.entry(straight).path]) if is_there else _alike(root, tracker, straight, method)
+        paths, has_more = ([root.entry(straight).path], False) if is_there else _alike(root, straight, method)
         # A link that leads nowhere has the name itself.
-        found = [each for each in alike.paths if each != path]
-        has_spaces = [*map(_with_spaces, found)] != [*map(quote, found)]
-        is_said = found == list(given) and not has_spaces
-        if not found or (is_said and method not in _OF_DIRECTORIES):
+        if not (found := [each for each in paths if each != path]):
             return
         error.details["similar"] = found
         meant = f"Did you mean {' or '.join(map(_with_spaces, found))}?"
-        is_dir = root.entry(found[0]).is_dir
+        name, is_dir = posixpath.basename(straight), root.entry(found[0]).is_dir
         if method in _OF_DIRECTORIES and not is_dir:
-            read = Advice(meant, " It is a file: call ", call("read", path=found[0]), ".")
-            error.hint = FirstOf(read, f"{meant} It is a file.")
-        elif alike.has_more:
-            name, more = posixpath.basename(straight), "More may have this name"
-            hints: list[str] = [f"{meant} {more}."]
-            if not is_dir and not has_wildcard(name):
-                hints.insert(0, Advice(f"{meant} {more}: call ", call("glob", pattern=f"**/{name}"), "."))
-            error.hint = FirstOf(*hints)
-        elif not is_said:
+            error.hint = _with_call(f"{meant} It is a file", call("read", path=found[0]))
+        elif has_more:
+            find = None if is_dir or has_wildcard(name) else call("glob", pattern=f"**/{name}")
+            error.hint = _with_call(f"{meant} More may have this name", find)
+        elif meant not in error.hint:
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
+
+
+def _with_call(text: str, advised: NextCall | None) -> str:
+    return f"{text}." if advised is None else FirstOf(Advice(f"{text}: call ", advised, "."), f"{text}.")
 
 
 def _with_spaces(path: str) -> str:
@@ -93,51 +87,36 @@ def _is_there(root: Root, path: str) -> bool:
     return False
 
 
-class _Alike(NamedTuple):
-    """Existing paths that a missing path may mean, the most similar first."""
-
-    paths: list[str]
-    has_more: bool = False  # more paths have the same name, or there was no time to look for them
-
-
-def _alike(root: Root, tracker: ReadTracker, path: str, method: str) -> _Alike:
-    """Return paths with the same name elsewhere, then paths with similar names."""
+def _alike(root: Root, path: str, method: str) -> tuple[list[str], bool]:
+    """Return paths with the same name elsewhere, then with similar names; and whether there may be more."""
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
+    # The first names may be those of directories above the root.
+    for count in range(len(parts)):
+        rest = "/".join(parts[count:])
+        is_likely = count == 0 or parts[count - 1] == posixpath.basename(root.path) or "/" in rest
+        if is_likely and root.exists(rest):
+            return [rest], False
     if not parts:
-        return _Alike([])
+        return [], False
     wants_directory = method in _OF_DIRECTORIES
-    if found := _without_prefix(root, parts):
-        return _Alike(found)
     wanted = [part.casefold() for part in reversed(parts)]
+    ranked: list[tuple[int, bool, bool, str]] = []
     named, is_complete = _named(root, wanted[0])
-    ranked: list[tuple[int, bool, bool, bool, str]] = []
     for real_path, is_directory, is_link in named:
-        name, *above = reversed(display_name(real_path).casefold().split("/"))
-        pairs = zip(above, wanted[1:], strict=False)
-        same = 1 + len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-        if (same == len(parts) and name == wanted[0]) if is_directory else not wants_directory:
-            shown = root.display_path(real_path)
-            ranked.append((-same, name != wanted[0], not tracker.knows(real_path), is_link, shown))
-    ranked.sort(key=itemgetter(0, 1, 2, 3))
-    best = sum(same == ranked[0][0] for same, *_ in ranked)
-    elsewhere = [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
+        names = display_name(real_path).casefold().split("/")[::-1]
+        pairs = zip(names[1:], wanted[1:], strict=False)
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        if (names[: len(parts)] == wanted) if is_directory else not wants_directory:
+            ranked.append((-same, names[0] != wanted[0], is_link, root.display_path(real_path)))
+    ranked.sort(key=itemgetter(0, 1, 2))
+    best = sum(row[0] == ranked[0][0] for row in ranked)
+    elsewhere = [shown for *_, shown in ranked[:_MAX_SUGGESTIONS]]
     spelled = [each for each in _corrected(root, parts, _MAX_CORRECTIONS) if each not in elsewhere]
     fitting = [each for each in spelled if root.entry(each).is_dir is wants_directory]
     if not elsewhere and not fitting and (wants_directory or not posixpath.splitext(parts[-1])[1]):
         fitting = spelled  # the other kind of entry; the name of a file is not meant for a directory
     has_more = bool(elsewhere) and (best > _MAX_SUGGESTIONS or not is_complete)
-    return _Alike([*elsewhere, *fitting][:_MAX_SUGGESTIONS], has_more)
-
-
-def _without_prefix(root: Root, parts: Sequence[str]) -> list[str]:
-    """Return the path, or without its first names, such as that of the project, if it exists."""
-    if root.exists("/".join(parts)):
-        return ["/".join(parts)]
-    for count, name in enumerate(parts[:-1], 1):
-        rest = "/".join(parts[count:])
-        if (name == posixpath.basename(root.path) or "/" in rest) and root.exists(rest):
-            return [rest]
-    return []
+    return [*elsewhere, *fitting][:_MAX_SUGGESTIONS], has_more
 
 
 def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
@@ -162,16 +141,10 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
     return [path]
 
 
-def _has_name(name: str, wanted: str) -> bool:
-    """Return True if a name is the wanted one in any case; a wanted name without a suffix has any."""
-    folded = name.casefold()
-    return folded == wanted or ("." not in wanted and posixpath.splitext(folded)[0] == wanted)
-
-
 def _named(root: Root, name: str) -> tuple[list[tuple[str, bool, bool]], bool]:
-    """Return the entries with this name, and False if there was no time for all.
+    """Return the entries with this name in any case, and False if there was no time for all.
 
-    Each entry is its real path, is_directory, and is_link.
+    A name without a suffix has any. Each entry is its real path, is_directory, and is_link.
     """
     walk = search_walk(root)(
         root.top,
@@ -183,10 +156,9 @@ def _named(root: Root, name: str) -> tuple[list[tuple[str, bool, bool]], bool]:
     )
     found: list[tuple[str, bool, bool]] = []
     for visit in walk:
-        prefix = with_slash(visit.directory.real_path)
-        found += [
-            (prefix + listed.name, listed is visit.child, listed.is_symlink())
-            for listed in (*visit.files, *filter(None, [visit.child]))
-            if _has_name(listed.name, name)
-        ]
+        for listed in visit.entries(directories_first=False):
+            folded = listed.name.casefold()
+            if folded == name or ("." not in name and posixpath.splitext(folded)[0] == name):
+                real_path = with_slash(visit.directory.real_path) + listed.name
+                found.append((real_path, listed is visit.child, listed.is_symlink()))
     return found, walk.skipped.reached is None

@@ -175,7 +175,6 @@ class GrepOptions(_Options):
         invert: Find the lines without a match.
         dot_all: With `multiline`, let `.` match line ends.
         line_numbers: Number the lines in the text.
-        overlap: Give each match all its context lines, even lines that belong to another match.
         samples: Matches of each file in a summary.
         max_context: The most lines of context on either side of a match.
         max_count: Most matching lines of one file.
@@ -215,7 +214,6 @@ class GrepOptions(_Options):
     invert: bool = False
     dot_all: bool = True
     line_numbers: bool = True
-    overlap: bool = False
     samples: int = 3
     max_context: int = MAX_CONTEXT
     max_count: int | None = None

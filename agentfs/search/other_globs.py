@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError
+from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.visible import literal, one_line
+from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.fs import Root
 from agentfs.search.options import SearchOptions, as_list, paths_of
 from agentfs.text import first_names
 from agentfs.tree.globs import compile_globs, expand
+from agentfs.tree.ignore_sources import with_slash
 
 _O = TypeVar("_O", bound=SearchOptions)
 _R = TypeVar("_R")
@@ -36,7 +38,7 @@ def search_with_meant_globs(
     Returns:
         The options that were used, the result, and a note on globs that were read in another way.
     """
-    options = with_exclusions(root, options)
+    options = with_relative_globs(root, options)
     result = search(options)
     if options.globs and not is_found(result):
         for fact, globs in _readings(options.globs, _start_of(root, options)):
@@ -65,28 +67,46 @@ def _start_of(root: Root, options: SearchOptions) -> str:
     return "" if not entry.is_dir or entry.path == "." or entry.path.startswith("..") else entry.path
 
 
-def with_exclusions(root: Root, options: _O) -> _O:
-    """Return the options; exclusions also mean the parts of a list, and paths from the root."""
-    excluding = [name for name in ("exclude", "ignore") if getattr(options, name, None)]
-    if any(glob.startswith("!") for glob in options.globs):
-        excluding.append(options.glob_argument)
-    if not excluding:
+def with_relative_globs(root: Root, options: _O) -> _O:
+    """Return the options with globs relative to the search directory.
+
+    Absolute globs become relative. Exclusions also mean the parts of a list, and paths from the root.
+    """
+    top = with_slash(root.path)
+    names = options.glob_argument, "exclude", "ignore"
+    given = {name: as_list(getattr(options, name, None)) for name in names}
+    every = [glob for globs in given.values() for glob in globs]
+    if not (given["exclude"] or given["ignore"] or any(glob.startswith(("!", top)) for glob in every)):
         return options
     start = _start_of(root, options)
 
     def meant(name: str, glob: str) -> list[str]:
-        mark = "!" * glob.startswith("!")
+        mark, glob = "!" * glob.startswith("!"), glob.removeprefix("!")
+        if glob.startswith(top):
+            return [mark + each for each in _below_start(options, start, name, glob, glob[len(top) - 1 :])]
         if name == options.glob_argument and not mark:
             return [glob]
-        parts = dict.fromkeys([glob.removeprefix("!"), *split_list(glob.removeprefix("!"))])
+        parts = dict.fromkeys([glob, *split_list(glob)])
         below = [each for part in parts for each in _from_root(part, start)]
         return [mark + each for each in (*parts, *below)]
 
     changes: dict[str, Any] = {
-        name: [each for glob in as_list(getattr(options, name)) for each in meant(name, glob)]
-        for name in excluding
+        name: [each for glob in globs for each in meant(name, glob)] for name, globs in given.items() if globs
     }
     return replace(options, **changes)
+
+
+def _below_start(options: SearchOptions, start: str, name: str, glob: str, from_root: str) -> list[str]:
+    """Return the globs below the search directory that match what an absolute glob matches."""
+    if len(paths_of(options.path)) > 1:
+        message = "An absolute glob cannot be used with several paths."
+        raise InvalidArgumentError(message, hint="Make it relative.", details={"parameter": name})
+    below = list(globs_below(from_root, start.split("/"))) if start else [from_root]
+    if not below:
+        message = f"The glob {literal(glob)} does not lie in the search directory {literal(start)}."
+        hint = Advice("Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it.")
+        raise OutsideWorkspaceError(message, hint=hint, details={"pattern": glob})
+    return below
 
 
 def _readings(globs: Sequence[str], start: str) -> Iterator[tuple[str, list[str]]]:

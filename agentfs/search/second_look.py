@@ -7,7 +7,7 @@ stops at the first file with a match. All short searches of a call share one tim
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from agentfs.search.entries import PAGE_BYTES, FoundEntries, Page, find_entries
 from agentfs.search.file_reader import FileReader
 from agentfs.search.files import ExcludedNames, FileSource
 from agentfs.search.left_out import OPEN_IGNORED, reason_of
-from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, has_wildcard, paths_of
+from agentfs.search.options import GlobOptions, GrepOptions, has_wildcard, paths_of
 from agentfs.shown.workspace_context import Context
 from agentfs.text.notebook import is_named_notebook, shown_text
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
@@ -47,11 +47,12 @@ _MAX_NAMED = 3
 _MAX_SPELLED = 200  # characters of a pattern that are looked for in other spellings
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _TYPOGRAPHIC = ("'‘’‚′", '"“”„″', "-‐‑–—−", " \u00a0\u2009\u202f")
-_NOT_ASCII = tuple(each for each in "".join(_TYPOGRAPHIC) if not each.isascii())
-
+_NOT_ASCII = "".join(each for each in "".join(_TYPOGRAPHIC) if not each.isascii())
 _LETTER_ESCAPE = re.compile(r"\\[A-Za-z]")
 
 NewArguments = dict[str, Any]
+# The start of a sentence, the change, and characters: a file without any of them need not be searched.
+_Row = tuple[str, NewArguments, str]
 
 
 class Reading(NamedTuple):
@@ -60,86 +61,49 @@ class Reading(NamedTuple):
     fact: str  # such as "In another case it matches 3 lines of a.py"
     changes: Mapping[str, Any]  # of the arguments
     match: str = ""  # the text of the first match
+    path: str = ""  # the first file
+    lines: int = 0  # the number of matching lines in this file
 
     def hint(self, options: GrepOptions) -> str:
         """Return the fact with the call of `grep` that shows it."""
-        return _hint(self.fact, _retry(options, self.changes))
+        return _hint(self.fact, options, self.changes)
 
 
-def _basic_syntax(options: GrepOptions) -> Iterator[NewArguments]:
-    return ({"pattern": each} for each in from_basic_syntax(options.pattern))
+def _readings(options: GrepOptions) -> Iterator[_Row]:
+    """Yield the readings of a pattern, the likeliest first; some are the pattern itself."""
+    pattern, is_fixed = options.pattern, options.fixed_strings
+    yield "As a regular expression it matches", {"fixed_strings": False}, ""
+    for text in from_basic_syntax(pattern):
+        yield "With | ( ) in place of \\| \\( \\) it matches", {"pattern": text}, ""
+    for text in (escape(pattern), as_plain_text(pattern)):
+        yield "As plain text it matches", {"pattern": text}, ""
+    if "\n" in pattern if is_fixed else has_character(pattern, "\n"):
+        yield "Over several lines it matches", {"multiline": True}, ""
+    letters = pattern if is_fixed else _LETTER_ESCAPE.sub("", pattern)
+    if letters.lower() != letters.upper():
+        yield "In another case it matches", {"ignore_case": True}, ""
+    yield "Without its HTML entities it matches", {"pattern": html.unescape(pattern)}, ""
+    for form in ("NFC", "NFD"):
+        text = unicodedata.normalize(form, pattern)
+        yield "In another Unicode form it matches", {"pattern": text}, ""
+    if len(pattern) <= _MAX_SPELLED:
+        spelled = {"pattern": _spelled(options, _TYPOGRAPHIC, ""), "fixed_strings": False}
+        yield "With typographic quotes, dashes or spaces it matches", spelled, _NOT_ASCII
+        spelled = {"pattern": _spelled(options, (), f"[{_INVISIBLE}]*"), "fixed_strings": False}
+        yield "With invisible characters in it it matches", spelled, _INVISIBLE
 
 
-def _plain_text(options: GrepOptions) -> Iterator[NewArguments]:
-    for text in (escape(options.pattern), as_plain_text(options.pattern)):
-        yield {"pattern": text}
-
-
-def _other_form(options: GrepOptions) -> Iterator[NewArguments]:
-    return ({"pattern": unicodedata.normalize(form, options.pattern)} for form in ("NFC", "NFD"))
-
-
-def _spelled(options: GrepOptions, spell: Callable[[str], str], between: str = "") -> Iterator[NewArguments]:
-    """Yield a pattern in which each literal character is spelled in several ways."""
-    pattern = options.pattern
-    if len(pattern) > _MAX_SPELLED:
-        return
-    syntax = literal_syntax(pattern) if options.fixed_strings else read_syntax(pattern)
+def _spelled(options: GrepOptions, classes: Sequence[str], between: str) -> str:
+    """Return the pattern with the class of each literal character, and a pattern between two of them."""
+    syntax = literal_syntax(options.pattern) if options.fixed_strings else read_syntax(options.pattern)
     spelled, before = "", ""
     for token in syntax.tokens:
         is_character = token.kind == "character"
+        alike = next((each for each in classes if is_character and token.value in each), "")
         spelled += between if is_character and before == "character" else ""
-        spelled += spell(token.value) or token.text if is_character else token.text
+        spelled += f"[{re.escape(alike)}]" if alike else token.text
         before = token.kind
-    if spelled != syntax.source:
-        yield {"pattern": spelled, "fixed_strings": False}
-
-
-def _over_lines(options: GrepOptions) -> Iterator[NewArguments]:
-    pattern = options.pattern
-    if "\n" in pattern if options.fixed_strings else has_character(pattern, "\n"):
-        yield {"multiline": True}
-
-
-def _typographic_text(options: GrepOptions) -> Iterator[NewArguments]:
-    return _spelled(options, lambda each: next((f"[{re.escape(s)}]" for s in _TYPOGRAPHIC if each in s), ""))
-
-
-def _with_invisible(options: GrepOptions) -> Iterator[NewArguments]:
-    return _spelled(options, lambda _: "", f"[{_INVISIBLE}]*")
-
-
-def _as_regex(_: GrepOptions) -> Iterator[NewArguments]:
-    yield {"fixed_strings": False}
-
-
-def _without_entities(options: GrepOptions) -> Iterator[NewArguments]:
-    yield {"pattern": html.unescape(options.pattern)}
-
-
-def _in_any_case(options: GrepOptions) -> Iterator[NewArguments]:
-    pattern = options.pattern if options.fixed_strings else _LETTER_ESCAPE.sub("", options.pattern)
-    if pattern.lower() != pattern.upper():
-        yield {"ignore_case": True}
-
-
-class _Row(NamedTuple):
-    fact: str  # the start of the fact
-    changes: Callable[[GrepOptions], Iterator[NewArguments]]
-    needs: tuple[str, ...] = ()  # a file without any of these characters need not be searched
-
-
-_READINGS = (
-    _Row("As a regular expression it matches", _as_regex),
-    _Row("With | ( ) in place of \\| \\( \\) it matches", _basic_syntax),
-    _Row("As plain text it matches", _plain_text),
-    _Row("Over several lines it matches", _over_lines),
-    _Row("In another case it matches", _in_any_case),
-    _Row("Without its HTML entities it matches", _without_entities),
-    _Row("In another Unicode form it matches", _other_form),
-    _Row("With typographic quotes, dashes or spaces it matches", _typographic_text, _NOT_ASCII),
-    _Row("With invisible characters in it it matches", _with_invisible, tuple(_INVISIBLE)),
-)
+    return spelled
 
 
 def second_look(
@@ -158,36 +122,31 @@ def second_look(
     """
     ends, may_have_more = time.monotonic() + SECONDS, False
     if excluded and not options.include_ignored:
-        unchanged = _Alternative(options, "", {}, ends)
-        hit, seen_all = _first_hit(context, options, [unchanged], ends, excluded)
-        if hit is not None:
-            where = reason_of(context.root, excluded, hit.path) or one_line(hit.path)
-            fact = f"{plural(hit.lines, 'line')} in hidden or ignored files, as in {where}"
-            return Reading(fact, OPEN_IGNORED.arguments, hit.match), False
+        unchanged = ("", dict(OPEN_IGNORED.arguments), "")
+        found, seen_all = _first_reading(context, options, [unchanged], ends, excluded)
+        if found is not None:
+            where = reason_of(context.root, excluded, found.path) or one_line(found.path)
+            fact = f"{plural(found.lines, 'line')} in hidden or ignored files, as in {where}"
+            return found._replace(fact=fact), False
         may_have_more = not seen_all or len(excluded) >= MAX_EXCLUDED
     if options.invert:
         return None, may_have_more
-    hit = None
     for name in () if searched else ("glob", "type", "exclude"):
-        if hit is None and getattr(options, name, None):
-            without = _Alternative(options, f"Without {name} it matches", {name: None}, ends)
-            hit, _ = _first_hit(context, without.options, [without], ends)
-    if hit is None:
-        hit, _ = _first_hit(context, options, _pattern_alternatives(options, ends), ends)
-    if hit is None:
-        return None, may_have_more
-    return hit.reading(), may_have_more
+        if getattr(options, name):
+            without = (f"Without {name} it matches", {name: None}, "")
+            if (found := _first_reading(context, options, [without], ends)[0]) is not None:
+                return found, may_have_more
+    return _first_reading(context, options, list(_readings(options)), ends)[0], may_have_more
 
 
 class _Alternative:
     """A search with changed arguments; its pattern is compiled only if a file may match."""
 
-    def __init__(
-        self, options: GrepOptions, fact: str, changes: NewArguments, ends: float, needs: tuple[str, ...] = ()
-    ) -> None:
-        self.fact, self.changes, self._ends = fact, changes, ends
-        self.options = replace(options, **changes)
-        self.plan = Plan(needs) if needs and options.pattern.isascii() else self.options.literals()
+    def __init__(self, options: GrepOptions, row: _Row, ends: float) -> None:
+        self._fact, self.changes, needs = row
+        self._ends = ends
+        self.options = replace(options, **self.changes)
+        self.plan = Plan(tuple(needs)) if needs and options.pattern.isascii() else self.options.literals()
         self._prefilter = Prefilter(self.plan, encoding=options.encoding)
 
     @cached_property
@@ -198,8 +157,8 @@ class _Alternative:
         except InvalidPatternError:
             return None
 
-    def hit_in(self, path: str, content: bytes) -> "_Hit | None":
-        """Return the first match in a file."""
+    def reading_of(self, path: str, content: bytes) -> Reading | None:
+        """Return the reading if it finds something in a file."""
         may_match = is_named_notebook(path) or self._prefilter.may_match(content, len(content))
         if not may_match or self._search is None:
             return None
@@ -207,67 +166,52 @@ class _Alternative:
         if not (hits := list(self._search.hits(text))):
             return None
         start, end = hits[0].spans[0]
+        match = text[hits[0].start + start : hits[0].start + end]
         lines = sum(1 + text.count("\n", hit.start, hit.end) for hit in hits)
-        return _Hit(self, path, lines, text[hits[0].start + start : hits[0].start + end])
+        fact = f"{self._fact} {plural(lines, 'line')} of {one_line(path)}"
+        return Reading(fact, self.changes, match, path, lines)
 
 
-class _Hit(NamedTuple):
-    alternative: _Alternative  # the search that found it
-    path: str
-    lines: int  # the number of matching lines in the file
-    match: str  # the text of the first match
-
-    def reading(self) -> Reading:
-        """Return the changes that find the file, with a sentence about it."""
-        fact = f"{self.alternative.fact} {plural(self.lines, 'line')} of {one_line(self.path)}"
-        return Reading(fact, self.alternative.changes, self.match)
-
-
-def _pattern_alternatives(options: GrepOptions, ends: float) -> list[_Alternative]:
-    """Return the searches for other readings of the pattern."""
-    found: dict[str, _Alternative] = {}
-    for row in _READINGS:
-        for changes in row.changes(options):
-            new = {name: value for name, value in changes.items() if value != getattr(options, name)}
-            if new and repr(new) not in found:
-                found[repr(new)] = _Alternative(options, row.fact, new, ends, row.needs)
-    return list(found.values())
-
-
-def _first_hit(
+def _first_reading(
     context: Context,
-    source: GrepOptions,
-    alternatives: Sequence[_Alternative],
+    options: GrepOptions,
+    rows: Sequence[_Row],
     ends: float,
     among: Sequence[Excluded] | None = None,
-) -> tuple[_Hit | None, bool]:
-    """Return the first file that one of several searches finds, and True if all files were searched.
+) -> tuple[Reading | None, bool]:
+    """Return the first reading that finds something in the first file, and True if all files were searched.
 
     Args:
         context: The root and the limits.
-        source: The options that say which files are searched.
-        alternatives: The searches.
+        options: The arguments of the search. A single reading can also change which files are searched.
+        rows: The readings to try; those without a change are left out.
         ends: The `time.monotonic()` at which the look ends.
         among: Search only these names, which an earlier search left out.
     """
+    changed: dict[str, _Row] = {}
+    for fact, changes, needs in rows:
+        new = {name: value for name, value in changes.items() if value != getattr(options, name)}
+        if new:
+            changed.setdefault(repr(new), (fact, new, needs))
+    alternatives = [_Alternative(options, row, ends) for row in changed.values()]
     if not alternatives:
         return None, True
     most = _MOST_ENTRIES if among is None else _MOST_EXCLUDED
     limits = replace(context.limits, walk_entries=min(most, context.limits.walk_entries))
     # The order of the paths must not decide which match a hint shows.
+    source = alternatives[0].options if len(alternatives) == 1 and among is None else options
     source = replace(source, path=sorted(paths_of(source.path), key=path_order))
     files: Any = FileSource(context.root, context.outputs, limits, source, ends)
     if among is not None:
         files = ExcludedNames(context.root, limits, source, ends, among)
-    prefilter = Prefilter(*(each.plan for each in alternatives), encoding=source.encoding)
-    contents = FileReader(context.root, prefilter, limits.file_bytes, source.encoding, ends)
+    prefilter = Prefilter(*(each.plan for each in alternatives), encoding=options.encoding)
+    contents = FileReader(context.root, prefilter, limits.file_bytes, options.encoding, ends)
     try:
         for reader, entries in files.batches():
             for entry, content in contents.of(reader, entries):
-                path = reader.path_of(entry)
                 for each in alternatives if isinstance(content, bytes) else ():
-                    if hit := each.hit_in(path, content):
-                        return hit, True
+                    if (reading := each.reading_of(reader.path_of(entry), content)) is not None:
+                        return reading, True
     except (AgentFSError, TimeoutError):
         return None, False
     return None, (files.skipped.reached if among is None else files.reached) is None
@@ -277,11 +221,10 @@ def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatter
     """Say what the escaped form of an invalid pattern finds; drop one that finds nothing."""
     if (suggestion := error.details.get("suggestion")) is None:
         return
-    ends = time.monotonic() + SECONDS
-    meant = _Alternative(options, "As plain text it matches", {"pattern": suggestion}, ends)
-    hit, seen_all = _first_hit(context, meant.options, [meant], ends)
-    if hit is not None:
-        error.hint = hit.reading().hint(options)
+    meant = ("As plain text it matches", {"pattern": suggestion}, "")
+    reading, seen_all = _first_reading(context, options, [meant], time.monotonic() + SECONDS)
+    if reading is not None:
+        error.hint = reading.hint(options)
     elif seen_all:
         error.details["suggestion"] = None
         error.hint = "As plain text it matches nothing."
@@ -301,12 +244,11 @@ def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEnt
         if paths:
             where = reason_of(context.root, excluded, paths[0]) or one_line(paths[0])
             more = "" if names.reached is None else " or more"
-            return Joined(
-                ": ", f"{len(paths)}{more} among hidden and ignored, as in {where}", OPEN_IGNORED
-            ), False
+            count = f"{len(paths)}{more} among hidden and ignored, as in {where}"
+            return Joined(": ", count, OPEN_IGNORED), False
         may_have_more = names.reached is not None or len(excluded) >= MAX_EXCLUDED
     if any(glob.lower() != glob.upper() for glob in options.globs):
-        found = first_entries(context, options, ends, any_case=True)
+        found = _first_entries(context, replace(options, case="insensitive"), ends)
         if found is not None and found.entries:
             named = ", ".join(one_line(entry.path) for entry in found.entries)
             left = found.total - len(found.entries)
@@ -314,36 +256,24 @@ def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEnt
     return "", may_have_more
 
 
-def first_entries(
-    context: Context, options: ListOptions | GlobOptions, ends: float, *, any_case: bool = False
-) -> FoundEntries | None:
-    """Return the first entries that `ls` or `glob` finds; None after an error."""
+def _first_entries(context: Context, options: GlobOptions, ends: float) -> FoundEntries | None:
+    """Return the first entries that `glob` finds; None after an error."""
     limits = replace(context.limits, walk_entries=min(_MOST_ENTRIES, context.limits.walk_entries))
     page, seconds = Page(0, _MAX_NAMED, PAGE_BYTES), ends - time.monotonic()
     if seconds <= 0:
         return None
     try:
-        return find_entries(
-            context._replace(limits=limits), options, page=page, seconds=seconds, any_case=any_case
-        )
+        return find_entries(context._replace(limits=limits), options, page=page, seconds=seconds)
     except AgentFSError:
         return None
 
 
-def count_left_out(context: Context, options: ListOptions) -> str:
-    """Return a text with the number of entries that `ignore` has excluded from a listing, or ""."""
-    found = first_entries(context, replace(options, ignore=None), time.monotonic() + SECONDS)
-    return f": ignore leaves out {_count(found, 'entry', 'entries')}" if found and found.total else ""
-
-
 def count_of_glob(context: Context, options: GlobOptions, seconds: float = SECONDS) -> str:
     """Return the number of files that a glob finds, as `3 files`, or "" for none."""
-    found = first_entries(context, options, time.monotonic() + seconds)
-    return _count(found, "file", "files") if found and found.total else ""
-
-
-def _count(found: FoundEntries, one: str, several: str) -> str:
-    return f"{'' if found.exact else 'at least '}{plural(found.total, one, several)}"
+    found = _first_entries(context, options, time.monotonic() + seconds)
+    if found is None or not found.total:
+        return ""
+    return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}"
 
 
 def explain_glob_path(
@@ -353,19 +283,16 @@ def explain_glob_path(
 
     With `matching`, one of the files must have a match.
     """
-    path = options.path
-    if not isinstance(path, str) or not has_wildcard(path):
-        return
-    ends = time.monotonic() + SECONDS
-    for changes in _path_as_glob(options, path):
+    path, ends = options.path, time.monotonic() + SECONDS
+    for changes in _path_as_glob(options, path) if isinstance(path, str) and has_wildcard(path) else ():
         if matching and isinstance(options, GrepOptions):
-            meant = _Alternative(options, "", changes, ends)
-            if _first_hit(context, meant.options, [meant], ends)[0] is None:
+            found, _ = _first_reading(context, options, [("", changes, "")], ends)
+            if found is None:
                 continue
         glob = changes["pattern"] if isinstance(options, GlobOptions) else changes["glob"]
-        if files := count_of_glob(context, GlobOptions(glob, changes.get("path", "."))):
+        if files := count_of_glob(context, GlobOptions(glob, changes["path"])):
             error.details["as_glob"] = changes
-            error.hint = _hint(f"As a glob it leads to {files}", _retry(options, changes))
+            error.hint = _hint(f"As a glob it leads to {files}", options, changes)
             return
 
 
@@ -383,13 +310,10 @@ def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[New
         yield from ({"path": base, "glob": glob} for glob in (f"/{rest}", f"/{rest}/**"))
 
 
-def _retry(options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> Retry:
-    """Return the call for the first page with changed arguments; leave out default values."""
+def _hint(fact: str, options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> str:
+    """Return a fact with the call for the first page with changed arguments; leave out default values."""
     defaults = {each.name: each.default for each in fields(options)}
     changed = {**changes, **({"offset": 0} if options.offset else {})}
     without = tuple(name for name, value in changed.items() if value == defaults[name])
-    return Retry({name: value for name, value in changed.items() if name not in without}, without)
-
-
-def _hint(fact: str, retry: Retry) -> str:
+    retry = Retry({name: value for name, value in changed.items() if name not in without}, without)
     return FirstOf(Advice(f"{fact}: ", retry, "."), f"{fact}.")

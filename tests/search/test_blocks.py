@@ -9,13 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
-from agentfs.fs import syscalls
-from agentfs.search import large, second_look
+from agentfs.fs import pieces, syscalls
+from agentfs.search import grep, large, second_look
 from tests import kit
 from tests.conftest import part_or_all
 
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 FACTS = ("total_matches", "total_lines", "total_files", "exact", "searched_files", "truncated")
+
+
+def small_blocks(patched, size):
+    patched.setattr(pieces, "BLOCK", size)
+    patched.setattr(large, "LONGEST_LINE", size)
 
 
 def found(ws, pattern, file_bytes, **more):
@@ -70,13 +75,12 @@ def test_a_file_in_blocks_gives_what_its_full_text_gives(tmp_path, every):
             "ignore_case": data.draw(st.booleans()),
             "before": data.draw(st.integers(0, 3)),
             "after": data.draw(st.integers(0, 3)),
-            "overlap": data.draw(st.booleans()),
             "max_count": data.draw(st.sampled_from([None, 1, 3])),
             "limit": data.draw(st.sampled_from([None, 1, 2, 7])),
             "invert": data.draw(st.booleans()),
         }
         with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-            patched.setattr(large, "BLOCK_BYTES", data.draw(st.integers(200, 400)))
+            small_blocks(patched, data.draw(st.integers(200, 400)))
             expected = found(ws, pattern, 10**6, **more)
             in_blocks = found(ws, pattern, 1, **more)
             assert in_blocks[:2] == expected[:2]
@@ -108,7 +112,7 @@ def test_a_line_longer_than_a_block_counts_once_and_is_shown_around_its_first_ma
         counts = [len(re.findall(pattern, line, flags)) for line in lines]
         least = [count if len(line) < 60 else bool(count) for line, count in zip(lines, counts, strict=True)]
         with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-            patched.setattr(large, "BLOCK_BYTES", data.draw(st.integers(60, 200)))
+            small_blocks(patched, data.draw(st.integers(60, 200)))
             matches, facts, _ = found(ws, pattern, 1, **more)
         assert facts["total_lines"] == sum(map(bool, counts))
         assert sum(least) <= facts["total_matches"] <= sum(counts)
@@ -130,7 +134,7 @@ def test_a_line_longer_than_a_block_counts_once_and_is_shown_around_its_first_ma
 
 @pytest.mark.parametrize("end", ["", "\n", "\nneedle needle", "\r\n\r\nneedle needle\r\n"])
 def test_the_lines_around_a_long_line_are_searched_as_ever(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(large, "BLOCK_BYTES", 100)
+    small_blocks(monkeypatch, 100)
     line = "x" * 500 + " needle " + "y" * 300 + " needle " + "z" * 90
     (tmp_path / "f").write_bytes(b"needle a needle\n" + (line + end).encode())
     with Workspace(tmp_path) as ws:
@@ -150,14 +154,14 @@ def test_a_log_that_grows_faster_than_it_is_searched(tmp_path, monkeypatch):
         log.flush()
 
         def read_and_grow(*arguments):
-            log.write("another needle\n" * (large.BLOCK_BYTES // 10))
+            log.write("another needle\n" * (pieces.BLOCK // 10))
             log.flush()
             return read_at(*arguments)
 
         monkeypatch.setattr(syscalls, "read_at", read_and_grow)
         result = ws.grep("^needle", "log")
         assert ([match.line for match in result.matches], result.exact) == ([1001], True)
-        assert log.tell() > large.BLOCK_BYTES
+        assert log.tell() > pieces.BLOCK
 
 
 def test_a_search_of_a_large_file_keeps_its_deadline_and_says_so(tmp_path):
@@ -229,12 +233,11 @@ def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(t
             "ignore_case": data.draw(st.booleans()),
             "before": data.draw(st.integers(0, 3)),
             "after": data.draw(st.integers(0, 3)),
-            "overlap": data.draw(st.booleans()),
             "max_count": data.draw(st.sampled_from([None, 1, 3])),
         }
         pattern = data.draw(st.sampled_from(["needle", r"^needle", "needle$", r"\bneedle", "kneedle|nees"]))
         with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-            patched.setattr(large, "BLOCK_BYTES", data.draw(st.integers(300, 500)))
+            small_blocks(patched, data.draw(st.integers(300, 500)))
             patched.setattr(second_look, "SECONDS", 60.0)
             expected = found(ws, pattern, 10**6, **more)
             in_blocks = found(ws, pattern, 1, **more)
@@ -242,26 +245,6 @@ def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(t
         assert in_blocks[2].text == expected[2].text or not expected[2].total_lines
 
     law()
-
-
-def test_line_18_a_large_file_is_decoded_only_around_its_literals(tmp_path, monkeypatch):
-    line = b"a line of forty bytes that has nothing ..\n"
-    rest = line * (13 * 2**20 // len(line))
-    (tmp_path / "f").write_bytes(rest + b"needle\n" + rest)
-    decoded = []
-    text_of = large.BlockReader._text
-
-    def counted(self, data, end):
-        decoded.append(len(data))
-        return text_of(self, data, end)
-
-    monkeypatch.setattr(large.BlockReader, "_text", counted)
-    with Workspace(tmp_path) as ws:
-        for pattern, number in ("needle", 1), ("nowhere", 0), (r"needle|nowhere \w+", 1):
-            decoded.clear()
-            result = ws.grep(pattern, "f", context=2)
-            assert [match.line for match in result.matches] == [rest.count(b"\n") + 1] * number
-            assert sum(decoded) <= number * 2**21
 
 
 def test_line_18_a_watched_workspace_keeps_a_large_file_and_leaves_it_out(tmp_path):
@@ -273,7 +256,7 @@ def test_line_18_a_watched_workspace_keeps_a_large_file_and_leaves_it_out(tmp_pa
         for _ in range(3):
             assert ws.grep("needle").total_matches == 1
         assert ws.watch.text_bytes > 12 * 2**20
-        patched.setattr(large, "BlockReader", None)
+        patched.setattr(grep, "blocks_of", None)
         assert ws.grep("nowhere").searched_files == 41
         patched.undo()
         with open(tmp_path / "large", "ab") as file:

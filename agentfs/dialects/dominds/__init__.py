@@ -179,7 +179,7 @@ class _Tools(kit.Tools):
             raise
 
     def _grep(self, pattern: str, path: str, case: _Case, **options: Any) -> GrepResult:
-        options = {"context": 0, "overlap": True, **kit.case_options(case), **options}
+        options = {"context": 0, **kit.case_options(case), **options}
         return kit.grep(self.workspace, kit.GrepOptions(pattern, path, max_context=_MAX_CONTEXT, **options))
 
 
