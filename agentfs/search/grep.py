@@ -16,7 +16,7 @@ from agentfs.search.entries import ENTRY_BYTES, Page, page_of, with_counts
 from agentfs.search.excerpts import BLOCK_LINES, excerpt
 from agentfs.search.file_reader import LARGE, FileReader
 from agentfs.search.files import FileSource
-from agentfs.search.large import TextBlock, codec_of_large, hits_in, blocks_of
+from agentfs.search.large import TextBlock, blocks_of, codec_of_large, hits_in
 from agentfs.search.options import GrepOptions
 from agentfs.shown.workspace_context import Context
 from agentfs.text.notebook import shown_text
