@@ -196,7 +196,7 @@ def test_threads_lose_no_change_in_a_transaction(ws, tmp_path):
 
     def at_the_start(_):
         time.sleep(0.001)
-        return [(0, 0, "one more\n")]
+        return [(0, 0, "one more\n")], ()
 
     def add():
         for _ in range(5):
