@@ -1,7 +1,7 @@
 """Searching contents beside ripgrep, git grep and the Python peers: all checked and interleaved.
 
     python benchmarks/search.py TREE [--name NAME] [--rounds 5] [--peers DIRECTORY] [--peer-patterns 4]
-        [--rg RG] [--only NAME ...] [--literal] [--out docs/internals/search-speed] [--json FILE]
+        [--rg RG] [--only NAME ...] [--literal] [--out search-speed] [--json FILE]
 
 TREE is a git repository, so that all who know ignore rules read the same. DIRECTORY has one virtual
 environment for each peer (deepagents, anthropic, agno, harness).
