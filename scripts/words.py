@@ -3,8 +3,7 @@
     python scripts/words.py
 
 prints for README and each part of docs how many words a reader meets: those of the prose, and those of the
-tables besides. The tables of dialects' contracts, which are complete whatever their length, have a line of
-their own. Code blocks and their outputs are not counted, nor what the site adds from docstrings.
+tables besides. Code blocks and their outputs are not counted, nor what the site adds from docstrings.
 """
 
 import re
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-DIALECTS = ROOT / "docs" / "reference" / "dialects"
 CODE = re.compile(r"^( *)(`{3,}).*?^\1\2$", re.MULTILINE | re.DOTALL)
 
 
@@ -41,17 +39,14 @@ def words_of(page: Path) -> Words:
 
 
 def parts() -> Iterator[tuple[str, Words]]:
-    """Yield README, each part of docs, the contracts' tables, and all words except these."""
+    """Yield README, each part of docs, and all words."""
     docs = ROOT / "docs"
     pages = sorted(docs.rglob("*.md"))
     names = {page: page.relative_to(docs).parts[0].removesuffix(".md") for page in pages}
-    contracts = added(page for page in pages if page.parent == DIALECTS and page.stem != "index")
     yield "README", words_of(ROOT / "README.md")
     for name in dict.fromkeys(names.values()):
         yield name, added(page for page in pages if names[page] == name)
-    yield "contracts", Words(0, contracts.tables)
-    everything = added([ROOT / "README.md", *pages])
-    yield "others", Words(everything.prose, everything.tables - contracts.tables)
+    yield "all", added([ROOT / "README.md", *pages])
 
 
 def added(pages: Iterator[Path] | list[Path]) -> Words:
