@@ -249,26 +249,24 @@ def _page(head: str, read: results.ReadResult, limits: Limits) -> str:
 
 
 def _render_editor(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
-    content = context.result.content
-    match context.outcome:
+    outcome = context.outcome
+    if isinstance(outcome, AgentFSError):
+        return _editor_failure(context, outcome)
+    match outcome:
         case results.ReadResult(kind="text") as read:
             head = f"Here's the result of running `cat -n` on {kit.one_line(read.path)}:"
             content = _page(head, read, workspace.limits)
         case results.ListResult():
             path = kit.one_line(context.arguments["path"])
-            content = (
-                f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, "
-                f"excluding hidden items:\n{content}"
-            )
+            head = f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, "
+            content = f"{head}excluding hidden items:\n{context.result.content}"
         case results.WriteResult() as written:
             done = "File created successfully at" if written.created else "The file was overwritten at"
             content = "\n".join([f"{done}: {kit.one_line(written.path)}", *written.notes])
         case results.EditResult() as edited:
             content = _edited(edited)
-        case AgentFSError() as error:
-            return _editor_failure(context, error)
         case _:
-            pass
+            return context.result
     return replace(context.result, content=content)
 
 

@@ -204,7 +204,9 @@ def _render(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
         case EditResult() as changed:
             notes = (*changed.notes, *_note_on_newlines(context, changed))
         case _:
-            return _render_document(context, workspace)
+            problem = kit.problem_of(context)
+            reply = {"error": problem._asdict()} if problem else _document(context, workspace)
+            return kit.as_json(context, reply)
     data = {"result": "ok", "path": changed.path, "notes": list(notes)}
     return replace(context.result, content='"ok"', data=data, notes=notes)
 
@@ -237,9 +239,6 @@ def _document(context: kit.RenderContext, workspace: Workspace) -> dict[str, Any
                     f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
                 )
             return {"files": files, **totals}
-
-
-_render_document = kit.document_renderer(_document, lambda _, problem: {"error": problem._asdict()})
 
 
 def _page(context: kit.RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from agentfs import Limits, LineChange, Workspace
+from agentfs import Limits, LineChange, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
 from agentfs.errors import AgentFSError, UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
@@ -137,8 +137,10 @@ def _failure(context: kit.RenderContext, problem: kit.Problem) -> dict[str, Any]
     return reply
 
 
-def _document(context: kit.RenderContext, workspace: Workspace) -> dict[str, Any]:
-    return {"success": True, **_fields(context, workspace.limits)}
+def _render(context: kit.RenderContext, workspace: Workspace) -> ToolResult:
+    if problem := kit.problem_of(context):
+        return kit.as_json(context, _failure(context, problem))
+    return kit.as_json(context, {"success": True, **_fields(context, workspace.limits)})
 
 
 def _fields(context: kit.RenderContext, limits: Limits) -> dict[str, Any]:
@@ -156,15 +158,14 @@ def _fields(context: kit.RenderContext, limits: Limits) -> dict[str, Any]:
             return {"output": "\n".join(files), "files": files, **_totals(context, found, found.total)}
         case GrepResult() as found:
             return {**_matches(found), **_totals(context, found, found.total_lines)}
-        case ListResult() as listed:
+        case _:
+            listed: ListResult = context.outcome
             names = [f"{entry.name}/" if entry.is_dir else entry.name for entry in listed.entries]
             cut = {"total": listed.total} if listed.truncated else {}
             cut |= {"truncated": True} if cut or listed.skipped.reached else {}
             entries = [_entry(entry) for entry in listed.entries]
             skipped = kit.left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
             return {"output": "\n".join(names), "entries": entries, **cut, **skipped}
-        case _:
-            return {}
 
 
 def _page(context: kit.RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
@@ -234,5 +235,5 @@ DIALECT = kit.Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always"},
-    render=kit.document_renderer(_document, _failure),
+    render=_render,
 )

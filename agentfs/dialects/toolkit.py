@@ -116,24 +116,35 @@ class Dialect:
 
 
 class Tools:
-    """The tools of a workspace: each method of a subclass that `offer` declares, in order of definition."""
+    """The tools of a workspace: each method of a subclass that `offer` declares, in order of definition.
+
+    Attributes:
+        workspace: The workspace, with the preset of the dialect.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
 
     @classmethod
     def make(cls, workspace: Workspace) -> list[Tool]:
-        """Return the tools, as `Dialect.make` does."""
+        """Return the tools; this is a `Dialect.make`.
+
+        Args:
+            workspace: The workspace, with the preset of the dialect.
+        """
         tools = cls(workspace)
         return [replace(tool, function=getattr(tools, name)) for name, tool in declarations(cls).items()]
 
 
 def offer(*, effect: Effect, **fields: Any) -> Callable[[_F], _F]:
-    """Declare a method of `Tools` as a tool.
+    """Declare a method of a subclass of `Tools` as a tool.
 
     Args:
-        effect: Its effect.
+        effect: The effect, as for `agentfs.tool`.
         **fields: More fields of `Tool`.
+
+    Returns:
+        A decorator that returns the method itself.
     """
     return lambda function: declare(function, Tool(function=function, effect=effect, **fields))
 
@@ -241,27 +252,6 @@ def problem_of(context: RenderContext) -> Problem | None:
 def as_json(context: RenderContext, value: Any) -> ToolResult:
     """Return the result of a call with a value as its data, and the value's JSON as its text."""
     return replace(context.result, content=to_json(value), data=value)
-
-
-def document_renderer(
-    document: Callable[[RenderContext, Workspace], Any],
-    failure: Callable[[RenderContext, Problem], Any],
-    write: Callable[[Any], str] = to_json,
-) -> Callable[[RenderContext, Workspace], ToolResult]:
-    """Return the `render` of a dialect whose answers are documents.
-
-    Args:
-        document: Returns the data of a call that succeeded.
-        failure: Returns the data of a call that failed.
-        write: Returns the text for the data.
-    """
-
-    def render(context: RenderContext, workspace: Workspace) -> ToolResult:
-        problem = problem_of(context)
-        data = document(context, workspace) if problem is None else failure(context, problem)
-        return replace(context.result, content=write(data), data=data)
-
-    return render
 
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:

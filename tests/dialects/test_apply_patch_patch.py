@@ -109,6 +109,18 @@ def test_a_malformed_patch_is_refused_with_its_line(text, line, told):
     assert caught.value.details["line"] == line
 
 
+def test_regression_a_miss_is_below_the_previous_hunk_only_if_the_search_began_there():
+    missed = []
+    for lines in (["+added", "@@", "-no"], ["-a", "@@", "-no"]):
+        with pytest.raises(NoMatchError) as caught:
+            made("a\nb\n", "@@", *lines)
+        missed.append(caught.value.message)
+    assert missed == [
+        'Hunk 2 of "f": its lines are not in the file.',
+        'Hunk 2 of "f": its lines are not in the file below the previous hunk.',
+    ]
+
+
 FILE = "class A:\n    def f(self):\n        return 1\n\nclass B:\n    def f(self):\n        return 1\n"
 
 

@@ -16,7 +16,7 @@ from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace, dialects
 from agentfs.arguments.hints import Name
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.dialects import Dialect
-from agentfs.dialects.toolkit import problem_of
+from agentfs.dialects.toolkit import Tools, offer, problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.policy import VIEWED
 from agentfs.results import GrepResult
@@ -54,6 +54,26 @@ def test_an_unknown_dialect_is_an_error_with_the_nearest(ws):
 def test_a_name_that_is_taken_cannot_be_registered(name):
     with pytest.raises(AgentFSError, match="another dialect"):
         dialects.register(Dialect(name, small))
+
+
+class Counting(Tools):
+    def __init__(self, workspace):
+        super().__init__(workspace)
+        self.calls = 0
+
+    @offer(effect="read", name="Count")
+    def count(self) -> str:
+        """Count the calls."""
+        self.calls += 1
+        return f"{self.calls} in {self.workspace.limits.read_lines}"
+
+
+def test_tools_that_share_state_are_methods_of_a_class(ws):
+    own = Dialect("x", Counting.make, limits={"read_lines": 7})
+    tools = own.tools(ws)
+    assert tools.names == ("Count",)
+    assert [tools.call("Count", {}).content for _ in range(2)] == ["1 in 7", "2 in 7"]
+    assert own.tools(ws).call("Count", {}).content == "1 in 7", "each toolset has a state of its own"
 
 
 def test_a_dialect_is_registered_once_and_may_be_registered_again(ws):

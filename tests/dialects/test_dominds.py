@@ -16,8 +16,10 @@ from hypothesis import example
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Protect, Workspace
+from agentfs.dialects import dominds
 from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
+from agentfs.dialects.dominds.yaml_text import to_yaml
 from tests.conftest import law
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
@@ -92,6 +94,19 @@ FIELDS = {
     "ripgrep_fixed": ({"literal": "TODO"}, ["status", "literal", "matches"]),
     "ripgrep_search": ({"pattern": "TODO"}, ["status", "pattern", "results"]),
 }
+
+
+def test_the_yaml_of_an_answer_is_written_once(call, monkeypatch):
+    written = []
+    monkeypatch.setattr(dominds, "to_yaml", lambda value: written.append(value) or to_yaml(value))
+    for name, arguments in (
+        ("list_dir", {}),
+        ("ripgrep_snippets", {"pattern": "TODO"}),
+        ("read_file", {"path": "none"}),
+    ):
+        call(name, **arguments)
+        assert len(written) == 1
+        written.clear()
 
 
 def test_the_schema_has_exactly_the_documented_parameters(ws):

@@ -187,6 +187,13 @@ def test_str_replace(do, tmp_path):
     assert do("str_replace", "/memories/notes.txt", old_str="two", new_str="two").error["code"] == "no_change"
 
 
+def test_regression_a_failed_str_replace_says_what_to_do_next(do):
+    absent = do("str_replace", "/memories/notes.txt", old_str="nothing like it", new_str="x")
+    assert 'memory(command="view", path="/memories/notes.txt")' in absent.content
+    twice = do("str_replace", "/memories/notes.txt", old_str="one", new_str="1")
+    assert twice.content.endswith("Add lines before or after it to old_str (and to new_str).")
+
+
 def test_crlf_is_kept(do, tmp_path):
     (tmp_path / "memories/w").write_bytes(b"a\r\nb\r\n")
     assert do("str_replace", "/memories/w", old_str="a\r\nb", new_str="c\nd").success

@@ -174,8 +174,7 @@ class _Tools(kit.Tools):
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
-                hint = f"Pass -t with {' or '.join(near)}, or -g with a glob such as '*.py'."
-                raise InvalidArgumentError(error.message, hint=hint, details=error.details) from None
+                error.hint = f"Pass -t with {' or '.join(near)}, or -g with a glob such as '*.py'."
             raise
 
     def _grep(self, pattern: str, path: str, case: _Case, **options: Any) -> GrepResult:

@@ -204,8 +204,8 @@ class _AnalyzerNames(kit.Names):
         """Return the tool's name for a parameter."""
         return self.parameters.get(name, name)
 
-    def retry(self, retry: kit.Retry) -> kit.Retry | None:
-        """Return changes of a method's arguments as changes of the tool's."""
+    def retry(self, retry: kit.Retry, _: Mapping[str, Any] | None = None) -> kit.Retry | None:
+        """Return changes of a method's arguments as changes of the tool's; this is a `Tool.retry` too."""
         finds_names = self.parameter("pattern") == "pattern"
         if finds_names and set(retry.arguments) == {"pattern"} and not retry.without:
             return kit.Retry({"pattern": retry.arguments["pattern"], "glob": True})
@@ -217,10 +217,6 @@ class _AnalyzerNames(kit.Names):
         if arguments.pop("ignore_case", False):
             arguments["case"] = "insensitive"
         return kit.Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
-
-    def map_retry(self, retry: kit.Retry, _: Mapping[str, Any]) -> kit.Retry | None:
-        """Return the same, as a `Tool.retry`."""
-        return self.retry(retry)
 
 
 _FIND_NAMES = _AnalyzerNames({"path": "roots", "max_depth": "depth", "full_path": "full_path_match"})
@@ -314,7 +310,7 @@ def _tool(
     tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
     expose = tuple(each.name for each in required_first)
     text = (inspect.getdoc(run) or "").format(ladder=LADDER)
-    options |= {"renames": names.parameters, "retry": names.map_retry}
+    options |= {"renames": names.parameters, "retry": names.retry}
     return kit.Tool(function=tool, text=text, expose=expose, effect="read", **options)
 
 
@@ -335,8 +331,7 @@ def _list_files(workspace: Workspace, given: _FileFilter) -> ToolResult:
     if count < found.total:
         narrow = "narrow with pattern, extensions or types"
         notes.append(f"these are the first {count:,} of {total}: {narrow}{_or_raise('limit', given)}")
-    notes += _time_note(found.skipped, "depth, or fewer roots")
-    notes += _skip_note(found.skipped, given)
+    notes += _notes_on_skipped(found.skipped, given, "depth, or fewer roots")
     notes += _size_warning(content, "narrow with pattern, extensions, types or depth, or lower limit")
     facts = _facts(found.skipped, found.elapsed_ms, notes, exact=found.exact, cut=count < found.total)
     data = {"files": entries[:count], "total": found.total, **facts}
@@ -353,9 +348,7 @@ def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
         raise own_error("no_place", "roots")
     if given.roots and given.files:
         raise own_error("two_places", "roots")
-    options = _grep_options(given)
-    notes = _lowered(given)
-    options |= {
+    options = _grep_options(given) | {
         "path": given.roots or ["."],
         "files": given.files or None,
         "glob": _from_root(workspace, given.roots, given.include_globs),
@@ -365,8 +358,7 @@ def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
         "hidden": given.hidden,
         "include_ignored": given.no_ignore,
     }
-    found = _grep(workspace, options)
-    return _search_reply(workspace, found, None, notes, given)
+    return _search_reply(workspace, _grep(workspace, options), None, given)
 
 
 def _find_and_grep(workspace: Workspace, given: _FindAndGrep) -> ToolResult:
@@ -377,13 +369,13 @@ def _find_and_grep(workspace: Workspace, given: _FindAndGrep) -> ToolResult:
     {ladder}
     """
     options = _grep_options(given)
-    notes = _lowered(given)
+    sort = "modified" if given.sort == "mtime" else given.sort
     filtered = replace(given, types=_searchable_types(given.types))
-    files = _find(workspace, filtered, sort="modified" if given.sort == "mtime" else given.sort, unique=True)
+    files = _find(workspace, filtered, sort=sort, unique=True)
     # A search for names takes one list of globs. If `pattern` is one, the search takes `include_globs`.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
-    return _search_reply(workspace, _grep(workspace, options), files, notes, given)
+    return _search_reply(workspace, _grep(workspace, options), files, given)
 
 
 def _lowered(given: _FileFilter | _ContentQuery) -> list[str]:
@@ -405,15 +397,15 @@ def _lowered(given: _FileFilter | _ContentQuery) -> list[str]:
 
 
 def _find(workspace: Workspace, given: _FileFilter, **more: Any) -> GlobResult:
-    includes, excludes = None, list[str]()
+    glob, includes, excludes = given.pattern if given.glob else None, None, list[str]()
     case: Literal["smart", "sensitive", "insensitive"] = "smart"
-    if given.glob and given.pattern:  # smart case, as in fd
-        case = "sensitive" if any(map(str.isupper, given.pattern)) else "insensitive"
+    if glob:  # smart case, as in fd
+        case = "sensitive" if any(map(str.isupper, glob)) else "insensitive"
     if isinstance(given, _FindAndGrep):
         includes = _from_root(workspace, given.roots, given.include_globs)
         excludes = _excluded(workspace, given)
     options = kit.GlobOptions(
-        given.pattern if given.glob and given.pattern else includes or None,
+        glob or includes or None,
         given.roots,
         regex=None if given.glob else given.pattern,
         types=given.types or None,
@@ -462,13 +454,11 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
         return kit.grep(workspace, kit.GrepOptions(**arguments))
     except InvalidPatternError as error:
         # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
-        suggestion = error.details.get("suggestion")
-        advice = kit.Advice("To search for what was probably meant, ", kit.Retry({"query": suggestion}), ".")
-        raise InvalidPatternError(
-            error.message,
-            hint=advice if suggestion else error.hint,
-            details={**error.details, "parameter": "query"},
-        ) from None
+        error.details["parameter"] = "query"
+        if suggestion := error.details.get("suggestion"):
+            meant = kit.Retry({"query": suggestion})
+            error.hint = kit.Advice("To search for what was probably meant, ", meant, ".")
+        raise
 
 
 def _excluded(workspace: Workspace, given: _SearchContent | _FindAndGrep) -> list[str]:
@@ -492,18 +482,14 @@ def _searchable_types(types: list[str] | None) -> list[str]:
 
 
 def _search_reply(
-    workspace: Workspace,
-    found: GrepResult,
-    files: GlobResult | None,
-    notes: list[str],
-    given: _SearchContent | _FindAndGrep,
+    workspace: Workspace, found: GrepResult, files: GlobResult | None, given: _SearchContent | _FindAndGrep
 ) -> ToolResult:
     """Return the reply of search_content, or of find_and_grep if the searched `files` are given."""
     absolute, fmt = kit.absolute_in(workspace), given.format
     skipped = found.skipped if files is None else _combined(files.skipped, found.skipped)
     complete = found.exact and (files is None or (files.exact and not files.truncated))
     elapsed = found.elapsed_ms + (files.elapsed_ms if files is not None else 0)
-    notes = [*notes, *_search_notes(found, files, skipped, given)]
+    notes = _search_notes(found, files, skipped, given)
     not_all = (
         f"not all of the {_count(found.total_lines, exact=complete)} matching lines are shown: "
         "narrow with roots, include_globs or max_count, or use summary_only=true"
@@ -538,12 +524,10 @@ def _search_reply(
     advice = "summary_only=true takes ~500-2000, count_only_matches=true ~50-200"
     value, said = document(count, *_size_warning(kit.to_json(document(count)[0]), advice))
     content = kit.to_json(value)
+    whole, counted = _full_tokens(found, absolute), content
     if fmt == "full":
-        saved = kit.estimate_tokens(kit.to_json(items[:count])) - kit.estimate_tokens(
-            kit.to_json(body(count))
-        )
-    else:
-        saved = max(_full_tokens(found, absolute) - kit.estimate_tokens(content), 0)
+        whole, counted = kit.estimate_tokens(kit.to_json(items[:count])), kit.to_json(body(count))
+    saved = max(whole - kit.estimate_tokens(counted), 0)
     data = value if isinstance(value, dict) else {"matches": value}
     beside = () if isinstance(value, dict) else tuple(said)
     if fmt == "total_only":
@@ -578,8 +562,8 @@ def _facts(skipped: Skipped, elapsed: float, notes: list[str], *, exact: bool, c
 def _search_notes(
     found: GrepResult, files: GlobResult | None, skipped: Skipped, given: _SearchContent | _FindAndGrep
 ) -> list[str]:
-    """Return notes on why nothing was found and what was not searched."""
-    notes = [*kit.glob_notes(found), *([] if files is None else kit.glob_notes(files))]
+    """Return notes on numbers that were lowered, why nothing was found and what was not searched."""
+    notes = [*_lowered(given), *kit.glob_notes(found), *([] if files is None else kit.glob_notes(files))]
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
     elif not found.total_lines:
@@ -591,7 +575,7 @@ def _search_notes(
             f"extensions{_or_raise('file_limit', given)}"
         )
     longer = f"timeout_ms (up to {_MAX_TIMEOUT_MS}), or " if given.timeout_ms < _MAX_TIMEOUT_MS else ""
-    return [*notes, *_time_note(skipped, f"{longer}fewer roots"), *_skip_note(skipped, given)]
+    return [*notes, *_notes_on_skipped(skipped, given, f"{longer}fewer roots")]
 
 
 def _entry(entry: Entry, path: str) -> dict[str, Any]:
@@ -614,18 +598,16 @@ def _combined(first: Skipped, second: Skipped) -> Skipped:
     return Skipped(**both, rules=first.rules, reached=first.reached or second.reached)
 
 
-def _time_note(skipped: Skipped, advice: str) -> list[str]:
-    if skipped.reached is None:
-        return []
-    ended = "time" if skipped.reached == "timeout" else "names for one walk"
-    return [f"stopped early, out of {ended}, so there may be more: use {advice}"]
-
-
-def _skip_note(skipped: Skipped, given: _FileFilter | _SearchContent) -> list[str]:
+def _notes_on_skipped(skipped: Skipped, given: _FileFilter | _SearchContent, advice: str) -> list[str]:
+    """Return notes on a search that stopped early, for which there is advice, and on skipped names."""
+    notes: list[str] = []
+    if skipped.reached is not None:
+        ended = "time" if skipped.reached == "timeout" else "names for one walk"
+        notes.append(f"stopped early, out of {ended}, so there may be more: use {advice}")
     note = kit.skip_report(skipped, can_open=False)
     if not (given.hidden and given.no_ignore) and (skipped.hidden or skipped.ignored):
         note += " (hidden=true and no_ignore=true search hidden and ignored names)"
-    return [note] if note else []
+    return [*notes, note] if note else notes
 
 
 def _notes_on_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[str, ...]:
