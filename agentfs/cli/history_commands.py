@@ -59,14 +59,14 @@ def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
             "time": seconds,
             "label": step.label,
             "undone": seconds is not None and not log.stands(number),
-            "reverts": step.reverts or None,
+            "reverts": [of for of, takes_back, _ in step.toggles or () if takes_back],
+            "makes_again": [of for of, takes_back, _ in step.toggles or () if not takes_back],
             "checkpoints": checkpoints.get(number, []),
             "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(log.after(first), first + 1))):
-        what = f"takes back step {step.reverts}: " if step.reverts else ""
-        yield row(number, step, step.time), what + history.report.describe_step(step)
+        yield row(number, step, step.time), history.report.describe_step(step)
     if first or 0 in checkpoints:
         yield row(first, Step((), 0.0), None), "earlier steps, no longer kept"
 

@@ -48,7 +48,7 @@ class TracedFile:
 
     def __init__(self, node: Node | None) -> None:
         self.node, self.text = node, text_of(node)
-        self._first = self.text
+        self.first = self.text
         self.last = Trace(OTHER, touches_other=True)  # the origin of the last change
         self._restored: Trace | None = None  # that of an undo that came back to an earlier version
         self._lines: list[Trace | None] = [None] * line_count(self.text)
@@ -94,7 +94,7 @@ class TracedFile:
     def hunks(self, base_text: str) -> Iterator[TracedHunk]:
         """Yield the changes from a base to the present text, with the lines of each author apart."""
         # A line of the first version that differs from an accepted base was brought back.
-        unknown = (self._restored if base_text != self._first else None) or self.last
+        unknown = (self._restored if base_text != self.first else None) or self.last
         for a, b, c, d in git_line_changes(base_text, self.text):
             if c == d:
                 yield TracedHunk(ReplacedLines(a, b, c, d), (self._removals[c] or unknown,))
@@ -115,7 +115,7 @@ class TracedFile:
 def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
     """Return the files that some steps have changed, by path, as the last of them left each."""
     files: dict[str, TracedFile] = {}
-    restored = {change.after for step in steps if step.reverts for change in step.changes}
+    restored = {change.after for step in steps if step.toggles is not None for change in step.changes}
     versions: dict[str, dict[str, TracedFile]] = {}  # by path and digest, those that an undo restores
     for number, step in enumerate(steps, first_number):
         author = ("command", step.label) if step.label else step.author
@@ -132,11 +132,11 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
                 file.keep_version(versions.setdefault(change.path, {}))
         for path, source in file_moves(step.changes).items():
             files[path], files[source] = files[source], TracedFile(None)
-            files[path].last = Trace(author, str(number))
+            files[path].last, files[path].first = Trace(author, str(number)), ""
         for change in changed:
             file, origin = files[change.path], Trace(author, str(number))
             known = versions.get(change.path, {}).get(_key(change.after))
-            if step.reverts and known is not None:
+            if step.toggles is not None and known is not None:
                 file.restore(known, origin)
             else:
                 file.advance(change.after, origin, births.get(change.path))

@@ -17,7 +17,7 @@ from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgume
 from agentfs.fs import Change, FileNode, Node, quote, revision_of
 from agentfs.history.state_directory import FILE, StateDirectory, no_locks
 
-DATABASE_VERSION = 9
+DATABASE_VERSION = 10
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024

@@ -1,13 +1,13 @@
 """The journal of one workspace: its steps, checkpoints and accepted bases, and a change under way."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from functools import partial
 from itertools import count
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentfs import history
 from agentfs.base import call_context
@@ -17,7 +17,7 @@ from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_t
 from agentfs.fs.node import NotRestoredError
 from agentfs.history import log as bounds
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
-from agentfs.history.log import Log, Step
+from agentfs.history.log import Log, Step, Toggle, step_to_json
 from agentfs.limits import Limits
 from agentfs.text import plural
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentfs.history.step_merge import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
+MAX_CHECKPOINTS = 10_000
 _NAMES_SHOWN = 20
 _SPARE = 8  # contents are dropped to an eighth below their bound
 _END_BEGUN: Statement = ("UPDATE steps SET begun = 0 WHERE begun", ())
@@ -115,6 +116,7 @@ class Journal:
         watch_forks(other)
         return other
 
+    @contextmanager
     def logging_step(
         self,
         changes: tuple[Change, ...],
@@ -122,86 +124,83 @@ class Journal:
         label: str = "",
         lost: tuple[str, ...] = (),
         by_others: tuple[LinesBy, ...] = (),
+        toggles: tuple[Toggle, ...] | None = None,
         accepted: Bases | None = None,
-    ) -> AbstractContextManager[tuple[Change, ...]]:
-        """Begin a step with the changes that the block makes, and end it, as `appending`.
-
-        A command gives the step a label, and the changed paths whose contents are not kept. The author is
-        that of the present call, also of all lines that `by_others` does not name.
-        """
-        kept = tuple(map(self.contents.keep, changes))
-        author = call_context.author.get()
-        step = Step(kept, time.time(), label, lost, author, by_others, groups=self.groups)
-        return self.appending([step] if kept else [], kept, accepted=accepted)
-
-    @contextmanager
-    def appending(
-        self,
-        steps: Sequence[Step],
-        changes: tuple[Change, ...],
-        *,
         at: int | None = None,
-        accepted: Bases | None = None,
     ) -> Generator[tuple[Change, ...]]:
-        """Begin steps, which together make these changes, and end them; drop them if the block fails.
+        """Begin a step with the changes that the block makes, and end it; drop it if the block fails.
 
-        At their end, the nodes of `accepted` become bases. Raises Overtaken unless the position is `at`.
+        Gives the changes with contents loaded from the store. The author is that of the present call, also of
+        all lines that `by_others` does not name.
+
+        Args:
+            changes: The changes.
+            label: That of a command.
+            lost: Paths that a command has changed, whose contents are not kept.
+            by_others: Lines by other authors.
+            toggles: What an undo, redo or rollback takes back or makes again.
+            accepted: Nodes that become bases at the end of the step.
+            at: The position at which the changes were computed; raises Overtaken at another.
         """
+        step = Step(
+            tuple(map(self.contents.keep, changes)),
+            time.time(),
+            label,
+            lost,
+            call_context.author.get(),
+            by_others,
+            self.groups,
+            toggles,
+        )
         with self._lock:
             if self.ended:
                 raise ClosedError("This transaction has ended.")
             if at is not None and at != self.log.position:
                 raise Overtaken
-            bases = self._kept(accepted or {})
-            recordings = self.main.recordings
-            all_changes = [change for step in steps for change in step.changes]
+            bases = {path: node and self.contents.keep_node(node) for path, node in (accepted or {}).items()}
+            accepting = [_accepted_row({**self.accepted, **bases})] if bases else []
+            recordings, made = self.main.recordings, step
             if recordings is not None:
-                recordings.settle(all_changes)
-            self._store(steps, begun=True)
-            made = steps
+                recordings.settle(step.changes)
+            is_step = bool(step.changes or toggles)
+            self._write([self._row(step, begun=True)] if is_step else accepting)
             try:
-                yield changes
+                yield step.changes
             except BaseException as error:
                 # A failed change was taken back. If that failed, or after an interrupt, the tree must tell.
                 is_reversed = isinstance(error, Exception | call_context.Cancelled)
                 is_reversed = is_reversed and not isinstance(error, NotRestoredError)
-                made = [] if is_reversed else self.made(steps)
+                made = step._replace(changes=(), toggles=None) if is_reversed else self.made(step)
                 raise
             finally:
                 # Order matters: after an interrupt here, the step must still be recorded as begun.
-                if made == steps:
-                    self._add(steps)
-                    self.accepted.update(bases)
-                    if self.is_kept and steps:
-                        ends = [_END_BEGUN, *([self._accepted_row()] if bases else [])]
-                        self.contents.database.defer(ends)
-                else:
+                if made is not step:
                     self.replace_begun(made)
+                else:
+                    self.accepted.update(bases)
+                    if is_step:
+                        self.log.add(step)
+                        self._defer([_END_BEGUN, *accepting])
                 if recordings is not None:
-                    recordings.observe(change for step in made for change in step.changes)
+                    recordings.observe(made.changes)
                 self._bound()
 
     def record(self, step: Step | None, statements: Sequence[Statement] = ()) -> None:
         """Append a step that others have made already, and run statements in the same transaction."""
-        steps = [] if step is None else [step._replace(groups=self.groups)]
         with self._lock:
-            self._store(steps, begun=False, statements=statements)
-            self._add(steps)
+            step = step and step._replace(groups=self.groups)
+            self._write([*statements, *([self._row(step, begun=False)] if step else [])])
+            if step is not None:
+                self.log.add(step)
             self._bound()
 
-    def made(self, steps: Sequence[Step]) -> list[Step]:
-        """Return steps with only the changes that the tree shows as made; none if nothing was changed."""
-        net: dict[str, Change] = {}
-        for change in (each for step in steps for each in step.changes):
-            known = net.get(change.path, change)
-            net[change.path] = Change(change.path, known.before, change.after)
-        made = {path for path, change in net.items() if self._is_made(change)}
-        if all(net[path].changes_nothing for path in made):
-            return []
-        kept = [
-            step._replace(changes=tuple(each for each in step.changes if each.path in made)) for step in steps
-        ]
-        return [step for step in kept if step.changes]
+    def made(self, step: Step) -> Step:
+        """Return a step with only the changes that the tree shows as made.
+
+        Part of an undo takes back no step, so it becomes a step of its own.
+        """
+        changes = tuple(filter(self._is_made, step.changes))
+        return step if changes == step.changes else step._replace(changes=changes, toggles=None)
 
     def _is_made(self, change: Change) -> bool:
         before, after, read = change.before, change.after, self._read_node
@@ -215,28 +214,29 @@ class Journal:
             return node != before and entry_type(node) == after.kind
         return False
 
-    def replace_begun(self, steps: Sequence[Step]) -> None:
-        """Store what was made of the steps that were begun in their place."""
-        if self.is_kept:  # on a full disk, the next transaction does it
-            self.contents.database.defer([_DROP_BEGUN, *self._rows(steps, begun=False)])
-            self.contents.database.flush()
-        self._add(steps)
+    def replace_begun(self, made: Step) -> None:
+        """Store what was made of the step that was begun in its place."""
+        rows = [self._row(made, begun=False)] if made.changes else []
+        self._defer([_DROP_BEGUN, *rows])
+        self.flush()
+        if rows:
+            self.log.add(made)
 
-    def _add(self, steps: Iterable[Step]) -> None:
-        for step in steps:
-            self.log.add(step)
+    def _write(self, statements: Sequence[Statement]) -> None:
+        if self.is_kept and statements:
+            self.contents.write(statements)
 
-    def _store(self, steps: Sequence[Step], *, begun: bool, statements: Sequence[Statement] = ()) -> None:
-        if not self.is_kept or not (steps or statements):
-            return
-        self.contents.write([*self._rows(steps, begun=begun), *statements])
+    def _defer(self, statements: Sequence[Statement]) -> None:
+        if self.is_kept:
+            self.contents.database.defer(statements)
 
-    def _rows(self, steps: Sequence[Step], *, begun: bool) -> list[Statement]:
-        insert = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)"
-        return [
-            (insert, (number, begun, stored_json(step_to_json(step))))
-            for number, step in enumerate(steps, self.log.position + 1)
-        ]
+    def _row(self, step: Step, *, begun: bool) -> Statement:
+        number = self.log.position + 1
+        return "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (
+            number,
+            begun,
+            stored_json(step_to_json(step)),
+        )
 
     def settle_recordings(self) -> None:
         """End the recordings whose end has failed before."""
@@ -249,12 +249,14 @@ class Journal:
         The default name is a number.
         """
         with self._lock:
-            known = self.log.checkpoints
+            known, position = self.log.checkpoints, self.log.position
             if name is None:
                 name = next(name for name in map(str, count(len(known) + 1)) if name not in known)
-            after = {**{each: at for each, at in known.items() if each != name}, name: self.log.position}
-            self._store([], begun=False, statements=[put_meta("checkpoints", after)])
-            return name, self.log.set_checkpoint(name)
+            others = [(each, at) for each, at in known.items() if each != name]
+            after = dict([*others, (name, position)][-MAX_CHECKPOINTS:])
+            self._write([put_meta("checkpoints", after)])
+            self.log.checkpoints = after
+            return name, known.get(name, position) != position
 
     def steps_since(self, checkpoint: str | None) -> tuple[Sequence[Step], int]:
         """Return the kept steps since a checkpoint, by default all, and how many before them were dropped.
@@ -268,29 +270,11 @@ class Journal:
             start = 0 if checkpoint is None else self.position_of(checkpoint)
             return self.log.after(start), max(self.log.dropped - start, 0)
 
-    def accept(self, bases: Bases) -> None:
-        """Keep what a review has accepted as the bases of these paths."""
-        with self._lock:
-            before = {**self.accepted}
-            self.accepted.update(self._kept(bases))
-            try:
-                self._store([], begun=False, statements=[self._accepted_row()])
-            except BaseException:
-                self.accepted = before
-                raise
-
-    def _kept(self, bases: Bases) -> Bases:
-        return {path: node and self.contents.keep_node(node) for path, node in bases.items()}
-
-    def _accepted_row(self) -> Statement:
-        return put_meta("accepted", {path: node_to_json(node) for path, node in self.accepted.items()})
-
     def name_encoding(self, path: str, encoding: str) -> None:
         """Take note of the encoding that a call has named for a file, for its review."""
         if self.encodings.get(path) != encoding:
             self.encodings[path] = encoding
-            if self.is_kept:
-                self.contents.database.defer([put_meta("encodings", self.encodings)])
+            self._defer([put_meta("encodings", self.encodings)])
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""
@@ -335,8 +319,7 @@ class Journal:
             needed |= digests_of(self.main.recordings.needed(forget_unused=is_full))
         size, changes, kept, steps = self.contents.size_of(needed), 0, 0, self.log.after(0)
         for step in reversed(steps):
-            nodes = (node for change in step.changes for node in (change.before, change.after))
-            new = digests_of(nodes) - needed
+            new = digests_of(node for each in step.changes for node in (each.before, each.after)) - needed
             size += self.contents.size_of(new)
             changes += len(step.changes)
             is_long = kept >= bounds.MAX_STEPS or changes > bounds.MAX_CHANGES
@@ -348,10 +331,13 @@ class Journal:
             kept -= 1  # no part of a transaction is dropped alone
         self.log.drop(len(steps) - kept)
         self.contents.collect(needed)
-        if self.is_kept:
-            drop = ("DELETE FROM steps WHERE number <= ?", (self.log.dropped,))
-            checkpoints = put_meta("checkpoints", self.log.checkpoints)
-            self.contents.database.defer([put_meta("dropped", self.log.dropped), drop, checkpoints])
+        drop = ("DELETE FROM steps WHERE number <= ?", (self.log.dropped,))
+        checkpoints = put_meta("checkpoints", self.log.checkpoints)
+        self._defer([put_meta("dropped", self.log.dropped), drop, checkpoints])
+
+
+def _accepted_row(bases: Bases) -> Statement:
+    return put_meta("accepted", {path: node_to_json(node) for path, node in bases.items()})
 
 
 def digests_of(nodes: Iterable[Node | None]) -> set[str]:
@@ -362,39 +348,3 @@ def digests_of(nodes: Iterable[Node | None]) -> set[str]:
 def node_reader(root: Root) -> "NodeReader":
     """Return a function that reads the node at a path of the tree."""
     return partial(root.unrecorded.node, max_bytes=MAX_FILE_BYTES)
-
-
-def step_to_json(step: Step) -> dict[str, Any]:
-    """Return a step as JSON values."""
-    changes = [
-        (each.path, node_to_json(each.before), node_to_json(each.after), each.moved_from)
-        for each in step.changes
-    ]
-    return {**step._asdict(), "changes": changes}
-
-
-def step_from_json(plain: Any, to_node: Callable[[Any], Node | None]) -> Step:
-    """Return the step from its JSON values; raises an error of Python if they have another form."""
-    changes: list[Change] = []
-    for path, before, after, moved_from in plain["changes"]:
-        if "\0" in path or {"", ".", ".."} & set(path.split("/")):
-            raise ValueError(path)
-        changes.append(Change(path, to_node(before), to_node(after), str(moved_from)))
-    by_others = [
-        LinesBy(str(path), int(start), int(end), _author(by)) for path, start, end, by in plain["by_others"]
-    ]
-    return Step(
-        tuple(changes),
-        float(plain["time"]),
-        str(plain["label"]),
-        tuple(map(str, plain["lost"])),
-        _author(plain["author"]),
-        tuple(by_others),
-        int(plain["reverts"]),
-        tuple(map(int, plain["groups"])),
-    )
-
-
-def _author(plain: Any) -> tuple[str, str]:
-    kind, name = plain
-    return str(kind), str(name)

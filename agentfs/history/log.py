@@ -1,25 +1,36 @@
-"""The steps of a journal, which are only appended to, and the part of each that still stands. Pure.
+"""The steps of a journal, which are only appended to, and the part of each that is made or taken back. Pure.
 
-A step that takes back an earlier one names its number in `reverts`. Steps are numbered from 1, and a position
-is the number of the last step before it. The number of steps is bounded: the oldest are dropped.
+Undo, redo and rollback append a step whose `toggles` name what it takes back or makes again of earlier steps.
+Steps are numbered from 1, and a position is the number of the last step before it. The number of steps is
+bounded: the oldest are dropped.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
 
-from agentfs.fs import Change, LinesBy, MovedNode, Node, entry_type
+from agentfs.base import call_context
+from agentfs.errors import AgentFSError
+from agentfs.fs import Change, DirectoryNode, LinesBy, MovedNode, Node, entry_type, node_to_json
 from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
 from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 50_000  # of all kept steps together
-MAX_CHECKPOINTS = 10_000
 _SPARE = 8  # steps are dropped when there are an eighth more than the maximum
 
 Author = tuple[str, str]  # kind and name, as `call_context.author`
 Scope = Sequence[str] | None  # the paths at or below which something is about, or None for all
+
+
+class Toggle(NamedTuple):
+    """Paths of a step that a later step takes back, or makes again."""
+
+    number: int
+    takes_back: bool
+    paths: tuple[str, ...]
 
 
 class Step(NamedTuple):
@@ -31,8 +42,30 @@ class Step(NamedTuple):
     lost: tuple[str, ...] = ()  # changed paths whose content a recording did not keep
     author: Author = ("tool", "")  # of a recording, its label counts
     by_others: tuple[LinesBy, ...] = ()  # for example by a formatter
-    reverts: int = 0  # the number of the step that this one takes back, or 0
     groups: tuple[int, ...] = ()  # the transactions that it is part of, the outermost first
+    toggles: tuple[Toggle, ...] | None = None  # of an undo, redo or rollback; None for any other step
+
+
+@dataclass
+class Portion:
+    """Paths of a step that are made, or taken back, and the step that made or took them back."""
+
+    number: int
+    is_made: bool
+    paths: set[str]
+    by: Step
+    order: int
+
+
+class UndoPlan(NamedTuple):
+    """Changes that undo, redo or rollback makes one after another, and the paths that they toggle.
+
+    A node at one of the `absent` paths was put there by others, perhaps with the move that is wanted.
+    """
+
+    changes: tuple[tuple[Change, ...], ...]
+    toggles: tuple[Toggle, ...]
+    absent: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -51,10 +84,16 @@ class Recording:
 def net_changes(steps: Iterable[Step]) -> list[Change]:
     """Return one change for each path of some steps, even if a path has its old node again."""
     total: dict[str, Change] = {}
-    for change in (each for step in steps for each in step.changes):
+    for step in steps:
+        add_changes(total, step.changes)
+    return [*total.values()]
+
+
+def add_changes(total: dict[str, Change], changes: Iterable[Change]) -> None:
+    """Add changes to net changes by path."""
+    for change in changes:
         known, origin = total.get(change.path, change), first_path(change, total)
         total[change.path] = Change(change.path, known.before, change.after, origin)
-    return [*total.values()]
 
 
 def first_path(change: Change, earlier: Mapping[str, Change]) -> str:
@@ -64,9 +103,44 @@ def first_path(change: Change, earlier: Mapping[str, Change]) -> str:
     return known.moved_from if known is not None and known.moved_from else change.moved_from
 
 
-def effective_changes(steps: Iterable[Sequence[Change]]) -> list[Change]:
-    """Return the net changes of some steps without paths that have their old node again."""
-    return [each for each in net_changes(map(Step, map(tuple, steps))) if not each.changes_nothing]
+def with_contents(steps: Iterable[Step], read: Callable[[str], Node | None]) -> list[Step]:
+    """Return steps with the contents that moves took along unread.
+
+    An earlier or a later step that changes a moved file knows its content; otherwise `read` reads it from its
+    new path.
+    """
+    known: dict[str, Node | None] = {}  # the nodes between a step and the next
+    forward: list[Step] = []
+    for step in steps:
+        filled = filled_changes(step.changes, lambda change: known.get(change.moved_from))
+        known.update((each.path, each.after) for each in filled)
+        forward.append(step._replace(changes=tuple(filled)))
+    known = {}
+    found: list[Step] = []
+    for step in reversed(forward):
+        filled = filled_changes(step.changes, lambda change: known.get(change.path) or read(change.path))
+        known.update((each.path, each.before) for each in filled)
+        found.append(step._replace(changes=tuple(filled)))
+    return found[::-1]
+
+
+def filled_changes(changes: Sequence[Change], read: Callable[[Change], Node | None]) -> Sequence[Change]:
+    """Return changes with contents that moves take along unread; `read` gets the change of each new path."""
+    nodes: dict[str, Node | None] = {}
+    for change in changes:
+        if isinstance(change.after, MovedNode):
+            nodes[change.moved_from] = change.after
+            with suppress(AgentFSError):  # it is too large, special or protected, or it is too late
+                call_context.check()
+                nodes[change.moved_from] = read(change) or change.after
+    if not nodes:
+        return changes
+    return [
+        replace(each, after=nodes[each.moved_from])
+        if isinstance(each.after, MovedNode)
+        else replace(each, before=nodes.get(each.path, each.before))
+        for each in changes
+    ]
 
 
 def file_moves(changes: Iterable[Change]) -> dict[str, str]:
@@ -74,24 +148,39 @@ def file_moves(changes: Iterable[Change]) -> dict[str, str]:
     return moves([each for each in changes if not each.of_directory])
 
 
+def is_same_node(one: Node | None, other: Node | None) -> bool:
+    """Return True if nodes are equal.
+
+    Of directories, compare only modes, and take None as any mode. A moved node equals any of its type.
+    """
+    if isinstance(one, MovedNode) or isinstance(other, MovedNode):
+        return None not in (one, other) and entry_type(one) == entry_type(other)
+    if isinstance(one, DirectoryNode) and isinstance(other, DirectoryNode):
+        return one.mode == other.mode or None in (one.mode, other.mode)
+    return one == other
+
+
 def is_in_scope(path: str, scope: Scope) -> bool:
     """Return True if a path is at or below one of a scope."""
     return scope is None or any(is_in(path, each) for each in scope)
 
 
-def _in_scope(step: Step, paths: Collection[str], scope: Scope) -> set[str]:
-    """Return the paths in a scope, the other path of each moved file, and the directories of these files."""
+def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Change, ...]:
+    """Return the changes of those paths that are in a scope.
+
+    The other path of a moved file is in the scope too, and a directory if all its changed files are.
+    """
     taken = {path for path in paths if is_in_scope(path, scope)}
-    for pair in file_moves(step.changes).items():
-        if not taken.isdisjoint(pair):
-            taken.update(pair)
-    files = [each.path for each in step.changes if not each.of_directory]
-    for each in step.changes:
-        if each.of_directory and each.path not in taken:
-            below = [path for path in files if is_in(path, each.path)]
-            if below and taken.issuperset(below):
-                taken.add(each.path)
-    return taken.intersection(paths)
+    if scope is not None:
+        for pair in file_moves(step.changes).items():
+            if not taken.isdisjoint(pair):
+                taken.update(pair)
+        files = [each.path for each in step.changes if not each.of_directory]
+        for each in step.changes:
+            if each.of_directory and (below := [path for path in files if is_in(path, each.path)]):
+                taken |= {each.path} if taken.issuperset(below) else set()
+        taken.intersection_update(paths)
+    return tuple(each for each in step.changes if each.path in taken)
 
 
 class Log:
@@ -99,8 +188,8 @@ class Log:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._left: list[set[str]] = []  # for each step, the paths that no step has taken back
-        self._takes_back: list[bool] = []  # for each step
+        self._portions: dict[int, list[Portion]] = {}  # those with paths, by the number of their step
+        self._order = 0
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
@@ -114,12 +203,6 @@ class Log:
     def step(self, number: int) -> Step:
         """Return the step with a number."""
         return self._steps[number - self.dropped - 1]
-
-    def first(self, number: int) -> Step:
-        """Return the kept step that a step redoes or takes back in the end, or the step itself."""
-        while (step := self.step(number)).reverts > self.dropped:
-            number = step.reverts
-        return step
 
     def after(self, position: int) -> Sequence[Step]:
         """Return the kept steps after a position."""
@@ -136,127 +219,119 @@ class Log:
 
     def add(self, step: Step) -> None:
         """Append a step."""
-        paths = {change.path for change in step.changes}
-        if step.reverts > self.dropped:
-            self._left[step.reverts - self.dropped - 1] -= paths
-        # A redo takes back an undo, so it does not count as an undo itself.
-        self._takes_back.append(step.reverts > 0 and not self.takes_back(step.reverts))
         self._steps.append(step)
-        self._left.append(paths)
         self._change_count += len(step.changes)
         self.last_group = max(self.last_group, *step.groups, 0)
-
-    def remove_last(self, count: int) -> None:
-        """Remove the last steps: no change of theirs was made."""
-        steps = self._steps[: len(self._steps) - count]
-        self._steps, self._left, self._takes_back, self._change_count = [], [], [], 0
-        for step in steps:
-            self.add(step)
+        for number, takes_back, paths in _toggles(step, self.position):
+            if number > self.dropped:
+                toggled, self._order = set(paths), self._order + 1
+                known = self._portions.get(number, [])
+                for each in known:
+                    each.paths -= toggled
+                new = Portion(number, not takes_back, toggled, step, self._order)
+                self._portions[number] = [each for each in (*known, new) if each.paths]
 
     def new_group(self) -> int:
         """Return a number for steps that belong together."""
         self.last_group += 1
         return self.last_group
 
-    def reversal(self, number: int, scope: Scope = None) -> tuple[Change, ...]:
-        """Return the changes that take back what is left of a step, at or below some paths.
-
-        A step that took back another may have found a path as it should be. Its reversal then is that of the
-        other step.
-        """
-        step = self.step(number)
-        taken = _in_scope(step, self._left[number - self.dropped - 1], scope)
-        back = reverse([each for each in step.changes if each.path in taken])
-        if not any(each.changes_nothing for each in back):
-            return back
-        first = step
-        while first.reverts > self.dropped:
-            first = self.step(first.reverts)
-        wanted = first.changes if self.takes_back(number) else reverse(first.changes)
-        known = {} if first.reverts else {each.path: each for each in wanted}
-        return tuple(known.get(each.path, each) if each.changes_nothing else each for each in back)
-
-    def rollback(self, position: int, scope: Scope) -> dict[int, tuple[Change, ...]]:
-        """Return the changes that take the tree back to a position, by the number of each later step.
-
-        The latest step comes first. A step and the one that took it back cancel out for each path that no
-        other step has changed in between, unless one of them has made or removed what the other has not.
-        """
-        stacks: dict[str, list[tuple[int, Change]]] = {}
-        for number, step in enumerate(self.after(position), max(position, self.dropped) + 1):
-            for change in step.changes:
-                stack = stacks.setdefault(change.path, [])
-                last, reverted = stack[-1] if stack else (0, change)
-                is_back = (reverted.before is None) is (change.after is None)
-                if last and last == step.reverts and is_back:
-                    stack.pop()
-                else:
-                    stack.append((number, change))
-        paths: dict[int, set[str]] = {}
-        for path, stack in stacks.items():
-            for number, _ in stack:
-                paths.setdefault(number, set()).add(path)
-        found: dict[int, tuple[Change, ...]] = {}
-        for number in sorted(paths, reverse=True):
-            step = self.step(number)
-            if taken := _in_scope(step, paths[number], scope):
-                found[number] = reverse([each for each in step.changes if each.path in taken])
-        return found
-
-    def to_undo(self, scope: Scope = None, within: tuple[int, ...] = ()) -> list[list[int]]:
-        """Return the numbers of the steps that `undo` can take back, the latest first.
+    def to_undo(self, scope: Scope = None, within: tuple[int, ...] = ()) -> list[list[Portion]]:
+        """Return what `undo` can take back, the latest first: the portions of each step or transaction.
 
         `within` is the `groups` of the transaction that asks, which takes back only its own.
         """
-        return self._left_over(scope, within, undone=False)
+        return self._in_units((each for each in self._latest_first() if each.is_made), scope, within)
 
-    def to_redo(self, within: tuple[int, ...] = ()) -> list[list[int]]:
-        """Return the numbers of the steps that took back others, and can be redone, as `to_undo`."""
-        return self._left_over(None, within, undone=True)
+    def to_redo(self, within: tuple[int, ...] = ()) -> list[list[Portion]]:
+        """Return what `redo` can make again, as `to_undo`; what was taken back by one call stays together."""
+        depth = len(within) + 1
 
-    def in_groups(self, numbers: Iterable[int], within: tuple[int, ...]) -> list[list[int]]:
-        """Return some numbers with those of each transaction together, as seen in a transaction."""
-        found: dict[int | tuple[int, ...], list[int]] = {}
-        for number in numbers:
-            groups = self.step(number).groups
-            depth = len(within) if groups[: len(within)] == within else 0
-            found.setdefault(groups[depth : depth + 1] or number, []).append(number)
+        def is_offered(portion: Portion) -> bool:
+            # What a transaction has taken back of itself is a part of what the transaction did.
+            groups = self.step(portion.number).groups[:depth]
+            return not portion.is_made and (len(groups) < depth or portion.by.groups[:depth] != groups)
+
+        return self._in_units(filter(is_offered, self._latest_first()), None, within)
+
+    def _latest_first(self) -> list[Portion]:
+        every = (each for portions in self._portions.values() for each in portions)
+        return sorted(every, key=lambda each: each.order, reverse=True)
+
+    def _in_units(
+        self, portions: Iterable[Portion], scope: Scope, within: tuple[int, ...]
+    ) -> list[list[Portion]]:
+        found: dict[object, list[Portion]] = {}
+        for each in portions:
+            is_own = self.step(each.number).groups[: len(within)] == within
+            if is_own and (scope is None or any(is_in_scope(path, scope) for path in each.paths)):
+                together = None if each.is_made else id(each.by)
+                found.setdefault((self._unit_of(each.number, within), together), []).append(each)
         return [*found.values()]
 
-    def _left_over(self, scope: Scope, within: tuple[int, ...], *, undone: bool) -> list[list[int]]:
-        kept = zip(self._steps, self._left, self._takes_back, strict=True)
-        found = [
-            number
-            for number, (step, left, takes_back) in enumerate(kept, self.dropped + 1)
-            if takes_back is undone and left and step.groups[: len(within)] == within
-        ]
-        if scope is not None:
-            found = [number for number in found if self.stands(number, scope)]
-        if undone:  # an undo within another transaction is a part of what that did
-            found = [number for number in found if not self._is_inner(number, len(within))]
-        return self.in_groups(reversed(found), within)
+    def in_units(self, toggles: Iterable[Toggle], within: tuple[int, ...]) -> list[list[Step]]:
+        """Return the toggled steps, those of each transaction together, as seen in a transaction."""
+        found: dict[object, dict[int, Step]] = {}
+        for number, _, _ in toggles:
+            found.setdefault(self._unit_of(number, within), {})[number] = self.step(number)
+        return [[*steps.values()] for steps in found.values()]
 
-    def _is_inner(self, number: int, depth: int) -> bool:
-        """Return True if a step takes back one of the same transaction, which is seen from outside."""
+    def _unit_of(self, number: int, within: tuple[int, ...]) -> object:
+        groups = self.step(number).groups
+        depth = len(within) if groups[: len(within)] == within else 0
+        return groups[depth : depth + 1] or number
+
+    def plan(self, portions: Iterable[Portion], scope: Scope = None) -> UndoPlan:
+        """Return how to take back what is made of some portions, and to make again what is not."""
+        steps: list[tuple[Change, ...]] = []
+        toggles: list[Toggle] = []
+        for each in sorted(portions, key=lambda each: each.order, reverse=True):
+            if changes := _changes_in(self.step(each.number), each.paths, scope):
+                toggles.append(Toggle(each.number, each.is_made, tuple(change.path for change in changes)))
+                steps.append(reverse(changes) if each.is_made else changes)
+        left: dict[str, Node | None] = {}
+        if any(each.moved_from for changes in steps for each in changes):
+            left = {each.path: each.after for step in self._steps for each in step.changes}
+        return UndoPlan(tuple(steps), tuple(toggles), frozenset(path for path in left if left[path] is None))
+
+    def rollback(self, position: int, scope: Scope) -> UndoPlan:
+        """Return how to go back to a position: reverse what later steps have changed, the latest first."""
+        made: dict[int, set[str]] = {}  # of each step, as of the position
+        for number, step in enumerate(self._steps[: position - self.dropped], self.dropped + 1):
+            for of, takes_back, paths in _toggles(step, number):
+                known = made.setdefault(of, set())
+                made[of] = known.difference(paths) if takes_back else known.union(paths)
+        toggled: list[Portion] = []
+        for each in self._latest_first():
+            then = made.get(each.number, set())
+            wrong = each.paths - then if each.is_made else each.paths & then
+            toggled.append(Portion(each.number, each.is_made, wrong, each.by, each.order))
+        runs = [_changes_in(run, {each.path for each in run.changes}, scope) for run in self._runs(position)]
+        back = [reverse(run) for run in reversed(runs) if run]
+        return self.plan(toggled, scope)._replace(changes=tuple(back))
+
+    def _runs(self, position: int) -> Iterator[Step]:
+        """Yield the net changes of each run of steps after a position that no other program interrupted."""
+        total: dict[str, Change] = {}
+        for step in with_contents(self.after(position), lambda _: None):
+            away = {each.moved_from for each in total.values() if each.after is not None}
+            for change in step.changes:
+                known = total.get(change.path)
+                is_next = known is None or is_same_node(known.after, change.before)
+                is_other = change.path in away and change.path != first_path(change, total)
+                if not is_next or (is_other and change.before is None):
+                    yield Step(tuple(each for each in total.values() if not each.changes_nothing))
+                    total = {}
+                    break
+            add_changes(total, step.changes)
+        yield Step(tuple(each for each in total.values() if not each.changes_nothing))
+
+    def stands(self, number: int) -> bool:
+        """Return True if something of what a step did is as it left it, neither taken back nor made again."""
         step = self.step(number)
-        is_in_one = len(step.groups) > depth and step.reverts > self.dropped
-        return is_in_one and self.step(step.reverts).groups[: depth + 1] == step.groups[: depth + 1]
-
-    def takes_back(self, number: int) -> bool:
-        """Return True for an undo; False for any other step, also for a redo, which takes back an undo."""
-        return number > self.dropped and self._takes_back[number - self.dropped - 1]
-
-    def stands(self, number: int, scope: Scope = None) -> bool:
-        """Return True if something of a step is not taken back, at or below some paths."""
-        return any(is_in_scope(each, scope) for each in self._left[number - self.dropped - 1])
-
-    def set_checkpoint(self, name: str) -> bool:
-        """Name the position; return True if the name had another position before."""
-        moved = self.checkpoints.pop(name, self.position) != self.position
-        self.checkpoints[name] = self.position
-        while len(self.checkpoints) > MAX_CHECKPOINTS:
-            del self.checkpoints[next(iter(self.checkpoints))]
-        return moved
+        return any(
+            each.by is step for of, _, _ in _toggles(step, number) for each in self._portions.get(of, ())
+        )
 
     @property
     def is_too_long(self) -> bool:
@@ -267,6 +342,49 @@ class Log:
     def drop(self, count: int) -> None:
         """Drop the oldest steps, and the checkpoints before them."""
         self._change_count -= sum(len(step.changes) for step in self._steps[:count])
-        del self._steps[:count], self._left[:count], self._takes_back[:count]
+        del self._steps[:count]
         self.dropped += count
+        self._portions = {number: each for number, each in self._portions.items() if number > self.dropped}
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
+
+
+def _toggles(step: Step, number: int) -> Sequence[Toggle]:
+    """Return what a step takes back and makes; a step of its own makes its changes."""
+    if step.toggles is not None:
+        return step.toggles
+    return (Toggle(number, takes_back=False, paths=tuple(each.path for each in step.changes)),)
+
+
+def step_to_json(step: Step) -> dict[str, Any]:
+    """Return a step as JSON values."""
+    changes = [
+        (each.path, node_to_json(each.before), node_to_json(each.after), each.moved_from)
+        for each in step.changes
+    ]
+    return {**step._asdict(), "changes": changes}
+
+
+def step_from_json(plain: Any, to_node: Callable[[Any], Node | None]) -> Step:
+    """Return the step from its JSON values; raises an error of Python if they have another form."""
+
+    def author(plain: Any) -> Author:
+        kind, name = plain
+        return str(kind), str(name)
+
+    def changes() -> Iterator[Change]:
+        for path, before, after, moved_from in plain["changes"]:
+            if "\0" in path or {"", ".", ".."} & set(path.split("/")):
+                raise ValueError(path)
+            yield Change(path, to_node(before), to_node(after), str(moved_from))
+
+    toggles = plain["toggles"]
+    return Step(
+        tuple(changes()),
+        float(plain["time"]),
+        str(plain["label"]),
+        tuple(map(str, plain["lost"])),
+        author(plain["author"]),
+        tuple(LinesBy(str(path), int(a), int(b), author(by)) for path, a, b, by in plain["by_others"]),
+        tuple(map(int, plain["groups"])),
+        toggles and tuple(Toggle(int(of), bool(back), tuple(map(str, paths))) for of, back, paths in toggles),
+    )

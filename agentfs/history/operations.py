@@ -11,9 +11,9 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, Root, quote
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
-from agentfs.history.log import is_in_scope, net_changes
+from agentfs.history.log import is_in_scope, is_same_node, net_changes, with_contents
 from agentfs.history.report import changes_result, name_paths
-from agentfs.history.step_merge import is_same_node, kept_reader, with_contents
+from agentfs.history.step_merge import kept_reader
 from agentfs.history.undo import RequestedPaths, real_paths, roll_back_transaction
 from agentfs.results import ChangesResult, CheckpointResult
 from agentfs.shown.workspace_context import Context

@@ -20,10 +20,10 @@ from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, node_to_jso
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
-from agentfs.history.log import Step, first_path
+from agentfs.history.log import Step, first_path, is_same_node
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.scan import LEFT_OUT, UNSEEN, Scan, Seen, Status, with_moves
-from agentfs.history.step_merge import is_same_node, merge_nodes
+from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural

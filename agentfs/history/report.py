@@ -9,8 +9,8 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
-from agentfs.history.log import Step, file_moves
-from agentfs.history.step_merge import Clash, Lines, filled_changes
+from agentfs.history.log import Step, file_moves, filled_changes
+from agentfs.history.step_merge import Clash, Lines
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text import (
@@ -252,7 +252,15 @@ def describe_step(step: Step, display: Display = display_name) -> str:
         paths = [file.path for file in files if file.action == action]
         if paths:
             parts.append(f"{action} {name_paths(paths)}")
-    return (f"{quote(step.label)}: " if step.label else "") + "; ".join(parts)
+    toggled: dict[str, list[str]] = {}
+    for number, takes_back, _ in step.toggles or ():
+        toggled.setdefault("takes back" if takes_back else "makes again", []).append(str(number))
+    heads = [
+        f"{what} step{'s'[: len(many) - 1]} {first_names(many, _NAMES_SHOWN)}"
+        for what, many in toggled.items()
+    ]
+    head = quote(step.label) if step.label else ", ".join(heads)
+    return (f"{head}: " if head else "") + "; ".join(parts)
 
 
 def name_paths(paths: Sequence[str]) -> str:

@@ -11,9 +11,9 @@ from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, qu
 from agentfs.history.authors import OTHER, Trace, TracedFile, TracedHunk, is_text, replay, text_of
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
-from agentfs.history.log import is_in_scope, net_changes
+from agentfs.history.log import is_in_scope, net_changes, with_contents
 from agentfs.history.report import name_paths, paired
-from agentfs.history.step_merge import kept_reader, merge_nodes, read_node, with_contents
+from agentfs.history.step_merge import kept_reader, merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.results import FileReview, Hunk, Origin, Review
 from agentfs.shown.workspace_context import Context

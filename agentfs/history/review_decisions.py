@@ -75,8 +75,8 @@ def apply_review(
             changes += _directories(found, changes, {*reject})
             with suppress(ConcurrentChange):
                 if not changes:
-                    journal.accept(bases)
-                    applied = Applied()
+                    with journal.logging_step((), accepted=bases):
+                        applied = Applied()
                     break
                 applied = root.apply(
                     changes,

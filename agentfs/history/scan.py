@@ -32,7 +32,8 @@ from agentfs.fs import (
 from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Contents
-from agentfs.history.step_merge import is_same_node, read_node
+from agentfs.history.log import is_same_node
+from agentfs.history.step_merge import read_node
 from agentfs.limits import Limits
 from agentfs.text import plural
 from agentfs.tree.ignore_sources import with_slash

@@ -1,7 +1,7 @@
 """Opening of a state directory, and of the journal in it."""
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -9,8 +9,8 @@ from agentfs import history
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import FileNode, Node, Root, node_from_json, quote
 from agentfs.history.database import Contents, Database, from_stored, put_meta
-from agentfs.history.journal import Journal, node_reader, step_from_json
-from agentfs.history.log import Step
+from agentfs.history.journal import Journal, node_reader
+from agentfs.history.log import Step, step_from_json
 from agentfs.history.report import name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.limits import Limits
@@ -80,8 +80,7 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     if root is not None:
         _check_root(database, os.path.realpath(root))
     journal = Journal(contents=Contents(database))
-    begun, _ = _load(journal)
-    journal.log.remove_last(len(begun))
+    _load(journal)
     return journal
 
 
@@ -140,16 +139,16 @@ def _node_from(journal: Journal) -> Callable[[Any], Node | None]:
     return to_node
 
 
-def _load(journal: Journal) -> tuple[list[int], Any]:
+def _load(journal: Journal) -> tuple[Step | None, Any]:
     """Fill a journal from its database.
 
-    Return the numbers of the steps that were begun and not ended, and the open recordings as JSON values.
+    Return the step that was begun and not ended, and the open recording as JSON values.
     """
     database, log, to_node = journal.contents.database, journal.log, _node_from(journal)
     meta_rows, step_rows = database.read(
         "SELECT key, value FROM meta", "SELECT number, begun, payload FROM steps ORDER BY number"
     )
-    begun: list[int] = []
+    begun: Step | None = None
     with _of_right_form(database, "a checkpoint or an accepted base"):
         meta = {str(key): from_stored(value) for key, value in meta_rows}
         log.dropped = int(meta.get("dropped", 0))
@@ -162,10 +161,13 @@ def _load(journal: Journal) -> tuple[list[int], Any]:
     for number, is_begun, payload in step_rows:
         with _of_right_form(database, f"step {number}"):
             step = step_from_json(from_stored(payload), to_node)
-            if number != log.position + 1 or not 0 <= step.reverts < number:
+            toggled = [each.number for each in step.toggles or ()]
+            if begun or number != log.position + 1 or not all(0 < each < number for each in toggled):
                 raise ValueError(number)
-            log.add(step)
-            begun += [number] if is_begun else []
+            if is_begun:
+                begun = step
+            else:
+                log.add(step)
     return begun, meta.get("recordings")
 
 
@@ -178,26 +180,21 @@ def _of_right_form(database: Database, what: str) -> Generator[None]:
         raise database.damaged(f"{what} is damaged, or missing") from None
 
 
-def _settle_begun(journal: Journal, begun: list[int]) -> tuple[str, ...]:
-    """End the steps that were under way when a process died, with the changes that the tree shows as made."""
-    if not begun:
+def _settle_begun(journal: Journal, begun: Step | None) -> tuple[str, ...]:
+    """End the step that was under way when a process died, with the changes that the tree shows as made."""
+    if begun is None:
         return ()
-    log = journal.log
-    steps = [log.step(number) for number in begun]
-    back = "redo" if log.takes_back(begun[0]) else "undo"
-    log.remove_last(len(begun))
-    kept = journal.made(steps)
-    journal.replace_begun(kept)
-    wanted, made = _paths(steps), _paths(kept)
-    what = f"a change of {name_paths(sorted(wanted))} was under way when a process died"
-    if not made:
+    made = journal.made(begun)
+    journal.replace_begun(made)
+    what = f"a change of {name_paths(_paths(begun))} was under way when a process died"
+    if not made.changes:
         return (f"{what}, and was not made",)
-    if made >= wanted:
+    if _paths(made) == _paths(begun):
         return (f"{what}, and is complete; it is in the journal",)
-    return (f"{what}; the change of {name_paths(sorted(made))} was made, and {back} takes it back",)
+    return (f"{what}; the change of {name_paths(_paths(made))} was made, and undo takes it back",)
 
 
-def _paths(steps: Sequence[Step]) -> set[str]:
+def _paths(step: Step) -> list[str]:
     """Return the paths of files, or of directories if there are no files."""
-    changes = [change for step in steps for change in step.changes]
-    return {each.path for each in changes if not each.of_directory} or {each.path for each in changes}
+    files = [each.path for each in step.changes if not each.of_directory]
+    return sorted(files or [each.path for each in step.changes])

@@ -1,10 +1,7 @@
-"""Computation of the changes that undo or redo steps, even if other programs have changed the files since.
-
-Each step is merged with the present files by a three-way merge, as in `git revert`. The tree is only read.
-"""
+"""The merge of the changes of steps with the present tree, three ways, as in `git revert`; it only reads."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -23,7 +20,7 @@ from agentfs.fs import (
     display_name,
     entry_type,
 )
-from agentfs.history.log import Step, file_moves
+from agentfs.history.log import UndoPlan, file_moves, is_same_node
 from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
@@ -42,19 +39,18 @@ Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
 
 
 class Clash(NamedTuple):
-    """A path that cannot be restored, because another change has touched the same part of it."""
+    """A path that cannot be changed, because another change has touched the same part of it."""
 
     path: str
-    expected: Node | None  # the node that the step left there
+    expected: Node | None  # the node that should be there
     found: Node | None  # the present node
     lines: Lines = ()  # lines of `found` that both changes touched, if it is a text
 
 
 class Outcome(NamedTuple):
-    """The changes that undo or redo steps, or the clashes that prevent it."""
+    """The changes that carry out a plan, or the clashes that prevent it."""
 
     changes: tuple[Change, ...]  # from the present state
-    steps: tuple[tuple[Change, ...], ...]  # the changes of each step after the merge, in the given order
     merged: tuple[str, ...]  # paths that also keep other changes
     clashes: tuple[Clash, ...]
 
@@ -66,21 +62,22 @@ class Merged(NamedTuple):
     clash: Clash | None = None
 
 
-def take_steps(
-    steps: Sequence[Sequence[Change]],
+def merge_plan(
+    plan: UndoPlan,
     read: NodeReader,
     list_below: Callable[[str], Iterable[tuple[str, Node]]],
     keep: Callable[[Node], Node],
 ) -> Outcome:
-    """Compute how to make the changes of some steps, in this order, in the tree that `read` reads.
+    """Compute how to make the changes of a plan, in this order, in the tree that `read` reads.
 
     `list_below` returns the paths and unread nodes below a directory. `keep` returns a node whose content is
     not held in memory.
     """
-    tree = _Tree(read, list_below, keep, is_alone=len(steps) == 1)
-    made = [tuple(tree.take(changes)) for changes in steps]
+    tree = _Tree(read, list_below, keep, plan.absent)
+    for changes in plan.changes:
+        tree.make(changes)
     clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
-    return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(clashes))
+    return Outcome(tree.changes, tuple(tree.merged), tuple(clashes))
 
 
 def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) -> Node | None:
@@ -115,17 +112,16 @@ def list_unread(root: Root, directory: str) -> Iterable[tuple[str, Node]]:
 
 
 class _Tree:
-    """The nodes of a tree after the steps that were taken so far."""
+    """The nodes of a tree after the steps that were made so far."""
 
     def __init__(
         self,
         read: NodeReader,
         list_below: Callable[[str], Iterable[tuple[str, Node]]],
         keep: Callable[[Node], Node],
-        *,
-        is_alone: bool,
+        absent: Container[str],
     ) -> None:
-        self._read, self._list_below, self._keep, self._is_alone = read, list_below, keep, is_alone
+        self._read, self._list_below, self._keep, self._absent = read, list_below, keep, absent
         self._unread = set[str]()  # both paths of each node that the present step moves unread
         self._present: dict[str, Node | None] = {}
         self._nodes: dict[str, Node | None] = {}
@@ -140,80 +136,72 @@ class _Tree:
         changes = (Change(path, self._present[path], node, moved.get(path, "")) for path, node in nodes)
         return tuple(each for each in changes if not each.changes_nothing)
 
-    def take(self, changes: Sequence[Change]) -> Iterable[Change]:
-        """Apply the changes of a step to these nodes, and yield each change after its merge."""
-        changes = [*changes, *self._taken_along(changes)]
-        by_path = {change.path: change for change in changes}
-        sources = file_moves(changes)
-        moved_away = {old: new for new, old in sources.items()}
-        unread = {each.path for each in changes if isinstance(each.before or each.after, MovedNode)}
-        self._unread = unread.intersection((*sources, *moved_away))
-        if self._is_alone:
-            self._assume(changes, by_path)
-        for change in changes:
+    def make(self, changes: Sequence[Change]) -> None:
+        """Make the changes of a step in these nodes."""
+        by_path = {each.path: each for each in self._as_there(changes)}
+        sources = file_moves(by_path.values())
+        away = set(sources.values())
+        unread = {path for path, each in by_path.items() if isinstance(each.before or each.after, MovedNode)}
+        self._unread = unread.intersection((*sources, *away))
+        for path, change in by_path.items():
             call_context.check()
-            path = change.path
             if change.before is None:
                 self._moved[path] = self._moved.get(change.moved_from) or change.moved_from
-            if path in moved_away:
+            if path in away:
                 continue
-            if change.after is not None and self._node(change) is None:
-                yield from self._directories_for(path, by_path)
+            if change.after is not None and self._node(path) is None:
+                self._make_directories(path, by_path)
             if path in sources:
-                yield from self._move(by_path[sources[path]], change)
+                self._move(by_path[sources[path]], change)
+            elif isinstance(change.after, MovedNode) and change.before is None:  # nothing can be moved here
+                self.clashes[path] = Clash(path, None, self._node(path))
             else:
-                yield self._put(path, change, self._merged(change))
+                self._put(change, merge_nodes(path, change.before, change.after, self._node(path)))
 
-    def _taken_along(self, changes: Sequence[Change]) -> Iterable[Change]:
-        """Yield the moves of entries that came into a moved directory since: the rename takes them along."""
-        known = {each.path for each in changes}
-        for top in changes:
-            if not (top.of_directory and top.before is None and top.moved_from):
+    def _as_there(self, changes: Sequence[Change]) -> Iterable[Change]:
+        """Return changes that move what is in a moved directory now: its rename takes along what is there."""
+        found = {each.path: each for each in changes}
+        tops = {each.path: each for each in changes if each.of_directory and each.moved_from}
+        for path, top in tops.items():
+            is_inner = os.path.dirname(path) in tops
+            if is_inner or top.before is not None or self._node(path) is not None:
                 continue
             below = f"{top.moved_from}/"
             there = {**dict(self._list_below(top.moved_from)), **self._nodes}
+            there = {old: node for old, node in there.items() if node is not None and old.startswith(below)}
             for old, node in there.items():
-                new = f"{top.path}/{old.removeprefix(below)}"
-                if node is not None and old.startswith(below) and known.isdisjoint((old, new)):
-                    known.update((old, new))
-                    unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
-                    yield Change(new, None, unread, old)
-                    yield Change(old, unread, None)
+                new = f"{path}/{old.removeprefix(below)}"
+                unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
+                if old not in found and new not in found:
+                    found[new], found[old] = Change(new, None, unread, old), Change(old, unread, None)
+                for known, now in ((old, node), (new, None)):
+                    if known in found and not isinstance(found[known].before, FileNode):
+                        self._present.setdefault(known, now)
+                        self._nodes.setdefault(known, now)
+            for new, change in [*found.items()]:
+                if change.moved_from.startswith(below) and change.moved_from not in there:
+                    del found[new]
+                    found.pop(change.moved_from, None)
+        return found.values()
 
-    def _assume(self, changes: Sequence[Change], own: Mapping[str, Change]) -> None:
-        """Take the entries of a moved directory as known: the rename takes along what is there."""
-        new = [each for each in changes if each.of_directory and each.before is None]
-        if any(self._node(each) is not None for each in new):
-            return  # a directory that exists may have entries of the same names
-        for each in changes:
-            above = own.get(os.path.dirname(each.path))
-            if each.path in self._unread and above is not None and above.of_directory:
-                self._present[each.path] = self._nodes[each.path] = each.before
-
-    def _merged(self, change: Change) -> Merged:
-        path, before, after, present = change.path, change.before, change.after, self._node(change)
-        if isinstance(after, MovedNode) and before is None:  # nothing can be moved here
-            return Merged(None, Clash(path, before, present))
-        return merge_nodes(path, before, after, present)
-
-    def _directories_for(self, path: str, own: Container[str]) -> Iterable[Change]:
-        """Create the directories above a path that are missing, also those that earlier steps removed."""
+    def _make_directories(self, path: str, own: Container[str]) -> None:
+        """Make the directories above a path that are missing, also those that earlier steps removed."""
         for above in directories_above(path):
             with suppress(AgentFSError):  # one that cannot be read exists
-                if above not in own and self._node(Change(above, None, None)) is None:
+                if above not in own and self._node(above) is None:
                     present = self._present[above]
-                    node = present if isinstance(present, DirectoryNode) else DirectoryNode()
-                    self._nodes[above] = node
-                    yield Change(above, None, node)
+                    self._nodes[above] = present if isinstance(present, DirectoryNode) else DirectoryNode()
 
-    def _move(self, source: Change, target: Change) -> Iterable[Change]:
+    def _move(self, source: Change, target: Change) -> None:
         """Move a file, and keep other changes of its content."""
-        there, here = self._node(source), self._node(target)
-        removal = Change(source.path, source.before, None)
-        was_there = None if isinstance(target.after, MovedNode) else source.before
-        if is_same_node(here, target.after) and there in (None, was_there):  # it is moved already
-            yield self._put(source.path, removal, Merged(None))
-            yield self._put(target.path, target, Merged(here))
+        there, here = self._node(source.path), self._node(target.path)
+        is_unread = isinstance(target.after, MovedNode)
+        may_be = (
+            there is None and target.path in self._absent if is_unread else there in (None, source.before)
+        )
+        if may_be and is_same_node(here, target.after):  # it is moved already
+            self._put(source, Merged(None))
+            self._put(target, Merged(here))
             self._moved.pop(target.path, None)
         elif there is None:
             self.clashes[source.path] = Clash(source.path, source.before, None)
@@ -222,39 +210,31 @@ class _Tree:
         else:
             merged = merge_nodes(source.path, source.before, target.after, there)
             if merged.clash is None:
-                yield self._put(source.path, removal, Merged(None))
-            yield self._put(target.path, target, merged)
+                self._put(source, Merged(None))
+            self._put(target, merged)
 
-    def _put(self, path: str, change: Change, merged: Merged) -> Change:
+    def _put(self, change: Change, merged: Merged) -> None:
+        path = change.path
         if merged.clash is not None:
             self.clashes[path] = merged.clash
-            return change
+            return
         before, after = self._nodes[path], merged.node
-        if after is not None and after is not change.after:
-            after = self._keep(after)
-        self._nodes[path] = after
+        self._nodes[path] = after if after is None or after is change.after else self._keep(after)
         is_as_wanted = is_same_node(before, change.before) or before == change.after
         if after is not None and not (is_as_wanted and is_same_node(after, change.after)):
             self.merged[path] = None
-        return replace(change, before=before, after=after)
 
-    def _node(self, change: Change) -> Node | None:
-        """Return the node at the path of a change after the steps so far."""
-        path, unread = change.path, change.path in self._unread
+    def _node(self, path: str) -> Node | None:
+        """Return the node at a path after the steps so far."""
+        unread = path in self._unread
         if path not in self._nodes:
-            self._present[path] = self._nodes[path] = self._known(change, self._read(path, unread=unread))
+            node = self._read(path, unread=unread)
+            self._present[path] = self._nodes[path] = node and self._keep(node)
         elif isinstance(self._nodes[path], MovedNode) and not unread:
             origin = self._moved.get(path) or path  # where an earlier step took it from
-            node = self._known(change, self._read(origin))
-            self._present[origin] = self._nodes[path] = node
+            node = self._read(origin)
+            self._present[origin] = self._nodes[path] = node and self._keep(node)
         return self._nodes[path]
-
-    def _known(self, change: Change, node: Node | None) -> Node | None:
-        """Return a node of the disk with its content in the store, where that of the change is already."""
-        for known in (change.before, change.after):
-            if isinstance(known, FileNode) and isinstance(node, FileNode) and node == known:
-                return replace(known, metadata=node.metadata)
-        return node and self._keep(node)
 
 
 def merge_nodes(path: str, base: Node | None, ours: Node | None, theirs: Node | None) -> Merged:
@@ -333,18 +313,6 @@ def _replaced(before: FileNode, after: FileNode) -> set[tuple[int, int, str]]:
     }
 
 
-def is_same_node(one: Node | None, other: Node | None) -> bool:
-    """Return True if nodes are equal.
-
-    Of directories, compare only modes, and take None as any mode. A moved node equals any of its type.
-    """
-    if isinstance(one, MovedNode) or isinstance(other, MovedNode):
-        return None not in (one, other) and entry_type(one) == entry_type(other)
-    if isinstance(one, DirectoryNode) and isinstance(other, DirectoryNode):
-        return one.mode == other.mode or None in (one.mode, other.mode)
-    return one == other
-
-
 def kept_reader(root: Root, max_bytes: int, keep: Callable[[Node], Node]) -> Callable[[str], Node | None]:
     """Return a function that reads the node at a path, with its content out of memory."""
 
@@ -353,36 +321,3 @@ def kept_reader(root: Root, max_bytes: int, keep: Callable[[Node], Node]) -> Cal
         return node and keep(node)
 
     return read
-
-
-def with_contents(steps: Iterable[Step], read: Callable[[str], Node | None]) -> list[Step]:
-    """Return steps with the contents that moves took along unread.
-
-    A later step that changes a moved file knows its content; otherwise `read` reads it from its new path.
-    """
-    later: dict[str, Node | None] = {}  # the nodes between a step and the next
-    found: list[Step] = []
-    for step in reversed([*steps]):
-        filled = filled_changes(step.changes, lambda change: later.get(change.path) or read(change.path))
-        later.update((each.path, each.before) for each in filled)
-        found.append(step._replace(changes=tuple(filled)))
-    return found[::-1]
-
-
-def filled_changes(changes: Sequence[Change], read: Callable[[Change], Node | None]) -> Sequence[Change]:
-    """Return changes with contents that moves take along unread; `read` gets the change of each new path."""
-    nodes: dict[str, Node | None] = {}
-    for change in changes:
-        if isinstance(change.after, MovedNode):
-            nodes[change.moved_from] = change.after
-            with suppress(AgentFSError):  # it is too large, special or protected, or it is too late
-                call_context.check()
-                nodes[change.moved_from] = read(change) or change.after
-    if not nodes:
-        return changes
-    return [
-        replace(each, after=nodes[each.moved_from])
-        if isinstance(each.after, MovedNode)
-        else replace(each, before=nodes.get(each.path, each.before))
-        for each in changes
-    ]

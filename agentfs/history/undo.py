@@ -2,22 +2,21 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from agentfs.base import call_context
 from agentfs.base.advice import Advice, NextCall, ParameterName, call
 from agentfs.errors import BusyError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
-from agentfs.history.log import Log, Scope, Step, effective_changes
+from agentfs.history.log import Portion, Step, UndoPlan, net_changes
 from agentfs.history.report import clash_error, file_changes, file_lines, name_paths, rest_of_call
-from agentfs.history.step_merge import Clash, Outcome, list_unread, read_node, take_steps
+from agentfs.history.step_merge import Clash, Outcome, list_unread, merge_plan, read_node
 from agentfs.results import UndoResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
@@ -26,94 +25,80 @@ from agentfs.text import plural, with_text
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 
 RequestedPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
-# The changes to make, by the number of the step that each takes back, the latest step first.
-Wanted = Mapping[int, tuple[Change, ...]]
-Choose = Callable[[Log], Wanted]
 
 
 def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) -> UndoResult:
     """Undo the last steps, or with `paths` the last changes of these paths; all of them or none."""
-    scope = real_paths(context.root, paths)
+    scope, log = real_paths(context.root, paths), journal.log
 
-    def choose(log: Log) -> Wanted:
-        groups = _first(log.to_undo(scope, journal.groups), steps, "undo", journal.out_of_reach)
-        return _reversals(log, groups, scope)
+    def plan() -> UndoPlan:
+        units = _first(log.to_undo(scope, journal.groups), steps, "undo", journal.out_of_reach)
+        return log.plan(chain(*units), scope)
 
-    return _result(journal, context, choose, "Undid", "undone", call("undo"))
+    return _result(journal, context, plan, "Undid", "undone", call("undo"))
 
 
 def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     """Redo the steps that were undone last, all of them or none; raises as `undo`."""
+    log = journal.log
 
-    def choose(log: Log) -> Wanted:
-        return _reversals(log, _first(log.to_redo(journal.groups), steps, "redo"))
+    def plan() -> UndoPlan:
+        return log.plan(chain(*_first(log.to_redo(journal.groups), steps, "redo")))
 
-    return _result(journal, context, choose, "Redid", "redone", None)
+    return _result(journal, context, plan, "Redid", "redone", None)
 
 
 def rollback(journal: Journal, context: Context, checkpoint: str, paths: RequestedPaths) -> UndoResult:
     """Take back all steps after a checkpoint; raises as `undo`, and not_found for the checkpoint."""
     scope = real_paths(context.root, paths)
 
-    def choose(log: Log) -> Wanted:
-        return log.rollback(journal.position_of(checkpoint), scope)
+    def plan() -> UndoPlan:
+        return journal.log.rollback(journal.position_of(checkpoint), scope)
 
     done = f"Went to checkpoint {quote(checkpoint)}:"
-    return _result(journal, context, choose, done, "undone", call("rollback", to=checkpoint))
+    return _result(journal, context, plan, done, "undone", call("rollback", to=checkpoint))
 
 
 def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]:
     """Take back the steps of a transaction; return the paths that others have changed."""
 
-    def choose(log: Log) -> Wanted:
-        return _reversals(log, log.to_undo(None, journal.groups))
+    def plan() -> UndoPlan:
+        return journal.log.plan(chain(*journal.log.to_undo(None, journal.groups)))
 
-    return _retried(partial(_revert, journal, context, choose, except_clashes=True)).outcome.clashes
-
-
-def _reversals(log: Log, groups: Iterable[Sequence[int]], scope: Scope = None) -> Wanted:
-    return {each: log.reversal(each, scope) for each in sorted(chain(*groups), reverse=True)}
+    return _retried(partial(_carry_out, journal, context, plan, except_clashes=True)).outcome.clashes
 
 
-class _Reverted(NamedTuple):
-    """Steps that were taken back, in groups as `undo` counts them, and what this changed."""
+class _Done(NamedTuple):
+    """A plan that was carried out: the steps that it toggled as `undo` counts them, and what this changed."""
 
-    wanted: Wanted
-    steps: Sequence[Step]
-    groups: Sequence[Sequence[int]]
+    plan: UndoPlan
+    steps: Sequence[Sequence[Step]]
     outcome: Outcome
     applied: Applied
 
-    @property
-    def changes(self) -> Iterator[list[Change]]:
-        """The changes of each step; those that others have made already as they were wanted."""
-        for wanted, made in zip(self.wanted.values(), self.outcome.steps, strict=True):
-            now = {each.path: each for each in made}
-            yield [each if now[each.path].changes_nothing else now[each.path] for each in wanted]
 
-
-def _retried(revert: Callable[[], _Reverted]) -> _Reverted:
+def _retried(carry_out: Callable[[], _Done]) -> _Done:
     """Call a function again while others change files or the journal."""
     deadline = time.monotonic() + _RETRY_SECONDS
     while time.monotonic() < deadline:
         with suppress(Overtaken, ConcurrentChange):
-            return revert()
+            return carry_out()
     raise BusyError(
         f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
         hint="Try the same call again.",
     )
 
 
-def _revert(
+def _carry_out(
     journal: Journal,
     context: Context,
-    choose: Choose,
+    make_plan: Callable[[], UndoPlan],
     done: str = "undone",
     rest: NextCall | None = None,
     *,
     except_clashes: bool = False,
-) -> _Reverted:
-    """Take back the chosen steps, and append the steps that do so; all or none.
+) -> _Done:
+    """Merge a plan with the present tree, and make its changes as one step; all or nothing.
 
     An error about a conflict says that nothing was `done`, and suggests the call `rest` for other paths.
 
@@ -123,83 +108,82 @@ def _revert(
     """
     journal.settle_recordings()
     root, log = context.root, journal.log
-    together: dict[int, tuple[int, ...]] = {}
     with journal.exclusive():
-        position, wanted = log.position, choose(log)
-        groups, steps = log.in_groups(wanted, journal.groups), [log.step(each) for each in wanted]
-        for group in groups:
-            together |= dict.fromkeys(group, (log.new_group(),) if len(group) > 1 else ())
-    if not all(root.is_usable(each.path) for changes in wanted.values() for each in changes):
+        position, plan = log.position, make_plan()
+        steps = log.in_units(plan.toggles, journal.groups)
+    if not all(root.is_usable(each.path) for changes in plan.changes for each in changes):
         raise RefusedError(
             "These steps changed paths outside the directories of this view; nothing was done.",
             hint="Undo or redo fewer steps, or edit the files.",
         )
-    max_bytes = max(context.limits.file_bytes, _largest(wanted.values()))
+    max_bytes = max(context.limits.file_bytes, _largest(plan.changes))
     # A command may delete a directory with protected files in it, and so may its undo.
-    of_commands = [changes for number, changes in wanted.items() if log.first(number).label]
-    free = root.exempting({each.path for changes in of_commands for each in changes})
+    free = root.exempting({path for of, _, paths in plan.toggles if log.step(of).label for path in paths})
     read = partial(read_node, free, max_bytes=max_bytes)
-    given = read, partial(list_unread, root), journal.contents.keep_node
-    outcome = take_steps([*wanted.values()], *given)
+    merge = partial(
+        merge_plan, read=read, list_below=partial(list_unread, root), keep=journal.contents.keep_node
+    )
+    outcome = merge(plan)
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
             raise Overtaken
         if not except_clashes:
-            changes = [tuple(chain(*(log.step(each).changes for each in group))) for group in groups]
+            changes = [tuple(change for step in unit for change in step.changes) for unit in steps]
             other_paths = rest and rest_of_call(rest, changes, clashes, root.display_path)
             raise clash_error(clashes, journal.origin, root, other_paths, done)
-        clashing = {each.path for each in clashes}
-        left = [[each for each in changes if each.path not in clashing] for changes in wanted.values()]
-        outcome = take_steps(left, *given)._replace(clashes=clashes)
-    appended = [
-        Step(
-            tuple(map(journal.contents.keep, changes)),
-            time.time(),
-            author=call_context.author.get(),
-            reverts=number,
-            groups=journal.groups + together[number],
-        )
-        for number, changes in zip(wanted, outcome.steps, strict=True)
-    ]
+        plan = _without(plan, {each.path for each in clashes})
+        outcome = merge(plan)._replace(clashes=clashes)
     applied = free.apply(
         outcome.changes,
         max_bytes=max_bytes,
         conflict=begin_again,
-        log_step=partial(journal.appending, appended, at=position),
+        log_step=partial(journal.logging_step, toggles=plan.toggles, at=position),
         undoing=True,
     )
-    restored = ((each.path, each.after) for each in effective_changes(outcome.steps))
-    record_restored(context.tracker, restored)
-    return _Reverted(wanted, steps, groups, outcome, applied)
+    record_restored(context.tracker, ((each.path, each.after) for each in outcome.changes))
+    return _Done(plan, steps, outcome, applied)
+
+
+def _without(plan: UndoPlan, paths: set[str]) -> UndoPlan:
+    changes = tuple(tuple(each for each in step if each.path not in paths) for step in plan.changes)
+    toggles = [
+        each._replace(paths=tuple(path for path in each.paths if path not in paths)) for each in plan.toggles
+    ]
+    return plan._replace(changes=changes, toggles=tuple(toggles))
 
 
 def _result(
-    journal: Journal, context: Context, choose: Choose, head: str, done: str, rest: NextCall | None
+    journal: Journal,
+    context: Context,
+    make_plan: Callable[[], UndoPlan],
+    head: str,
+    done: str,
+    rest: NextCall | None,
 ) -> UndoResult:
-    """Take back the chosen steps, as `_revert` does. The result begins with `head`."""
-    reverted = _retried(partial(_revert, journal, context, choose, done, rest))
-    root, applied, log = context.root, reverted.applied, journal.log
-    changes = effective_changes(reverted.changes)
-    files = file_changes(
-        [each for each in changes if each.path not in applied.remaining],
-        count_lines=False,
-        display=root.display_path,
-    )
-    count = len(reverted.groups)
+    """Carry out a plan, as `_carry_out` does. The result begins with `head`."""
+    carried = _retried(partial(_carry_out, journal, context, make_plan, done, rest))
+    root, applied, log = context.root, carried.applied, journal.log
+    # What others have made already as it was wanted is shown too.
+    wanted = {each.path: each for each in net_changes(map(Step, carried.plan.changes))}
+    made = wanted | {each.path: each for each in carried.outcome.changes}
+    changes = [
+        each for each in made.values() if not each.changes_nothing and each.path not in applied.remaining
+    ]
+    files = file_changes(changes, count_lines=False, display=root.display_path)
+    count = len(carried.steps)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
-    notes = (*_notes(root, reverted), *applied.notes)
     with journal.exclusive():
         undoable, redoable = len(log.to_undo(None, journal.groups)), len(log.to_redo(journal.groups))
-    result = UndoResult(count, files, undoable, redoable, notes=notes)
-    return with_text(result, head, below=file_lines(files))
+    notes = (*_notes(root, carried), *applied.notes)
+    return with_text(UndoResult(count, files, undoable, redoable, notes=notes), head, below=file_lines(files))
 
 
-def _notes(root: Root, reverted: _Reverted) -> list[str]:
+def _notes(root: Root, done: _Done) -> list[str]:
     """Return notes on paths that are not as they were before the steps."""
-    lost = dict.fromkeys(path for step in reverted.steps for path in step.lost)
+    lost = dict.fromkeys(path for step in chain(*done.steps) for path in step.lost)
     remaining, merged, left = (
         [*map(root.display_path, paths)]
-        for paths in (reverted.applied.remaining, sorted(reverted.outcome.merged), lost)
+        for paths in (done.applied.remaining, sorted(done.outcome.merged), lost)
     )
     notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
     if merged:
@@ -230,15 +214,15 @@ def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None
 
 
 def _first(
-    groups: Sequence[Sequence[int]], steps: int, verb: str, out_of_reach: str = ""
-) -> Sequence[Sequence[int]]:
-    """Return the first groups; raise if `steps` is below 1 or over their number."""
+    units: Sequence[Sequence[Portion]], steps: int, verb: str, out_of_reach: str = ""
+) -> Sequence[Sequence[Portion]]:
+    """Return the first units; raise if `steps` is below 1 or over their number."""
     if steps < 1:
         raise InvalidArgumentError(
             Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."),
             details={"parameter": "steps"},
         )
-    if steps > (count := len(groups)):
+    if steps > (count := len(units)):
         message = (
             f"Only {plural(count, 'step')} can be {verb}ne." if count else f"There is nothing to {verb}."
         )
@@ -247,7 +231,7 @@ def _first(
             hint=Advice("Call ", call(verb, steps=count), ".") if count else "",
             details={"parameter": "steps", "steps": count},
         )
-    return groups[:steps]
+    return units[:steps]
 
 
 def _largest(steps: Iterable[Sequence[Change]]) -> int:

@@ -110,7 +110,7 @@ class RepeatedChange:
     ) -> tuple[Literal["old", "new", "begun"], bool]:
         """Return the state after a kill at a call, and True if the process was killed.
 
-        The next workspace sees all old, all new, or a begun step that it names and `back` takes back.
+        The next workspace sees all old, all new, or a begun step that it names and `undo` takes back.
         """
         shutil.rmtree(self.state, ignore_errors=True)
         self.make()
@@ -128,7 +128,7 @@ class RepeatedChange:
             if state in both:
                 return ("old", "new")[both.index(state)], status != 0
             assert ws.recovery_notes or not self.is_named, f"killed at call {number}: {sorted(state)}"
-            self.back(ws)
+            ws.undo()
             state = without_temporaries(snapshot(self.top))
             assert state == both[0], f"killed at call {number}: {sorted(state)} {ws.recovery_notes}"
             return "begun", True

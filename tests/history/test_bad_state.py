@@ -358,7 +358,14 @@ def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
     for path in ("../out", "/out", "", "a/../../out", ".", "a\0b"):
         forge("steps", 2, 0, stored_json({**step, "changes": [[path, None, link, ""]]}))
     bad = {**step, "changes": [["x", ["file", 420, "not hex", 2], None, ""]]}
-    for payload in ([], {}, 1, bad, {**step, "reverts": 2}, {**step, "reverts": -1}):
+    for payload in (
+        [],
+        {},
+        1,
+        bad,
+        {**step, "toggles": [[2, True, []]]},
+        {**step, "toggles": [[0, True, []]]},
+    ):
         forge("steps", 2, 0, stored_json(payload))
     forge("steps", 3, 0, stored_json(step))
     forge("steps", 2, 0, b"\xff")

@@ -11,7 +11,7 @@ import pytest
 from agentfs import Limits, Policy, Workspace
 from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from agentfs.history import log
+from agentfs.history import journal, log
 from tests.history.judges import standing
 
 POLICY = Policy(overwrite="always")
@@ -152,7 +152,7 @@ def test_dropped_steps_take_no_room_in_the_database(few, tmp_path):
 
 
 def test_checkpoints_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MAX_CHECKPOINTS", 100)
+    monkeypatch.setattr(journal, "MAX_CHECKPOINTS", 100)
     with Workspace(tmp_path) as ws:
         for number in range(150):
             ws.checkpoint(f"turn-{number}")

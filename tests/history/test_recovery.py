@@ -24,14 +24,14 @@ def dies(tmp_path, monkeypatch):
     def change(act):
         with Workspace(top, state=state) as ws:
             ws.write("earlier", "x\n")
-            store = Journal._store
+            store = Journal._write
 
             def stored(journal, *arguments, **named):
                 store(journal, *arguments, **named)
                 shutil.copytree(state, tmp_path / "copy")
                 raise Killed
 
-            monkeypatch.setattr(Journal, "_store", stored)
+            monkeypatch.setattr(Journal, "_write", stored)
             with pytest.raises(Killed):
                 act(ws)
             monkeypatch.undo()
@@ -100,10 +100,10 @@ def test_an_undo_that_was_under_way_can_be_made_to_its_end_or_taken_back(tmp_pat
     with Workspace(top, state=state) as ws:
         assert len(ws.recovery_notes) == 1
         if made:
-            assert ws.recovery_notes[0].endswith("was made, and redo takes it back")
-            ws.redo()
-            assert snapshot(top) == after
+            assert ws.recovery_notes[0].endswith("was made, and undo takes it back")
             ws.undo()
+            assert snapshot(top) == after
+            ws.redo()
         ws.undo(len(standing(ws)))
         assert sorted(snapshot(top)) == ["a", "b"]
         assert (top / "a").read_text() == (top / "b").read_text() == "one\n"
