@@ -1,6 +1,6 @@
 """`delete` and `move` of files, links and directories, so that `undo` can take them back."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -44,12 +44,11 @@ _MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = 20_000  # files and directories; each takes two changes of a journal step
 _MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one call
 _MOST_NAMED = 20  # entries that keep a directory from being changed
-_PART = 1000  # directory entries to list at once
 # Errors of one entry that concern the whole directory.
 _FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
 
 
-_UNREAD, _OTHER = {"f": MovedNode("file"), "l": MovedNode("symlink")}, MovedNode("other")
+_UNREAD = {"f": MovedNode("file"), "l": MovedNode("symlink"), "o": MovedNode("other")}
 
 
 def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult:
@@ -60,22 +59,21 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
         raise RefusedError("The workspace root cannot be deleted.", details={"path": path})
     if entry.type == "directory" and not recursive:
         _check_empty(root, entry.path)
-    conflict = partial(_conflict, root=root)
+    contents = Contents()  # the contents need not fit in memory
+
+    def read(path: str, _type: str = "") -> Node | None:
+        node = root.node(path, max_bytes=limits.file_bytes)
+        return node and contents.keep_node(node)
+
     with _about_directory(entry, "deleted"):
-        node = _node(root, entry, real_path, max_bytes=limits.file_bytes)
-        nodes = [("", node)]
-        if recursive:
-            contents = Contents()  # the contents need not fit in memory
-            read = partial(root.node, max_bytes=limits.file_bytes)
-            below = partial(_below, root, lambda path: (found := read(path)) and contents.keep_node(found))
-            nodes = _subtree(root, entry, real_path, node, below, _MOST_DELETED)
-        _check_size(limits, entry, nodes)
-        _check_deletable(root, entry, nodes)
+        most = _MOST_DELETED if recursive else 0
+        nodes = _subtree(root, entry, real_path, most, read, {real_path: root.check_may_change})
+        _check_deletable(root, limits, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
         unlisted = files - _listed(root, limits, entry) if entry.type == "directory" and files else 0
         changes = [Change(real_path + below, node, None) for below, node in nodes]
         try:
-            notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict).notes
+            notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root)).notes
         except AgentFSError:
             if entry.type == "directory" and not recursive:
                 _check_empty(root, entry.path)  # another program may have added an entry meanwhile
@@ -88,27 +86,20 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
     return with_text(result, f"Deleted {quote(entry.path)}{what}.")
 
 
-def _check_deletable(root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
-    """Refuse to delete files that are write-protected on disk or by the policy."""
+def _check_deletable(root: Root, limits: Limits, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
+    """Refuse to delete files that are write-protected, or a directory with more bytes than undo keeps."""
+    size = 0
     for below, node in nodes:
         if isinstance(node, FileNode):
+            size += node.size
             path = entry.path + below
             if not node.mode & 0o222 and node.mode & 0o444:  # a mode without rights protects nothing
                 raise write_protected(path, node.mode)
             if root.policy.overwrite == "never":
                 kept = f"{quote(path)} was kept: this workspace does not replace existing files."
                 raise RefusedError(kept, details={"path": path})
-
-
-def _check_size(limits: Limits, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
-    """Refuse a directory with more bytes than the journal keeps for undo and redo."""
-    size = sum(node.size for _, node in nodes if isinstance(node, FileNode))
     if len(nodes) > 1 and size > limits.snapshot_bytes:
-        raise TooLargeError(
-            f"Its files have {plural(size, 'byte')}, more than undo keeps of one call.",
-            hint="Take its subdirectories one by one.",
-            details={"path": entry.path, "size": size, "limit": limits.snapshot_bytes},
-        )
+        raise _too_large(entry, f"Its files have {plural(size, 'byte')}, more than undo keeps of one call.")
 
 
 def _listed(root: Root, limits: Limits, entry: Entry) -> int:
@@ -121,16 +112,20 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
     """Move a file, a link or a directory tree to a free path; a link is not followed."""
     root, tracker, limits, _ = context
     entry, real_path, target = _source_and_target(root, path, to)
+
+    def unread(path: str, type_: str) -> Node | None:
+        known = _UNREAD.get(type_)
+        return known or root.node(path, max_bytes=0, unread=True)
+
     with _about_directory(entry, "moved"):
-        node = _node(root, entry, real_path, unread=True)
         if entry.type != "directory":
             root.check_may_move(real_path)
-        nodes = _subtree(root, entry, real_path, node, partial(_unread_below, root, target), _MOST_MOVED)
+        checks = {real_path: root.check_may_move, target: root.check_may_change}
+        nodes = _subtree(root, entry, real_path, _MOST_MOVED, unread, checks)
         removed = [Change(real_path + below, node, None) for below, node in nodes]
         created = [Change(target + below, None, node, real_path + below) for below, node in nodes]
-        applied = root.apply(
-            [*removed, *created], max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root)
-        )
+        conflict = partial(_conflict, root)
+        applied = root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=conflict)
     tracker.record_copy(real_path, target)
     try:
         shown = root.entry(to).path
@@ -138,7 +133,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
         shown = display_name(target)
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    result = MoveResult(entry.path, shown, entry_type(node), files, notes=applied.notes)
+    result = MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes)
     return with_text(result, f"Moved {quote(entry.path)} to {quote(shown)}{what}.")
 
 
@@ -188,85 +183,63 @@ def _subtree(
     root: Root,
     entry: Entry,
     real_path: str,
-    node: Node,
-    entries: Callable[[Directory, list[AgentFSError]], Iterator[tuple[str, Node]]],
     most: int,
+    node_of: Callable[[str, str], Node | None],
+    checks: Mapping[str, Callable[[str], None]],
 ) -> list[tuple[str, Node]]:
-    """Return the nodes at and below a path, each with its relative path, from the top down.
+    """Return the nodes at and below a path, each with its path from there, from the top down.
 
-    `entries` yields those below an open directory, and collects refusals.
+    Args:
+        root: The root.
+        entry: The entry at the path.
+        real_path: The path.
+        most: The most nodes to return; 0 for only the first one.
+        node_of: Returns the node of an entry, given its path and its type, one of "fdlo?".
+        checks: By directory: the check of the entries that are, or will be, below it.
     """
-    found = [("", node)]
-    if isinstance(node, DirectoryNode):
-        faults: list[AgentFSError] = []
+    node = node_of(real_path, "")
+    if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
+        raise _conflict(root, Change(real_path, node, None), node)
+    found, faults = [("", node)], list[AgentFSError]()
+
+    def add(directory: Directory, below: str) -> None:
+        call_context.check()
+        listed = dict(directory.typed_names())
+        for top, check in checks.items():
+            for name in [*root.unchangeable_names(top + below, [*listed])]:
+                try:
+                    check(f"{top}{below}/{name}")
+                except _FAULTS as error:
+                    faults.append(error)
+                    listed.pop(name, None)
+        for name, type_ in listed.items():
+            path = f"{below}/{name}"
+            try:
+                each = node_of(real_path + path, type_)
+            except _FAULTS as error:
+                faults.append(error)
+                continue
+            if each is None:
+                continue
+            if len(found) == most:
+                raise _too_large(entry, f"It has more than {plural(most, 'entry', 'entries')}.")
+            found.append((path, each))
+            if isinstance(each, DirectoryNode):
+                with directory.open_directory(name) as opened:
+                    add(opened, path)
+
+    if isinstance(node, DirectoryNode) and most:
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
-                raise _conflict(Change(real_path, node, None), None, root)
-            for below, each in entries(top, faults):
-                if len(found) == most:
-                    raise TooLargeError(
-                        f"It has more than {plural(most, 'entry', 'entries')}.",
-                        hint="Take its subdirectories one by one.",
-                        details={"path": entry.path, "limit": most},
-                    )
-                found.append((f"/{below}", each))
-        if faults:
-            raise _joined(faults)
+                raise _conflict(root, Change(real_path, node, None), None)
+            add(top, "")
+    if faults:
+        raise _joined(faults)
     return found
 
 
-def _unread_below(
-    root: Root, target: str, directory: Directory, faults: list[AgentFSError]
-) -> Iterator[tuple[str, Node]]:
-    """Yield each entry below an open directory, unread, unless it may not move to `target`."""
-    call_context.check()
-    listed = directory.typed_names()
-    names = [name for name, _ in listed]
-    for top, check in ((directory.real_path, root.check_may_move), (target, root.check_may_change)):
-        for name in root.unchangeable_names(top, names):
-            try:
-                check(f"{top}/{name}")
-            except _FAULTS as error:
-                faults.append(error)
-    for name, type_ in listed:
-        if type_ != "d":
-            yield name, _UNREAD.get(type_, _OTHER)
-            continue
-        with directory.open_directory(name) as opened:
-            yield name, root.node(opened.real_path, max_bytes=0, unread=True) or DirectoryNode()
-            for below, node in _unread_below(root, f"{target}/{name}", opened, faults):
-                yield f"{name}/{below}", node
-
-
-def _node(root: Root, entry: Entry, real_path: str, *, max_bytes: int = 0, unread: bool = False) -> Node:
-    """Return the node of an entry; raise the conflict if another program has replaced it since."""
-    node = root.node(real_path, max_bytes=max_bytes, unread=unread)
-    if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
-        raise _conflict(Change(real_path, node, None), node, root)
-    return node
-
-
-def _below(
-    root: Root, read: Callable[[str], Node | None], directory: Directory, faults: list[AgentFSError]
-) -> Iterator[tuple[str, Node]]:
-    """Yield each entry below an open directory with its path from there."""
-    for part in directory.scan_parts(_PART):
-        for listed in part:
-            call_context.check()
-            path = f"{directory.real_path}/{listed.name}"
-            try:
-                node = read(path)
-                root.check_may_change(path)
-            except _FAULTS as error:
-                faults.append(error)
-                continue
-            if node is None:
-                continue
-            yield listed.name, node
-            if isinstance(node, DirectoryNode):
-                with directory.open_directory(listed.name) as opened:
-                    for below, each in _below(root, read, opened, faults):
-                        yield f"{listed.name}/{below}", each
+def _too_large(entry: Entry, why: str) -> TooLargeError:
+    return TooLargeError(why, hint="Take its subdirectories one by one.", details={"path": entry.path})
 
 
 def _joined(faults: Sequence[AgentFSError]) -> AgentFSError:
@@ -299,7 +272,7 @@ def _check_empty(root: Root, path: str) -> None:
         )
 
 
-def _conflict(change: Change, found: Node | None, root: Root) -> AgentFSError:
+def _conflict(root: Root, change: Change, found: Node | None) -> AgentFSError:
     if change.before is None and found is not None:
         return _taken(root.display_path(change.path))
     return changed_meanwhile(change, found, root)

@@ -57,25 +57,32 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = No
             hint="Pass at least one edit.",
             details={"parameter": "edits"},
         )
-    if expect is not None and expect < 1:
-        raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
+    check_expect(expect)
 
     def compute(draft: Draft) -> FileEdit:
         known = KnownTexts(context, draft.current.real_path)
         edited = apply_edits(draft, edits, context.root.policy.match, known)
-        if expect not in {None, edited.replacements}:
-            count = plural(edited.replacements, "time")
-            raise AmbiguousError(
-                Advice(OLD, f" is in {quote(draft.path)} {count}, not {expect} as expected."),
-                hint=Advice(
-                    "Nothing was changed. If each is meant, ", Retry({"expect": edited.replacements}), "."
-                ),
-                details={"path": draft.path, "count": edited.replacements, "expect": expect},
-            )
+        check_count(expect, edited.replacements, quote(draft.path), path=draft.path)
         is_wide = edited.replacements > 1 and all(edit.replace_all for edit in edits) and not target.preview
         return replace(edited, shows_diff=False) if is_wide else edited
 
     return change_file(target, compute, "replacement", creates=not edits[0].old_string)
+
+
+def check_expect(expect: int | None) -> None:
+    """Raise an error for an expected number of replacements that there cannot be."""
+    if expect is not None and expect < 1:
+        raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
+
+
+def check_count(expect: int | None, count: int, where: str, **details: object) -> None:
+    """Raise an error if a text was not replaced as often as expected."""
+    if expect not in {None, count}:
+        raise AmbiguousError(
+            Advice(OLD, f" is {plural(count, 'time')} in {where}, not {expect} as expected."),
+            hint=Advice("Nothing was changed. If each is meant, ", Retry({"expect": count}), "."),
+            details={"count": count, "expect": expect, **details},
+        )
 
 
 def change_file(

@@ -2,29 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
-from typing import NamedTuple, NoReturn, TypeAlias
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.base.advice import Advice, ParameterName, call
 from agentfs.editing.change_options import EditLinesOptions
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget
 from agentfs.editing.draft import Draft, FileEdit, as_read
 from agentfs.editing.edit import change_file
 from agentfs.editing.explain import lines_now
-from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
+from agentfs.errors import (
+    AgentFSError,
+    InvalidArgumentError,
+    OverlapError,
+    StaleError,
+    UnknownLineError,
+    UnreadError,
+)
 from agentfs.fs import Current, quote
 from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
-from agentfs.text import EditView, Replacement, bodies_of, cut_line, first_names, footer, visible
+from agentfs.text import Replacement, bodies_of, cut_line, first_names, footer, visible
 from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
 _LINE_CHARS = 160
-
-
-_Indexed: TypeAlias = Sequence[tuple[VersionWithIds, dict[str, int]]]
 
 
 class _Row(NamedTuple):
@@ -35,29 +39,35 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a file without their ends, the ids of the lines, and the number of requested changes."""
+    """The lines of a file without their ends, and the ids of the lines."""
 
     path: str
     bodies: Sequence[str]
     ids: Sequence[str]
-    changes: int
 
-    def excerpt(self, first: int, end: int) -> list[_Row]:
-        """Return the number, the id and the text of lines."""
+    def rows(self, first: int, end: int) -> list[_Row | str]:
+        """Return the number, the id and the text of the first of some lines."""
         return [
-            _Row(index + 1, self.ids[index], visible(cut_line(self.bodies[index], _LINE_CHARS)))
-            for index in range(first, min(end, len(self.bodies)))
+            _Row(index + 1, self.ids[index], _excerpt(self.bodies[index]))
+            for index in range(first, min(end, first + _MOST_SHOWN, len(self.bodies)))
         ]
 
-    def details(self, places: Sequence[_Row | str] = (), **more: object) -> dict[str, object]:
-        """Return the details of an error; `rows` has the number, id and text of each of `places`, or None."""
-        if places:
-            more["places"] = [
-                f"{each.number} {each.id}|{each.text}" if isinstance(each, _Row) else each for each in places
-            ]
-            more["rows"] = [each if isinstance(each, _Row) else None for each in places]
-        ids = list(self.ids[:_MOST_LISTED])
-        return {"path": self.path, "changes": self.changes, "line_ids": ids, **more}
+    def error(
+        self, kind: type[AgentFSError], message: str, rows: Sequence[_Row | str] = (), **details: object
+    ) -> AgentFSError:
+        """Return an error with the ids and with lines to show: rows of the file, and other texts."""
+        if rows:
+            details |= {
+                "places": [f"{row[0]} {row[1]}|{row[2]}" if isinstance(row, _Row) else row for row in rows],
+                "rows": [row if isinstance(row, _Row) else None for row in rows],
+            }
+        hint = Advice("Call ", call("read", path=self.path, line_ids=True), ". Nothing was written.")
+        details |= {"path": self.path, "line_ids": list(self.ids[:_MOST_LISTED])}
+        return kind(message, hint=hint, details=details)
+
+
+def _excerpt(line: str) -> str:
+    return visible(cut_line(line, _LINE_CHARS))
 
 
 def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult:
@@ -71,63 +81,43 @@ def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult
         )
 
     def compute(draft: Draft) -> FileEdit:
-        current, revision = draft.current, draft.current.revision or ""
-        if options.fresh_ids:
-            _check_fresh(tracker, current, revision)
-        versions = tracker.versions_with_ids(current.real_path)
-        if not versions:
-            raise UnreadError(
-                f"No line ids of {quote(current.path)} have been shown.",
-                hint=Advice(
-                    "Call ",
-                    Joined(
-                        ", or ",
-                        Advice(call("read", path=current.path, line_ids=True), " first"),
-                        ToolName("edit"),
-                    ),
-                    ".",
-                ),
-                details={"path": current.path},
-            )
-        view = draft.view
-        ids = tracker.line_ids(current.real_path, revision, as_read(draft.view))
-        lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
+        current, view = draft.current, draft.view
+        versions = _shown_versions(tracker, current, fresh=options.fresh_ids)
+        ids = tracker.line_ids(current.real_path, current.revision or "", as_read(view))
+        lines = _Lines(current.path, bodies_of(view.text), ids)
         ranges = _ranges(lines, versions, changes)
-        texts = [view.lf(change.new_content) for change in changes]
-        draft.replace(_replacements(view, lines, ranges, texts))
-        given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
-        counts = zip(ranges, given, strict=True)
-        return draft.finish("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
+        starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
+        replacements: list[Replacement] = []
+        changed = 0
+        for (first, last), change in sorted(zip(ranges, changes, strict=True), key=lambda each: each[0]):
+            new = view.lf(change.new_content)
+            changed += max(last + 1 - first, new.removesuffix("\n").count("\n") + 1 if new else 0)
+            # Keep the line end of the last line, unless the lines are deleted.
+            end = starts[last + 1] - 1 if new else min(starts[last + 1], len(view.text))
+            replacements.append(Replacement(starts[first], end, new.removesuffix("\n")))
+        draft.replace(replacements)
+        return draft.finish("line_id", changed)
 
     return change_file(target, compute, "change")
 
 
-def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
-    """Raise an error unless the model was last shown the ids of the current revision."""
-    given = tracker.latest_ids(current.real_path)
-    if given == revision:
-        return
-    path, details = quote(current.path), {"path": current.path}
+def _shown_versions(tracker: ReadTracker, current: Current, *, fresh: bool) -> list[VersionWithIds]:
+    """Return the versions whose ids were shown; with `fresh`, the last one must be the present one."""
+    path = quote(current.path)
+    versions, given = tracker.versions_with_ids(current.real_path), tracker.latest_ids(current.real_path)
+    kind: type[AgentFSError] = UnreadError
+    if not versions:
+        why = f"No line ids of {path} have been shown."
+    elif not fresh or given == current.revision:
+        return versions
+    elif given is None:
+        why = f"No line ids of {path} are valid: it was not read, or this workspace has changed it since."
+    else:
+        kind, why = StaleError, f"{path} has {SINCE_SHOWN}, so its line ids are no longer valid."
+    when = "again" if kind is StaleError else "first"
     read = call("read", path=current.path, line_ids=True)
-    if given is None:
-        message = f"No line ids of {path} are valid: it was not read, or this workspace has changed it since."
-        raise UnreadError(
-            message, hint=Advice("Call ", read, " first; nothing was written."), details=details
-        )
-    message = f"{path} has {SINCE_SHOWN}, so its line ids are no longer valid."
-    raise StaleError(message, hint=Advice("Call ", read, " again; nothing was written."), details=details)
-
-
-def _replacements(
-    view: EditView, lines: _Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]
-) -> list[Replacement]:
-    starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
-    replacements: list[Replacement] = []
-    for (first, last), new in sorted(zip(ranges, texts, strict=True)):
-        # Keep the line end of the last line, unless the lines are deleted.
-        end = starts[last + 1] - 1 if new else min(starts[last + 1], len(view.text))
-        replacements.append(Replacement(starts[first], end, new.removesuffix("\n")))
-    return replacements
+    hint = Advice("Call ", read, f" {when}; nothing was written.")
+    raise kind(why, hint=hint, details={"path": current.path})
 
 
 def _ranges(
@@ -136,39 +126,27 @@ def _ranges(
     """Return the indexes of the first and the last line of each change; refuse conflicting changes."""
     named = [_ids_of(change, number) for number, change in enumerate(changes, 1)]
     index = {line_id: at for at, line_id in enumerate(lines.ids)}
-    missing = list(dict.fromkeys(line_id for pair in named for line_id in pair if line_id not in index))
-    if missing:
-        _refuse_missing(lines, versions, missing)
+    if missing := [
+        line_id for line_id in dict.fromkeys(each for pair in named for each in pair) if line_id not in index
+    ]:
+        raise _missing(lines, versions, missing)
     ranges = [(index[first], index[last]) for first, last in named]
     for number, ((first, last), ids) in enumerate(zip(ranges, named, strict=True), 1):
         if first > last:
-            raise InvalidArgumentError(
-                f"Change {number}: {ids[0]} is line {first + 1} and {ids[1]} is line {last + 1}, "
-                "so the range runs backwards.",
-                hint="Swap start_line_id and end_line_id; nothing was written.",
-                details=lines.details(lines=[first + 1, last + 1]),
+            where = f"{ids[0]} is line {first + 1} and {ids[1]} is line {last + 1}"
+            why = (
+                f"Change {number}: {where}, so the range runs backwards; swap start_line_id and end_line_id."
             )
+            raise lines.error(InvalidArgumentError, why, lines=[first + 1, last + 1])
     order = sorted(range(len(ranges)), key=lambda number: ranges[number])
     for before, after in pairwise(order):
         at = ranges[after][0]
         if at <= ranges[before][1]:
-            raise OverlapError(
-                f"Changes {min(before, after) + 1} and {max(before, after) + 1} both replace "
-                f"line {at + 1} ({lines.ids[at]}).",
-                hint="Join them into one; nothing was written.",
-                details=lines.details(lines=[at + 1]),
-            )
-    indexed: _Indexed = _indexed(versions) if any(first < last for first, last in ranges) else []
-    for number, (first, last) in enumerate(ranges, 1):
-        if first < last:
-            _check_between(lines, indexed, first, last, number)
+            which = f"{min(before, after) + 1} and {max(before, after) + 1}"
+            why = f"Changes {which} both replace line {at + 1} ({lines.ids[at]}); join them into one."
+            raise lines.error(OverlapError, why, lines=[at + 1])
+    _check_between(lines, versions, ranges)
     return ranges
-
-
-def _indexed(versions: Sequence[VersionWithIds]) -> _Indexed:
-    """Return each version with a map from the ids of its lines to their indexes."""
-    call_context.check()
-    return [(version, {line_id: at for at, line_id in enumerate(version.ids)}) for version in versions]
 
 
 def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
@@ -187,80 +165,57 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
     )
 
 
-def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> NoReturn:
-    indexed = _indexed(versions)[::-1]
-    unknown: list[str] = []
-    lost: dict[int, list[int]] = {}  # by the number of a version: indexes of its lines
-    for line_id in missing:
-        number = next((n for n, (_, index) in enumerate(indexed) if line_id in index), None)
-        if number is None:
-            unknown.append(line_id)
-        else:
-            lost.setdefault(number, []).append(indexed[number][1][line_id])
-    if not unknown:
-        one = len(missing) == 1
-        became = (_what_became(lines, indexed[number][0], sorted(at)) for number, at in lost.items())
-        raise StaleError(
-            f"{quote(lines.path)} has {SINCE_SHOWN}, and so "
-            f"{'has a line' if one else 'have lines'} that would be replaced:",
-            hint="Use the ids shown here, or read the file again; nothing was written.",
-            details=lines.details([*chain.from_iterable(became)], stale=list(missing)),
-        )
-    near = _nearest(lines, unknown)
-    excerpt = near or lines.excerpt(0, _MOST_SHOWN)
-    more = len(lines.bodies) - len(excerpt)
-    are = "is not a line id" if len(unknown) == 1 else "are not line ids"
-    listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
-    places: list[_Row | str] = [*excerpt, *([f"[and {more} more]"] if more else [])]
-    named = first_names([cut_line(visible(line_id), _LINE_CHARS) for line_id in unknown], _MOST_SHOWN)
-    raise UnknownLineError(
-        f"{named} {are} of {quote(lines.path)}; {listed}",
-        hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
-        details=lines.details(places, unknown=unknown),
-    )
+def _missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> AgentFSError:
+    """Return the error for ids that the file does not have: those of changed lines, or unknown ones."""
+    shown = {line_id: version for version in versions for line_id in version.ids}
+    if unknown := [line_id for line_id in missing if line_id not in shown]:
+        near = {at for line_id in unknown[:5] for at in _nearest(lines, line_id)}
+        rows = [row for at in sorted(near) for row in lines.rows(at, at + 1)]
+        listed = "the nearest ids are:" if rows else "its lines are:" if lines.ids else "it has no lines."
+        rows = rows or lines.rows(0, _MOST_SHOWN)
+        more = len(lines.bodies) - len(rows)
+        rows += [f"[and {more} more]"] if more else []
+        named = first_names([_excerpt(line_id) for line_id in unknown], _MOST_SHOWN)
+        are = "is not a line id" if len(unknown) == 1 else "are not line ids"
+        why = f"{named} {are} of {quote(lines.path)}; {listed}"
+        return lines.error(UnknownLineError, why, rows, unknown=unknown)
+    rows = list[_Row | str]()
+    for line_id in missing[:_MOST_SHOWN]:
+        version = shown[line_id]
+        at = version.ids.index(line_id)
+        now = lines.rows(*lines_now(version.lines, lines.bodies, at, at))
+        rows += [f"{line_id} was: {_excerpt(version.lines[at])}", *(now or ["[and was deleted]"])]
+    more = len(missing) - _MOST_SHOWN
+    rows += [footer(f"{more} more")] if more > 0 else []
+    what = "has a line" if len(missing) == 1 else "have lines"
+    why = f"{quote(lines.path)} has {SINCE_SHOWN}, and so {what} that would be replaced:"
+    return lines.error(StaleError, why, rows, stale=list(missing))
 
 
-def _read_with_ids(path: str) -> Advice:
-    return Advice("Call ", call("read", path=path, line_ids=True), ".")
+def _nearest(lines: _Lines, line_id: str) -> list[int]:
+    return [lines.ids.index(each) for each in closest(line_id, lines.ids[:_MOST_LISTED], 3, 0.6)]
 
 
-def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[_Row | str]:
-    """Show the given lines of an earlier version, each with the lines now in its place."""
-    places: list[_Row | str] = []
-    for at in lost[:_MOST_SHOWN]:
-        places.append(f"{version.ids[at]} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}")
-        start, end = lines_now(version.lines, lines.bodies, at, at)
-        places += lines.excerpt(start, min(end, start + _MOST_SHOWN)) or ["[and was deleted]"]
-    more = len(lost) - _MOST_SHOWN
-    return [*places, footer(f"{more} more")] if more > 0 else places
-
-
-def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[_Row]:
-    near: set[int] = set()
-    for line_id in unknown[:5]:
-        matches = closest(line_id, lines.ids[:_MOST_LISTED], 3, 0.6)
-        near |= {lines.ids.index(match) for match in matches}
-    return [line for at in sorted(near) for line in lines.excerpt(at, at + 1)]
-
-
-def _check_between(lines: _Lines, versions: _Indexed, start: int, end: int, number: int) -> None:
+def _check_between(
+    lines: _Lines, versions: Sequence[VersionWithIds], ranges: Sequence[tuple[int, int]]
+) -> None:
     """Raise an error if the lines between two ids have changed since they were shown."""
-    first, last = lines.ids[start], lines.ids[end]
-    now = [*lines.ids[start : end + 1]]
-    known = [(version, at) for version, at in versions if first in at and last in at]
-    for version, index in known:
-        old_start, old_end = index[first], index[last]
-        # A later version counts only if all its lines in the range were read.
-        read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
-        if (read or version is known[0][0]) and version.ids[old_start : old_end + 1] == now:
-            return
-    raise StaleError(
-        f"Change {number}: the lines from {first} to {last} of {quote(lines.path)} "
-        "are not those that were shown; they are now:",
-        hint=Joined(
-            " ", "To replace them, read them first.", _read_with_ids(lines.path), "Nothing was written."
-        ),
-        details=lines.details(
-            lines.excerpt(start, min(end + 1, start + _MOST_SHOWN)), lines=[start + 1, end + 1]
-        ),
-    )
+    longer = [each for each in ranges if each[0] < each[1]]
+    indexes = [{line_id: at for at, line_id in enumerate(each.ids)} for each in versions if longer]
+    for start, end in longer:
+        call_context.check()
+        first, last, now = lines.ids[start], lines.ids[end], [*lines.ids[start : end + 1]]
+        known = [
+            (version, index[first], index[last])
+            for version, index in zip(versions, indexes, strict=True)
+            if first in index and last in index
+        ]
+        # A later version than the first counts only if all its lines in the range were read.
+        if not any(
+            version.ids[old_start : old_end + 1] == now
+            and (number == 0 or any(a <= old_start + 1 and old_end + 1 <= b for a, b in version.ranges))
+            for number, (version, old_start, old_end) in enumerate(known)
+        ):
+            why = f"The lines from {first} to {last} of {quote(lines.path)} are not those that were shown; "
+            rows = lines.rows(start, end + 1)
+            raise lines.error(StaleError, f"{why}they are now:", rows, lines=[start + 1, end + 1])

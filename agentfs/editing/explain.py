@@ -17,7 +17,6 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.base.lazy import difflib
 from agentfs.editing.match import (
-    BLANK,
     MOST_COUNTED,
     NEW,
     OLD,
@@ -100,18 +99,17 @@ def explain_no_match(
 ) -> NoMatchError:
     """Return the error for an old text that was not found; `details["cause"]` gives the cause."""
     miss = _Miss(view, old, new, path, known or KnownTexts())
-    why = "; the texts are too large to look for similar text."
-    if comparable(view, old, new):
-        why = ", and no text in it is similar."
-        causes = miss.misread, miss.changed, miss.applied, miss.unseen, miss.in_other_file, miss.near
-        try:
-            for find_cause in causes:
-                call_context.check()
-                if error := find_cause():
-                    return error
-        except DeadlineExceededError:
-            why = ", and there was no time to look for similar text."
-    return miss.absent(why)
+    if not comparable(view, old, new):
+        return miss.absent("; the texts are too large to look for similar text.")
+    causes = miss.misread, miss.changed, miss.applied, miss.unseen, miss.in_other_file, miss.near
+    try:
+        for find_cause in causes:
+            call_context.check()
+            if error := find_cause():
+                return error
+    except DeadlineExceededError:
+        return miss.absent(", and there was no time to look for similar text.")
+    return miss.absent(", and no text in it is similar.")
 
 
 @dataclass(frozen=True)
@@ -127,13 +125,12 @@ class _Miss:
     def misread(self) -> NoMatchError | None:
         """Find the old text without line numbers, or with escapes read as characters."""
         plain = self.old.replace(r"\n", "\n").replace(r"\t", "\t").replace(r"\"", '"')
-        kind = "whitespace" if r"\n" in self.old or r"\t" in self.old else "near"
-        readings = (
+        blanks = plain.count("\n") > self.old.count("\n") or plain.count("\t") > self.old.count("\t")
+        for cause, text, what in (
             ("line_numbers_included", without_line_numbers(self.old), "line numbers before its lines"),
-            (kind, plain if plain != self.old else "", "line ends, tabs or quotes as escapes"),
-        )
-        for cause, text, what in readings:
-            if spans := _found(self.view, text):
+            ("whitespace" if blanks else "near", plain, "line ends, tabs or quotes as escapes"),
+        ):
+            if text.strip() and text != self.old and (spans := self._found(text)):
                 return self._error(
                     cause,
                     f": it has {what}. Without them, {self._have(spans)} it:",
@@ -142,20 +139,24 @@ class _Miss:
                 )
         return None
 
+    def _found(self, text: str) -> list[Span]:
+        exact = [(start, start + len(text)) for start in occurrences(self.view, text)]
+        return exact or [(match.start, match.end) for match in tolerant_matches(self.view, text, "")[1]]
+
     def changed(self) -> NoMatchError | None:
         """Find the old text in a version that was shown earlier."""
         for before in self.known.versions():
             found = before.find(self.old) if before != self.view else -1
             if found < 0 or not comparable(before, self.old, ""):
                 continue
-            old_lines, now_lines = bodies_of(before), self._lines
+            lines = bodies_of(before)
             first = before.count("\n", 0, found)
             last = first + self.old.removesuffix("\n").count("\n")
-            start, end = lines_now(old_lines, now_lines, first, last)
-            span = self._widened(self._span(start, end)) if start < end else self._span(start, start)
+            start, end = lines_now(lines, self._lines, first, last)
+            span = self._widened(self._span(start, end))
             if self.new and self.new in self.view[slice(*span)]:
-                return self._applied([span])
-            gone = [line for line in old_lines[first : last + 1] if line not in now_lines[start:end]]
+                return self.applied([span])
+            gone = [line for line in lines[first : last + 1] if line not in self._lines[start:end]]
             what = f"has changed; now {self._have([span])}:" if start < end else "is gone."
             return self._error(
                 "changed_since_shown",
@@ -166,11 +167,11 @@ class _Miss:
             )
         return None
 
-    def applied(self) -> NoMatchError | None:
-        spans = _already_applied(self.view, self.old, self.new)
-        return self._applied(spans) if spans else None
-
-    def _applied(self, spans: Sequence[Span]) -> NoMatchError:
+    def applied(self, found: Sequence[Span] = ()) -> NoMatchError | None:
+        """Find the new text."""
+        spans = found or _already_applied(self.view, self.old, self.new)
+        if not spans:
+            return None
         return self._error(
             "already_applied",
             Advice(", but ", NEW, f" is: {self._have(spans)} it already:"),
@@ -187,10 +188,9 @@ class _Miss:
         for start in occurrences(seen, wanted) if wanted else ():
             call_context.check()
             at, before = _offset(self.view, start - before, at), start
-            end = start + len(wanted)
-            if not unicodedata.combining(seen[end : end + 1] or " "):
-                span = at, _offset(self.view, len(wanted) - 1, at) + 1
-                spans += [self._widened(span)] if self._is_whole(span) else []
+            span = at, _offset(self.view, len(wanted) - 1, at) + 1
+            if not unicodedata.combining(seen[start + len(wanted) :][:1] or " ") and self._is_whole(span):
+                spans.append(self._widened(span))
         if not spans:
             return None
         same = "".join(self.view[slice(*spans[0])].split()) == "".join(self.old.split())
@@ -205,10 +205,11 @@ class _Miss:
 
     def _is_whole(self, span: Span) -> bool:
         """Return True if a span cuts no word and, if the old text has several lines, not the last line."""
-        start, end = span
-        if "\n" in self.old and self.view[end : lines_around(self.view, start, end)[1]].strip():
+        view, (start, end) = self.view, span
+        if "\n" in self.old and view[end : lines_around(view, start, end)[1]].strip():
             return False
-        return not (_in_word(self.view, start) or _in_word(self.view, end))
+        ends = (view[max(at - 1, 0) : at + 1] for at in (start, end))
+        return not any(len(_WORD.findall(each)) == 2 for each in ends)
 
     def in_other_file(self) -> NoMatchError | None:
         if len(_seen(self.old)) < _LEAST_CHARACTERS:
@@ -234,14 +235,15 @@ class _Miss:
         spans = [self._widened(span) for span in spans]
         one = len(spans) == 1
         text = self.view[slice(*spans[0])] if one else ""
-        numbers = self._numbers(spans)
-        come = "comes closest" if one and numbers[0][0] == numbers[0][1] else "come closest"
+        come = (
+            "come equally close" if not one else "come closest" if "\n" in text.strip() else "comes closest"
+        )
         usable = len(text) <= _MOST_LONGER * len(self.old) and not re.search(CUT_MARK, self.new)
         around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
         copy = Advice("Copy ", OLD, " from the file exactly, white space included and without line numbers.")
         return self._error(
             "near",
-            f"; {line_ranges(numbers)} {come if one else 'come equally close'}:",
+            f"; {line_ranges(self._numbers(spans))} {come}:",
             spans,
             suggestion=text if usable else "",
             places=self._differences(spans[0]) if one else (),
@@ -249,8 +251,8 @@ class _Miss:
         )
 
     def absent(self, why: str) -> NoMatchError:
-        total = count_lines(self.view)
         look = Joined(", or ", call("read", path=self.path), Advice(ToolName("grep"), " for a word of it"))
+        total = count_lines(self.view)
         hint = Joined(
             " ",
             self._mark_hint(),
@@ -281,7 +283,7 @@ class _Miss:
         if spans:
             lines = [list(each) for each in self._numbers(spans)][:_MOST_PLACES]
             details |= {"lines": lines[0], **({"all_lines": lines} if len(spans) > 1 else {})}
-            places = [*(line for span in spans[:_MOST_PLACES] for line in self._shown(span)), *places]
+            places = [*(line for first, last in lines for line in self._shown(first, last)), *places]
         if places:
             details["places"] = list(places)
         if suggestion is None:
@@ -305,21 +307,18 @@ class _Miss:
 
     def _numbers(self, spans: Sequence[Span]) -> list[tuple[int, int]]:
         """Return the numbers of the first and the last line of each span."""
-        return [
-            (bisect_right(self._starts, start), bisect_right(self._starts, max(end - 1, start)))
-            for start, end in spans
-        ]
+        ends = ((start, max(end - 1, start)) for start, end in spans)
+        return [(bisect_right(self._starts, start), bisect_right(self._starts, end)) for start, end in ends]
 
     def _have(self, spans: Sequence[Span]) -> str:
         numbers = self._numbers(spans)
         one = len(numbers) == 1 and numbers[0][0] == numbers[0][1]
         return f"{line_ranges(numbers)} {'has' if one else 'have'}"
 
-    def _shown(self, span: Span) -> list[str]:
-        first, last = self._numbers([span])[0]
-        lines = [cut_line(line, _LINE_CHARS) for line in self._lines[first - 1 : last]]
-        more = [f"[and {len(lines) - _MOST_LINES} more]"] if len(lines) > _MOST_LINES else []
-        return numbered(lines[:_MOST_LINES], first) + more
+    def _shown(self, first: int, last: int) -> list[str]:
+        shown = [cut_line(line, _LINE_CHARS) for line in self._lines[first - 1 : last][:_MOST_LINES]]
+        more = last + 1 - first - len(shown)
+        return [*numbered(shown, first), *([f"[and {more} more]"] if more else [])]
 
     def _widened(self, span: Span) -> Span:
         """Extend a span by the white space around it that an edit would include.
@@ -327,28 +326,25 @@ class _Miss:
         This is the indentation of the first line, if the old or the new text is indented, the blanks at the
         end of the last line, and as many line ends as the old text has at either end.
         """
-        view, (start, end) = self.view, span
+        view, old, (start, end) = self.view, self.old, span
         line, line_end = lines_around(view, start, end)
-        indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (self.old, self.new))
-        if indented and not view[line:start].strip(BLANK):
+        indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (old, self.new))
+        if indented and not view[line:start].strip():
             start = line
-        # Stripping is linear; a search for white space at the end is not.
-        before = self.old[: len(self.old) - len(self.old.lstrip())]
-        for _ in range(before.count("\n")):
+        for _ in range(old[: len(old) - len(old.lstrip())].count("\n")):
             above = view.rfind("\n", 0, max(0, start - 1)) + 1
-            if not view.endswith("\n", 0, start) or view[above : start - 1].strip(BLANK):
-                break
-            start = above
-        if not view[end:line_end].strip(BLANK):
+            if start == line and not view[above:start].strip():
+                start = line = above
+        if not view[end:line_end].strip():
             end = line_end
-            most = self.old[len(self.old.rstrip()) :].count("\n")
-            found = re.compile(rf"(?:[ \t]*\n){{0,{most}}}").match(view, end)
-            end = found.end() if found else end
+            for _ in range(old[len(old.rstrip()) :].count("\n")):
+                below = view.find("\n", end) + 1
+                end = below if not view[end:below].strip() and below else end
         return start, end
 
     def _differences(self, span: Span) -> list[str]:
         """Show the first lines that differ, with visible blanks."""
-        (first, _), *_ = self._numbers([span])
+        [(first, _)] = self._numbers([span])
         there, old = (each.removesuffix("\n").split("\n") for each in (self.view[slice(*span)], self.old))
         found: list[str] = []
         for old_start, old_end, start, end in changed_lines(old, there):
@@ -364,14 +360,6 @@ class _Miss:
                     found.append(f"in line {first + at}, the old text has: {_excerpt(wrong)}")
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
-
-
-def _found(view: str, text: str) -> list[Span]:
-    if not text.strip():
-        return []
-    if found := occurrences(view, text):
-        return [(start, start + len(text)) for start in found]
-    return [(match.start, match.end) for match in tolerant_matches(view, text, "")[1]]
 
 
 def _already_applied(view: str, old: str, new: str) -> list[Span]:
@@ -395,10 +383,6 @@ def _offset(text: str, seen: int, at: int) -> int:
     return at
 
 
-def _in_word(text: str, at: int) -> bool:
-    return 0 < at < len(text) and bool(_WORD.match(text[at - 1]) and _WORD.match(text[at]))
-
-
 def lines_now(old: Sequence[str], now: Sequence[str], first: int, last: int) -> tuple[int, int]:
     """Return the range of lines that has replaced the lines from `first` to `last`."""
     start, end = first, last + 1
@@ -417,74 +401,60 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str], new: Sequence[str
     is to replace the block decides between equal places.
     """
     wanted, present = [line.strip() for line in block], [line.strip() for line in lines]
-    counts = Counter(present)
+    counts, votes = Counter(present), Counter[int]()
     indexes: dict[str, list[int]] = {}
     for index, line in enumerate(wanted):
-        if _WORD.search(line) and 0 < counts[line] <= _MOST_COMMON:
+        if counts[line] <= _MOST_COMMON and _WORD.search(line):
             indexes.setdefault(line, []).append(index)
-    votes = Counter[int]()
     for number, line in enumerate(present):
         for index in indexes.get(line, ()):
             votes[number - index] += len(line)
     most = max(votes.values(), default=0)
-    starts = [start for start, count in votes.items() if count == most] or _similar_starts(present, wanted)
-    if len(starts) > 1:
-        matcher = difflib.SequenceMatcher(None, "", "\n".join(wanted)[:_MOST_CHARACTERS], autojunk=False)
-        kept, reach = {line.strip() for line in new} - {""}, max(len(wanted), len(new))
-
-        def likeness(start: int) -> tuple[float, int]:
-            call_context.check()
-            low = max(start, 0)
-            matcher.set_seq1("\n".join(present[low : start + len(wanted)])[:_MOST_CHARACTERS])
-            return matcher.ratio(), sum(line in kept for line in present[low : low + reach])
-
-        found = {start: likeness(start) for start in starts[:_MOST_COMMON]}
-        starts = [start for start, value in found.items() if value == max(found.values())]
-    blocks = dict.fromkeys(_aligned(present, wanted, max(start, 0)) for start in sorted(starts))
+    starts: Sequence[int] = [start for start, count in votes.items() if count == most][:_MOST_COMMON]
+    # The part of the block that is compared, and the similarity that a place must have.
+    first, count, best = 0, len(wanted), (0.0, 0)
+    if not starts:
+        first, count, best = (
+            max(range(len(wanted)), key=lambda at: len(wanted[at])),
+            1,
+            (_LEAST_SIMILARITY, 0),
+        )
+        starts = range(-first, min(len(present), _MOST_COMPARED) - first)
+    text = "\n".join(wanted[first : first + count])[:_MOST_CHARACTERS]
+    words, kept = re.findall(r"\w+", text), {line.strip() for line in new} - {""}
+    matcher = difflib.SequenceMatcher(None, "", text, autojunk=False)
+    closest: list[int] = []
+    for start in starts if words else ():
+        call_context.check()
+        low = max(start, 0)
+        other = "\n".join(present[max(start + first, 0) : start + first + count])[:_MOST_CHARACTERS]
+        matcher.set_seq1(other)
+        ratio = 0.0
+        if matcher.real_quick_ratio() >= best[0] and matcher.quick_ratio() >= best[0]:
+            ratio = matcher.ratio()
+        elif sum(len(word) for word in words if word in other) >= best[0] * sum(map(len, words)):
+            ratio = _LEAST_SIMILARITY  # most of its words are in a longer line
+        value = ratio, sum(line in kept for line in present[low : low + max(len(wanted), len(new))])
+        if value > best:
+            best, closest = value, []
+        if value == best:
+            closest.append(low)
+    blocks = dict.fromkeys((start, _end_of(present, wanted, start)) for start in sorted(closest))
     # A block that lies in another one differs from it only in the line that voted.
     return [(a, b) for a, b in blocks if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in blocks)]
 
 
-def _similar_starts(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """Return the starts of a block whose longest line is most similar to a line of the file."""
-    longest = max(range(len(block)), key=lambda index: len(block[index]))
-    line = block[longest][:_LINE_CHARS]
-    words = re.findall(r"\w+", line)
-    if not words:
-        return []
-    matcher = difflib.SequenceMatcher(None, "", line, autojunk=False)
-    best, starts = _LEAST_SIMILARITY, list[int]()
-    for number, other in enumerate(lines[:_MOST_COMPARED]):
-        call_context.check()
-        matcher.set_seq1(other[:_LINE_CHARS])
-        if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best:
-            ratio = matcher.ratio()
-        else:  # most of its words may be in a longer line
-            shared = sum(len(word) for word in words if word in other)
-            ratio = _LEAST_SIMILARITY if shared >= _LEAST_SIMILARITY * sum(map(len, words)) else 0
-        if ratio > best:
-            best, starts = ratio, []
-        if ratio >= best:
-            starts.append(number - longest)
-    return starts
-
-
-def _aligned(lines: Sequence[str], block: Sequence[str], start: int) -> tuple[int, int]:
-    """Return the range of lines that corresponds to a block, which may have more or fewer lines."""
-    count = len(block)
-    end = start + count
-    window = lines[start : end + max(3, count // 2)]
-    old_at = new_at = 0
-    # After the last line with a word that both have, as many lines follow as in the block.
-    for old_start, old_end, new_start, new_end in (*changed_lines(block, window), (count, 0, len(window), 0)):
-        equal = [
-            new - old
-            for old, new in zip(range(old_at, old_start), range(new_at, new_start), strict=False)
-            if _WORD.search(block[old])
-        ]
-        end = start + count + equal[-1] if equal else end
-        old_at, new_at = old_end, new_end
-    return start, max(min(len(lines), end), start + 1)
+def _end_of(lines: Sequence[str], block: Sequence[str], start: int) -> int:
+    """Return the end of the lines at `start` that correspond to a block; they may be more or fewer."""
+    end = start + len(block)
+    window = lines[start : end + max(3, len(block) // 2)]
+    present = set(window)
+    for after, line in enumerate(reversed(block), 1):
+        if line in present and _WORD.search(line):  # as many lines follow as in the block
+            ends = (start + at + after for at, each in enumerate(window) if each == line)
+            end = min(ends, key=lambda each: abs(each - end))
+            break
+    return max(min(len(lines), end), start + 1)
 
 
 def _part_of_line(view: str, span: Span, old: str) -> Span:

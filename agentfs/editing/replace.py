@@ -4,7 +4,7 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,13 +13,12 @@ from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry
 from agentfs.editing.after_change import finish
 from agentfs.editing.commit import SINCE_SHOWN, ExternalChanges, external_changes, record
 from agentfs.editing.draft import Draft, FileEdit, check_size, edit_view
-from agentfs.editing.edit import apply_edits, check_edit
+from agentfs.editing.edit import check_count, check_edit, check_expect
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.new_text import warnings_of
 from agentfs.errors import (
     AccessError,
     AgentFSError,
-    AmbiguousError,
     ContentError,
     DeadlineExceededError,
     InvalidArgumentError,
@@ -28,7 +27,6 @@ from agentfs.errors import (
     NoMatchError,
     NotFoundError,
     TooLargeError,
-    must_be,
 )
 from agentfs.fs import Change, Current, FileNode, LinesBy, quote
 from agentfs.fs.oserrors import read_only
@@ -55,7 +53,6 @@ from agentfs.text import (
     notes_of,
     one_line,
     plural,
-    with_note,
     with_text,
 )
 
@@ -66,8 +63,7 @@ _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-# The parts of a template: groups, and the text between them.
-_TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
+_MOST_EXPANDED = 8  # how many times larger than a file the expanded template of one match may be
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
 
@@ -82,18 +78,6 @@ class ReplaceOptions(NamedTuple):
     word: bool = False
     regex: bool = False
     preview: bool = False
-
-    def check(self) -> None:
-        """Raise an error for arguments that are wrong in any tree."""
-        if not self.regex:
-            check_edit(self.edit)
-        if self.expect is not None and self.expect < 1:
-            raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
-
-    @property
-    def edit(self) -> Edit:
-        """The edit to make in each file, if the text is literal."""
-        return Edit(self.old_string, self.new_string, True)
 
     @property
     def search(self) -> GrepOptions:
@@ -142,7 +126,9 @@ class _File(NamedTuple):
 def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
     """Replace a text or a pattern in all files that contain it, all or none."""
     root, _, limits, _ = context
-    options.check()
+    check_expect(options.expect)
+    if not options.regex:
+        check_edit(Edit(options.old_string, options.new_string))
     if root.policy.read_only:
         raise read_only()
     given = options.search
@@ -154,32 +140,49 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
     except NotFoundError as error:
         explain_glob_path(context, given, error, matching=True)
         raise
-    _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
+        _check_complete(found)
         files = _changed_files(context, options, matcher, found)
-    except TimeoutError as error:
-        raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
+    except AgentFSError:
+        raise
+    except TimeoutError:
+        raise DeadlineExceededError(
+            f"The search did not finish within {limits.timeout:g} seconds; nothing was changed.",
+            hint=_NARROW,
+            details={"seconds": limits.timeout},
+        ) from None
     if not files:
         raise _nothing_found(context, options, wanted, glob_note, found)
-    total = sum(file.replacements for file in files)
-    if options.expect not in {None, total}:
-        raise _unexpected(options, files, total)
-    notes = tuple(note for file in files for note in file.notes)
+    counts = {file.path: file.replacements for file in files}
+    total, where = sum(counts.values()), plural(len(files), "file")
+    places = _count_lines(files, _MOST_NAMED)
+    check_count(options.expect, total, where, files=counts, places=places)
+    changes = [file.change for file in files]
+    notes: list[str] = []
     if options.preview:
-        root.judge([file.change for file in files])
+        root.judge(changes)
     else:
-        applied = root.apply(
-            [file.change for file in files],
-            max_bytes=limits.file_bytes,
-            conflict=partial(changed_meanwhile, root=root),
-            by_others=tuple(lines for file in files for lines in file.by_others),
-        )
-        notes = (*applied.notes, *notes)
+        conflict = partial(changed_meanwhile, root=root)
+        by_others = tuple(lines for file in files for lines in file.by_others)
+        notes += root.apply(
+            changes, max_bytes=limits.file_bytes, conflict=conflict, by_others=by_others
+        ).notes
         with call_context.uncounted():  # the files are replaced, so the deadline no longer ends the call
             for file in files:
                 file.record(context)
-    return _result(limits, options, files, total, found, notes, glob_note)
+    notes += (note for file in files for note in file.notes)
+    notes += notes_of(glob_note, skip_report(found.skipped, can_open=False))
+    diff = "".join(file.diff for file in files)
+    result = ReplaceResult(counts, total, diff, found.skipped, notes=tuple(notes))
+    done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
+    head = f"{done} {plural(total, 'occurrence')} in {where}:"
+    shown = patch_lines(diff.encode("utf-8", "surrogatepass")) if options.preview else []
+
+    def render(most: int) -> ReplaceResult:
+        return with_text(result, head, above=_count_lines(files, most), below=shown)
+
+    return fitted(limits, Shrink(len(files), render))
 
 
 def _changed_files(
@@ -226,43 +229,37 @@ def _edit_of(context: Context, options: ReplaceOptions, matcher: LineSearch | No
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no longer a file.")
     draft = Draft(Current(path, real_path, node.load(), node.digest, node), limits)
+    old, new = draft.view.lf(options.old_string), draft.view.lf(options.new_string)
     if matcher is None:
-        edit = apply_edits(draft, [options.edit], "exact")
+        draft.replace_all(old, new)
     else:
-        new = draft.view.lf(options.new_string)
-        draft.replace(_replacements(draft, matcher, draft.view.text, new, options, limits))
-        edit = draft.finish("exact")
+        # A template names groups, as `match.expand` reads it.
+        template = new if options.regex and "\\" in new else None
+        draft.replace(
+            Replacement(
+                offset + match.start(),
+                offset + match.end(),
+                new if template is None else _expanded(match, template, path, limits),
+            )
+            for offset, match in matcher.matches(draft.view.text)
+        )
+    edit = draft.finish("exact")
     root.check_replaceable(real_path, path)
     return edit
 
 
-def _replacements(
-    draft: Draft, matcher: LineSearch, text: str, new: str, options: ReplaceOptions, limits: Limits
-) -> Iterator[Replacement]:
-    """Yield the replacement of each match, with the groups of a template expanded."""
-    parts = _TEMPLATE_PARTS.findall(new) if options.regex and "\\" in new else ()
-    for offset, match in matcher.matches(text):
-        start, end = match.span()
-        replaced = _expanded(draft.path, match, parts, limits) if parts else new
-        yield Replacement(offset + start, offset + end, replaced)
-
-
-def _expanded(path: str, match: re.Match[str], parts: Sequence[str], limits: Limits) -> str:
-    """Expand the groups of a match in a template; stop before the text takes much memory."""
-    expanded: list[str] = []
-    size = 0
-    for part in parts:
-        try:
-            expanded.append(match.expand(part))
-        except Exception as error:  # noqa: BLE001 - the engine's own class, or IndexError for a wrong group
-            raise InvalidArgumentError(
-                Advice(NEW, f" cannot be used with this pattern: {error}."),
-                hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
-                details={"parameter": "new_string"},
-            ) from None
-        size += len(expanded[-1])
-        check_size(size, path, limits)
-    return "".join(expanded)
+def _expanded(match: re.Match[str], template: str, path: str, limits: Limits) -> str:
+    """Expand the groups of a match in a template, unless the text might take much memory."""
+    most = len(template) + template.count("\\") * len(match.string)
+    check_size(most // _MOST_EXPANDED, path, limits)
+    try:
+        return match.expand(template)
+    except Exception as error:  # noqa: BLE001 - the engine's own class, or IndexError for a wrong group
+        raise InvalidArgumentError(
+            Advice(NEW, f" cannot be used with this pattern: {error}."),
+            hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
+            details={"parameter": "new_string"},
+        ) from None
 
 
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
@@ -272,24 +269,16 @@ def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
-def _check_complete(found: SearchResult, limits: Limits) -> None:
+def _check_complete(found: SearchResult) -> None:
     """Raise an error if the search was cut short, because then some matches are unknown."""
     if found.skipped.reached == "timeout":
-        raise _timed_out(limits)
+        raise TimeoutError
     if found.skipped.reached is not None or len(found.counts) < found.total_files:
         raise TooLargeError(
             "There are more files, or more matches, than one call can change; nothing was changed.",
             hint=_NARROW,
             details={"files": found.total_files, "limit": MAX_FILES},
         )
-
-
-def _timed_out(limits: Limits) -> DeadlineExceededError:
-    return DeadlineExceededError(
-        f"The search did not finish within {limits.timeout:g} seconds; nothing was changed.",
-        hint=_NARROW,
-        details={"seconds": limits.timeout},
-    )
 
 
 def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
@@ -343,24 +332,6 @@ def _hint_of(reading: Reading) -> str:
     return FirstOf(Advice(f"{reading.fact}: ", own, "."), f"{reading.fact}.")
 
 
-def _unexpected(options: ReplaceOptions, files: Sequence[_File], total: int) -> AmbiguousError:
-    return AmbiguousError(
-        Advice(
-            OLD,
-            f" occurs {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
-            ParameterName("expect"),
-            " says; nothing was changed:",
-        ),
-        hint=Advice("If all of them are meant, ", Retry({"expect": total}), "."),
-        details={
-            "expect": options.expect,
-            "replacements": total,
-            "files": {file.path: file.replacements for file in files},
-            "places": _count_lines(files, _MOST_NAMED),
-        },
-    )
-
-
 def _count_lines(files: Sequence[_File], most: int) -> list[str]:
     lines = [
         f"{one_line(file.path)}: {file.replacements}"
@@ -368,34 +339,3 @@ def _count_lines(files: Sequence[_File], most: int) -> list[str]:
         for file in files[:most]
     ]
     return [*lines, footer(plural(len(files) - most, "more file"))] if len(files) > most else lines
-
-
-def _result(
-    limits: Limits,
-    options: ReplaceOptions,
-    files: Sequence[_File],
-    total: int,
-    found: SearchResult,
-    applied: Sequence[str],
-    glob_note: str,
-) -> ReplaceResult:
-    diff = "".join(file.diff for file in files)
-    result = ReplaceResult(
-        files={file.path: file.replacements for file in files},
-        replacements=total,
-        diff=diff,
-        skipped=found.skipped,
-        notes=tuple(applied),
-    )
-    done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
-    head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"
-    shown = patch_lines(diff.encode("utf-8", "surrogatepass")) if options.preview else []
-    left_out = skip_report(found.skipped, can_open=False)
-
-    def render(most: int) -> ReplaceResult:
-        rendered = with_text(result, head, above=_count_lines(files, most), below=shown)
-        for note in notes_of(glob_note, left_out):
-            rendered = with_note(rendered, note)
-        return rendered
-
-    return fitted(limits, Shrink(len(files), render))

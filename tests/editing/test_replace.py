@@ -169,7 +169,7 @@ def test_expect_is_the_number_of_replacements(ws, tmp_path):
     put(tmp_path, {"a": "old old", "b": "old"})
     for wrong in (1, 2, 4):
         error = fails(lambda: ws.replace("old", "new", expect=wrong), AmbiguousError, tmp_path)  # noqa: B023 - called at once
-        assert (error.details["replacements"], error.details["files"]) == (3, {"a": 2, "b": 1})
+        assert (error.details["count"], error.details["files"]) == (3, {"a": 2, "b": 1})
         assert f"3 times in 2 files, not {wrong}" in str(error)
         assert "\na: 2\nb: 1\n" in str(error)
     assert ws.replace("old", "new", expect=3).replacements == 3
