@@ -14,8 +14,6 @@ from typing import Any, Literal, TypeVar
 from agentfs import AgentFSError, Limits, ToolResult, Workspace, errors, results
 from agentfs.dialects import toolkit as kit
 
-EDITOR = "str_replace_based_edit_tool"
-
 _T = TypeVar("_T")
 _TOP = "/memories"
 _DIRECTORY = _TOP[1:]

@@ -19,7 +19,6 @@ from agentfs.errors import AlreadyExistsError, AmbiguousError, InvalidArgumentEr
 
 _Span = tuple[int, int, str]
 
-NAME = "apply_patch"
 MAX_LINES = 500_000
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")

@@ -3,10 +3,10 @@
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.dialects.anthropic_files import EDITOR as NAME
 from tests.dialects.trees import lay_out_large
 from tests.tool_calls import accepts
 
+NAME = "str_replace_based_edit_tool"
 # The example of Anthropic's page: a colon is missing.
 PRIMES = """\
 def is_prime(n):
