@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace, connect
-from agentfs.remote.wire import shown
 from tests.remote.over_pipe import open_pipe
 from tests.search.watched import unhurried
 
@@ -136,8 +135,7 @@ def answer(workspace, name, arguments):
     try:
         result = getattr(workspace, name)(**arguments)
     except AgentFSError as error:
-        # Errors of a remote side contain no hidden characters.
-        return [error.code, *(plain(shown(each), workspace.root) for each in (str(error), error.details))]
+        return [error.code, *(plain(each, workspace.root) for each in (str(error), error.details))]
     return [plain(result.to_dict(), workspace.root), plain(result.text, workspace.root)]
 
 

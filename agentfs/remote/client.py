@@ -8,16 +8,14 @@ import inspect
 import itertools
 import os
 import threading
-import typing
 import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from os import PathLike, fspath
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, get_type_hints
 
 import agentfs
-from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, DisconnectedError, closed
 from agentfs.events import OnEvent, reports_calls
@@ -29,7 +27,7 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
-from agentfs.tools.guard import by_field, check_open, given_fields, host_policy
+from agentfs.tools.guard import by_field, given_fields, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
@@ -37,7 +35,6 @@ from agentfs.workspace import Workspace
 class _Opened(TypedDict):
     """The facts that a server states when it has opened a workspace."""
 
-    version: str
     root: str
     policy: Policy
     notes: list[str]
@@ -46,84 +43,60 @@ class _Opened(TypedDict):
 class _Session:
     """The connections of one workspace, one after another; at most one is open."""
 
-    def __init__(self, command: Sequence[str] | Opener, opening: Mapping[str, Any], patience: float) -> None:
-        self._command, self._patience = command, patience
-        self._opening = {"call": 0, "method": "open", "arguments": opening}
-        self._process = os.getpid()
+    def __init__(self, connect: Callable[[], Connection], opening: bytes) -> None:
+        self._connect, self._opening = connect, opening
         self._lock = threading.Lock()
         self._connection: Connection | None = None
+        self._process = 0  # the one whose threads carry the messages
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.policy, self.notes = "", Policy(), list[str]()  # of the server
-        self._connected()
+        self.opened: _Opened = {"root": "", "policy": Policy(), "notes": []}
+        self.connection()
 
     def __del__(self) -> None:
         if self._connection is not None:
             self._connection.lose("the workspace was dropped")  # ends the threads, and the remote side
 
-    def call(self, message: Mapping[str, Any], *how: Any, changes: bool) -> Mapping[str, Any]:
-        """Send a call, as `Connection.call`. After a lost connection, the next call opens another one."""
-        if os.getpid() != self._process:  # in a fork, stream and threads belong to the parent
-            raise disconnected("this workspace belongs to another process", applied=False)
-        connection = self._connected()
-        try:
-            return connection.call(message, *how, changes=changes)
-        except DisconnectedError:
-            with self._lock:  # another call may have opened the next one
-                self._connection = None if self._connection is connection else self._connection
-            connection.close()
-            raise
-
-    def cancel(self, number: int) -> None:
-        """Cancel a call at the remote side."""
-        if self._connection is not None:
-            self._connection.send({"cancel": number})
-
-    def close(self) -> None:
-        """End the connection, and open no other."""
-        self.closed = True
-        if self._connection is not None and os.getpid() == self._process:
-            self._connection.close(self._patience)
-
-    def _connected(self) -> Connection:
+    def connection(self) -> Connection:
+        """Return the open connection; open one if there is none."""
         with self._lock:
             if self.closed:
                 raise closed()
-            if self._connection is None:
-                connection = Connection(self._command, self._patience)
+            if self._connection is None or self._process != os.getpid():
+                connection = self._connect()
                 try:
-                    answer = connection.call(self._opening, 0.0, lambda _: None, changes=False)
-                    opened = _value_of(answer, _Opened, applied=False)
+                    answer = connection.call(0, self._opening, 0.0, lambda _: None, changes=False)
+                    self.opened = _value_of(answer, _Opened, applied=False)
                 except BaseException:
                     connection.close()
                     raise
-                self._connection = connection
-                self.root, self.notes = wire.shown([opened["root"], opened["notes"]])
-                self.policy = opened["policy"]
+                self._connection, self._process = connection, os.getpid()
             return self._connection
+
+    def drop(self, connection: Connection | None = None) -> None:
+        """Close a lost connection, so that the next call opens another one; by default the last one."""
+        with self._lock:
+            connection = connection or self._connection
+            if self._connection is connection:  # else another call has opened the next one
+                self._connection = None
+        if connection is not None:
+            connection.close()
 
 
 class RemoteWorkspace(Workspace):
     """A workspace on another machine or in a container; see `agentfs.connect`."""
 
-    def __init__(
-        self,
-        session: _Session,
-        functions: list[Callable[..., Any]],
-        policy: Policy,
-        limits: Limits,
-        on_event: OnEvent | None,
-    ) -> None:
-        self.policy, self.limits, self.on_event = policy, limits, on_event
+    def __init__(self, session: _Session, functions: wire.Functions, policy: Policy, limits: Limits) -> None:
         self._session = session
         self._functions = functions  # of the policy, the limits and the views
-        self._within: list[list[Any]] = []  # how the remote side gets from its workspace to this one
+        self.policy, self.limits = narrowed(policy, session.opened["policy"]), limits
+        self._within: list[str] = []  # the views and the block in which the remote side makes the calls
         self._workdir = "."
 
     @property
     def root(self) -> str:
         """The absolute path of the root at the remote side, without links."""
-        return self._session.root
+        return self._session.opened["root"]
 
     @property
     def workdir(self) -> str:
@@ -133,120 +106,112 @@ class RemoteWorkspace(Workspace):
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """Notes on changes that were recovered on opening, after a process had died during them."""
-        return tuple(self._session.notes)
+        return tuple(self._session.opened["notes"])
 
     @property
     def host(self) -> Self:
         """This workspace for the program itself; see `Workspace.host`."""
-        other = copy(self)
-        other.policy = narrowed(host_policy(self.policy), self._session.policy)
-        other._within = [*self._within, ["host", {}]]
+        return self._inside("host", {}, host_policy(self.policy))
+
+    def view(self, **given: Any) -> Self:
+        """Return a view of this workspace; see `Workspace.view`."""
+        given = {name: value for name, value in given.items() if value is not None}
+        other = self._inside("view", given, given.get("policy", self.policy))
+        other.limits = given.get("limits", self.limits)
+        other._workdir = other._call("workdir", {})
         return other
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        """Make several changes as one; see `Workspace.transaction`."""
+        with self._block("transaction", {}) as (inner, _):
+            yield inner
+
+    @contextmanager
+    def recording(self, *args: Any, **kwargs: Any) -> Generator[Recording]:
+        """Record what changes in the tree of the remote side; see `Workspace.recording`."""
+        with self._block("recording", _by_name(Workspace.recording, args, kwargs)) as (_, recorded):
+            yield recorded
+
+    def close(self) -> None:
+        """End the remote side and the connection; every later call fails."""
+        self._session.closed = True
+        self._session.drop()
 
     def _check_open(self) -> None:
         if self._session.closed:
             raise closed()
 
-    def close(self) -> None:
-        """End the remote side and the connection; every later call fails."""
-        self._session.close()
-
-    def view(self, **given: Any) -> Self:
-        """Return a view of this workspace; see `Workspace.view`."""
-        given = {name: value for name, value in given.items() if value is not None}
-        other = copy(self)
-        other.limits = given.get("limits", self.limits)
-        other.policy = narrowed(given.get("policy", self.policy), self._session.policy)
-        other._functions = [*self._functions]
-        other._within = [*self._within, ["view", wire.to_wire(given, other._functions)]]
-        other._workdir = other._call("workdir", {}, str)
-        return other
-
     def _carry_out(self, options: Any) -> Any:
         return _remote_options(options.__class__)(self, **given_fields(options))
 
+    def _inside(self, kind: str, arguments: Any, policy: Policy) -> Self:
+        """Return a copy whose calls are made in a view or a block at the remote side."""
+        other = copy(self)
+        other.policy = narrowed(policy, self._session.opened["policy"])
+        other._functions = [*self._functions]
+        other._within = [*self._within, wire.to_text([kind, arguments], other._functions)]
+        return other
+
     @contextmanager
-    def transaction(self) -> Generator[Self]:
-        """Make several changes as one; see `Workspace.transaction`."""
-        inner = self._enter("transaction", {})
+    def _block(self, method: str, arguments: Mapping[str, Any]) -> Generator[tuple[Self, Recording]]:
+        """Enter a `with` block at the remote side; yield the workspace inside it, and the recording."""
+        block, recorded = uuid.uuid4().hex, Recording(arguments.get("label", ""))
+        self._call("enter", {"block": block, "method": method, "arguments": arguments})
         try:
-            yield inner
-            inner._leave(None)
+            yield self._inside("block", block, self.policy), recorded
         except BaseException:
             with suppress(AgentFSError):
-                inner._leave(None, raised=True)
+                recorded.result = self._call("leave", {"block": block, "raised": True})
             raise
-
-    @contextmanager
-    def recording(self, *args: Any, **kwargs: Any) -> Generator[Recording]:
-        """Record what changes in the tree of the remote side; see `Workspace.recording`."""
-        bound = inspect.signature(Workspace.recording).bind(self, *args, **kwargs)
-        _, *arguments = bound.arguments.items()
-        block = self._enter("recording", dict(arguments))
-        recorded = Recording(bound.arguments["label"])
-        try:
-            yield recorded
-        finally:
-            recorded.result = block._leave(RecordedResult)
-
-    def _enter(self, method: str, arguments: Mapping[str, Any]) -> Self:
-        """Enter a `with` block at the remote side, and return the workspace inside it."""
-        inner, block = copy(self), uuid.uuid4().hex
-        self._call("enter", {"block": block, "method": method, "arguments": arguments}, None)
-        inner._within = [["block", block]]
-        return inner
-
-    def _leave(self, returns: Any, *, raised: bool = False) -> Any:
-        """Leave the block that this workspace is inside, and return its outcome."""
-        return self._call("leave", {"block": self._within[0][1], "raised": raised}, returns, effect="write")
+        recorded.result = self._call("leave", {"block": block, "raised": False})
 
     def _call(
         self,
         method: str,
         arguments: Mapping[str, Any],
-        returns: Any,
-        *,
-        effect: str = "none",
         given: Mapping[str, Any] | None = None,
+        like: str = "",
     ) -> Any:
         """Call a method at the remote side, or get a property.
 
         Args:
             method: The name.
             arguments: The arguments to send.
-            returns: The type hint of the result.
-            effect: The effect of the method.
-            given: The arguments by name, if `arguments` lacks defaults or fields of options.
+            given: The arguments by name, if `arguments` has them in options.
+            like: The method of a workspace that has the same effect and result.
         """
-        given = arguments if given is None else given
+        effect, returns, defaults = _declared(like or method)
+        given = {**defaults, **(given or arguments)}
         changes = effect not in READING and given.get("preview") is not True
-        timeout, seconds = given.get("timeout"), self.limits.timeout
-        if isinstance(timeout, (int, float)) and timeout > 0:
+        seconds = self.limits.timeout * (
+            2 if effect == "execute" else 1
+        )  # its effects are applied afterwards
+        if isinstance(timeout := given.get("timeout"), (int, float)) and timeout > 0:
             seconds += timeout
-        if effect == "execute":  # its effects are applied afterwards
-            seconds += self.limits.timeout
-        self._check_open()
-        functions = [*self._functions]
-        number, call, seen = next(self._session.numbers), call_context.current.get(), 0
+        connection, number = self._session.connection(), next(self._session.numbers)
+        functions, call, seen = [*self._functions], call_context.current.get(), 0
         raised: Exception | None = None
         message = {
-            "call": number,
+            "of": number,
             "method": method,
-            "arguments": wire.to_wire(arguments, functions),
+            "arguments": arguments,
             "within": self._within,
             "tool": call and call.tool,
             "progress": call is not None and call.reports_progress and not changes,
         }
 
-        def answer(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        def answer(message: Mapping[str, Any]) -> bytes | None:
             nonlocal seen, raised
             if "ask" in message:
-                question, function, *arguments = _question(message["ask"], functions, self.policy)
+                reply = {"of": number, "reply": message["ask"]}
+                function, arguments = _question(message, functions, self.policy)
                 try:
-                    answered = {"value": wire.to_wire(call_context.call_back(function, *arguments))}
+                    value = call_context.call_back(function, *arguments)
+                    return wire.to_line({**reply, "value": value})
                 except Exception as error:  # noqa: BLE001 - raised when the remote side has answered
-                    raised, answered = error, {"raised": True}
-                return {"of": number, "reply": question, **answered}
+                    raised = error
+                    return wire.to_line({**reply, "raised": True})
             entries = message["progress"]
             if call is not None and type(entries) is int and entries > seen:
                 call.step(entries - seen)
@@ -254,11 +219,16 @@ class RemoteWorkspace(Workspace):
             return None
 
         def cancel() -> bool:
-            self._session.cancel(number)
+            connection.cancel(number)
             return not changes
 
+        line = wire.to_line(message, functions)
         with nullcontext() if call is None else call.forwarding(cancel, changes=changes):
-            found = self._session.call(message, seconds, answer, changes=changes)
+            try:
+                found = connection.call(number, line, seconds, answer, changes=changes)
+            except DisconnectedError:
+                self._session.drop(connection)
+                raise
         if raised is not None and found.get("raised") is True:
             raise raised
         if call is not None and call.is_abandoned and found.get("cancelled") is True:
@@ -266,13 +236,15 @@ class RemoteWorkspace(Workspace):
         return _value_of(found, returns, applied=None if changes else False, cause=raised)
 
 
-def _question(asked: Any, functions: Sequence[Callable[..., Any]], policy: Policy) -> list[Any]:
-    """Return the number of a question, the function of the program that it is for, and the arguments."""
-    found = wire.from_wire(asked, lambda number: functions[number if number >= 0 else len(functions)])
-    if isinstance(found, list) and len(found) > 2 and callable(found[1]):
-        wanted = list[PermissionRequest] if found[1] is policy.on_ask else list[Any]
-        if wire.is_instance(found[2:], wanted):
-            return found
+def _question(
+    message: Mapping[str, Any], functions: wire.Functions, policy: Policy
+) -> tuple[Callable[..., Any], Sequence[Any]]:
+    """Return the function of the program that a question is for, and the arguments."""
+    number, arguments = message.get("function"), message.get("arguments")
+    if type(number) is int and 0 <= number < len(functions):
+        wanted = tuple[PermissionRequest] if functions[number] is policy.on_ask else list[str]
+        if arguments and wire.is_instance(arguments, wanted):
+            return functions[number], arguments
     raise wire.ProtocolError("it asked an invalid question")
 
 
@@ -280,57 +252,50 @@ def _value_of(
     message: Mapping[str, Any], returns: Any, *, applied: bool | None, cause: Exception | None = None
 ) -> Any:
     """Return the value in a message, which must fit a type hint; raise the error in it."""
-    try:
-        if "error" in message:
-            raise wire.error_from_wire(message["error"]) from cause
-        value = wire.from_wire(message.get("value"))
-    except wire.ProtocolError as error:
-        raise disconnected(f"it returned an invalid result: {error}", applied=applied) from None
-    if not wire.is_instance(value, returns):
+    if isinstance(error := message.get("error"), Exception):
+        raise error from cause
+    if not wire.is_instance(value := message.get("value"), returns):
         raise disconnected(f"it did not return {returns}", applied=applied)
     return value
 
 
 @functools.cache
+def _declared(name: str) -> tuple[str, Any, Mapping[str, Any]]:
+    """Return the effect of a method, the type hint of its result, and the defaults of its parameters."""
+    if name in {"enter", "leave"}:
+        return ("none", None, {}) if name == "enter" else ("write", RecordedResult | None, {})
+    member = vars(Workspace)[name]
+    declared = declaration_of(member)
+    function: Any = member.fget if isinstance(member, property) else inspect.unwrap(member)
+    defaults = {each.name: each.default for each in inspect.signature(function).parameters.values()}
+    return declared.effect if declared else "none", get_type_hints(function)["return"], defaults
+
+
+@functools.cache
 def _remote_options(kind: Any) -> Callable[..., Any]:
     """Return a function that sends options to the remote side, which carries them out."""
-    returns = typing.get_type_hints(inspect.unwrap(getattr(Workspace, kind.method)))["return"]
 
     def send(self: Any, options: Any) -> Any:
-        asked = {"options": options}
-        return self._call("_carry_out", asked, returns, effect=kind.effect, given=vars(options))
+        return self._call("_carry_out", {"options": options}, vars(options), like=kind.method)
 
     return reports_calls(by_field(kind, send))
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that sends its arguments to the remote side, with the signature of the local one."""
-    declared = declaration_of(method)
-    effect = declared.effect if declared else "none"
-    signature = functools.cache(lambda: inspect.signature(method))
-    returns = functools.cache(lambda: typing.get_type_hints(inspect.unwrap(method))["return"])
 
     @functools.wraps(method)
-    def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
-        named = {name: as_text(value) for name, value in kwargs.items()}
-        bound = signature().bind(self, *map(as_text, args), **named)
-        _, *given = bound.arguments.items()
-        bound.apply_defaults()
-        call = self._call  # pyright: ignore[reportPrivateUsage] # a method of the class
-        return call(name, dict(given), returns(), effect=effect, given=bound.arguments)
+    def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self._check_open()
+        return self._call(name, _by_name(method, args, kwargs))
 
-    checked = check_open(remote)
-    return checked if declared is None else reports_calls(checked)
+    return remote if declaration_of(method) is None else reports_calls(remote)
 
 
-def _remote_property(name: str, local: property) -> property:
-    """Return a property whose value is that of the remote side."""
-
-    def remote(self: RemoteWorkspace) -> Any:
-        call = self._call  # pyright: ignore[reportPrivateUsage] # a property of the class
-        return call(name, {}, typing.get_type_hints(local.fget)["return"])
-
-    return property(remote, doc=local.__doc__)
+def _by_name(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name, without `self`."""
+    _, *given = inspect.signature(method).bind(None, *args, **kwargs).arguments.items()
+    return dict(given)
 
 
 for _name, _local in vars(Workspace).items():
@@ -339,10 +304,11 @@ for _name, _local in vars(Workspace).items():
         continue  # inherited
     if inspect.isfunction(_own):
         functools.update_wrapper(_own, _local)  # it has the local signature
-    elif isinstance(_local, property) and _own is None:
-        setattr(RemoteWorkspace, _name, _remote_property(_name, _local))
     elif inspect.isfunction(_local):
         setattr(RemoteWorkspace, _name, _remote_method(_name, _local))
+    elif isinstance(_local, property) and _own is None:
+        _get = functools.partial(RemoteWorkspace._call, method=_name, arguments={})  # pyright: ignore[reportPrivateUsage]
+        setattr(RemoteWorkspace, _name, property(_get, doc=_local.__doc__))
 
 
 def connect(
@@ -365,7 +331,7 @@ def connect(
         root: The directory there: absolute, or relative to the `--root` of the server, and inside it.
         policy: As for `Workspace`; its functions are called here. The policy of the server narrows it.
         limits: As for `Workspace`.
-        state: As for `Workspace`: a directory inside the `--state` of the server.
+        state: As for `Workspace`: the name of a directory in the `--state` of the server.
         on_event: As for `Workspace`: called here.
         patience: Seconds to wait for a remote side that does not answer, beyond the time limit of a call.
 
@@ -377,14 +343,16 @@ def connect(
         AgentFSError: `disconnected`; `unsupported` if the remote side has another version; `refused` for what
             the server does not allow; any error that opening a `Workspace` there raises.
     """
-    functions: list[Callable[..., Any]] = []
+    functions: wire.Functions = []
     policy, limits = policy or Policy(), limits or Limits()
     opening = {
         "version": agentfs.__version__,
         "root": fspath(root),
         "state": None if state is None else fspath(state),
-        "policy": wire.to_wire(policy, functions),
-        "limits": wire.to_wire(limits, functions),
+        "settings": wire.to_text([policy, limits], functions),  # read after the version
     }
-    session = _Session(command, opening, patience)
-    return RemoteWorkspace(session, functions, narrowed(policy, session.policy), limits, on_event)
+    line = wire.to_line({"of": 0, "method": "open", "arguments": opening})
+    session = _Session(functools.partial(Connection, command, patience), line)
+    workspace = RemoteWorkspace(session, functions, policy, limits)
+    workspace.on_event = on_event
+    return workspace

@@ -1,6 +1,4 @@
 """The local side of one stream to `agentfs serve`: calls, and the threads that carry their messages."""
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# The types of a message's values are known only after it is decoded.
 
 import queue
 import subprocess
@@ -15,8 +13,6 @@ from agentfs.errors import DisconnectedError
 from agentfs.remote import wire
 
 Opener = Callable[[], tuple[Any, Any]]
-_NOISE_BYTES = 256 * 1024  # allowed before the first message, for example the greeting of a shell
-_PIECE = 64 * 1024
 _ERROR_BYTES = 4096  # of standard error, kept for messages
 _MAX_QUESTIONS = 10_000  # of one call
 _MAX_WAITING = 3  # unread messages of one call: progress, a question, the result
@@ -31,10 +27,6 @@ def disconnected(reason: str, *, applied: bool | None) -> DisconnectedError:
     return DisconnectedError(message, hint=hint, details={"applied": applied})
 
 
-class _LostError(Exception):
-    """The connection has ended; the reason is that of the connection."""
-
-
 class Connection:
     """One stream to the remote side. When it ends, all waiting calls raise `disconnected`."""
 
@@ -42,60 +34,66 @@ class Connection:
         self._reason = ""  # set once the connection has ended
         self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors = bytearray()
-        self._inboxes: dict[Any, queue.SimpleQueue[Mapping[str, Any] | None]] = {}
+        self._errors = b""
+        self._inboxes: dict[int, queue.SimpleQueue[Mapping[str, Any] | None]] = {}
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._input, self._output = self._streams(command)
-        self._writer = _start(self._write)
+        try:
+            self._input, self._output = command() if callable(command) else self._started(command)
+        except Exception as error:  # a provider's SDK may raise anything
+            raise disconnected(f"it cannot be started: {error}", applied=False) from error
+        _start(self._write)
         self._reader = _start(self._read)
 
     def call(
         self,
-        message: Mapping[str, Any],
+        number: int,
+        line: bytes,
         seconds: float,
-        answer: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+        answer: Callable[[Mapping[str, Any]], bytes | None],
         *,
         changes: bool,
     ) -> Mapping[str, Any]:
         """Send a call and return the message with its result.
 
         Args:
-            message: The message; its `call` is the number of the call.
+            number: The number of the call.
+            line: The call.
             seconds: The time limit, apart from the time that answering takes.
             answer: Takes each message before the result, and returns the reply to a question.
             changes: True if the call may change something.
         """
-        number, sent = message["call"], False
         inbox = self._inboxes[number] = queue.SimpleQueue()
         until = time.monotonic() + seconds + self._patience
+        if sent := not self._reason:  # looked at only now, because `lose` wakes only the inboxes that exist
+            self._outgoing.put(line)
+        else:
+            inbox.put(None)
         try:
-            if self._reason:  # checked only now, because `lose` wakes only the inboxes that exist
-                raise _LostError  # noqa: TRY301 - handled like the others below
-            self.send(message)
-            sent = True
             for _ in range(_MAX_QUESTIONS):
                 left = min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
                 if (found := inbox.get(timeout=left)) is None:
-                    raise _LostError  # noqa: TRY301 - as above
+                    break
                 if not found.keys() & {"ask", "progress"}:
                     return found
                 began = time.monotonic()
                 if (reply := answer(found)) is not None:
-                    self.send(reply)
+                    self._outgoing.put(reply)
                 until += time.monotonic() - began
-            raise wire.ProtocolError("it asked too many questions")  # noqa: TRY301 - as above
-        except (_LostError, queue.Empty, wire.ProtocolError) as error:
-            self.lose("it did not answer in time" if isinstance(error, queue.Empty) else str(error))
-            raise disconnected(self._reason, applied=None if sent and changes else False) from None
+            self.lose("it asked too many questions")
+        except queue.Empty:
+            self.lose("it did not answer in time")
+        except wire.ProtocolError as error:
+            self.lose(str(error))
         except BaseException:
-            self.send({"cancel": number})
+            self.cancel(number)
             raise
         finally:
             del self._inboxes[number]
+        raise disconnected(self._reason, applied=None if sent and changes else False)
 
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Queue a message for sending."""
-        self._outgoing.put(wire.to_line(message))
+    def cancel(self, number: int) -> None:
+        """Cancel a call at the remote side."""
+        self._outgoing.put(wire.to_line({"of": number, "cancel": True}))
 
     def lose(self, reason: str) -> None:
         """End the connection and wake all waiting calls. It takes no lock, because a finalizer calls it."""
@@ -114,55 +112,33 @@ class Connection:
             self._process.kill()
             self._process.wait()
 
-    def _streams(self, command: Sequence[str] | Opener) -> tuple[Any, Any]:
-        """Return the streams of the remote side, to read from and to write to."""
-        try:
-            if callable(command):
-                return command()
-            pipe = subprocess.PIPE
-            # In a session of its own, so Ctrl-C does not end it and it cannot ask for a password.
-            self._process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
-                [*command], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-        except Exception as error:  # a provider's SDK may raise anything
-            raise disconnected(f"it cannot be started: {error}", applied=False) from error
+    def _started(self, command: Sequence[str]) -> tuple[Any, Any]:
+        """Run a command in a session of its own, so Ctrl-C does not end it and it asks for no password."""
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
+            [*command], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
         self._error_reader = _start(self._keep_errors)
         return self._process.stdout, self._process.stdin
 
     def _write(self) -> None:
-        try:
+        with suppress(Exception):  # the reading thread finds the end of the stream, and says more
             while (line := self._outgoing.get()) is not None:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[self._output.write(rest[:_PIECE]) or len(rest[:_PIECE]) :]
+                self._output.write(line)
                 self._output.flush()
-        except Exception as error:  # noqa: BLE001 - a provider's SDK may raise anything
-            if self._process is None:  # else the reading thread finds its end, and says more
-                self.lose(f"the stream cannot be written: {error}")
         with suppress(Exception):
             self._output.close()
 
     def _read(self) -> None:
         reason = "it ended the stream"
         try:
-            line = self._first_line()
-            while line:
-                self._deliver(wire.parse_line(line))
-                line = self._input.readline(wire.MAX_LINE)
+            while line := self._input.readline(wire.MAX_LINE):
+                self._deliver(wire.from_line(line, wire.NEAR))
         except Exception as error:  # noqa: BLE001 - as above
             reason = str(error)
         with suppress(Exception):
             self._input.close()
         self.lose(": ".join(filter(None, [reason, *self._last_words()])))
-
-    def _first_line(self) -> bytes:
-        """Return the first message; skip what shells print before it."""
-        left = _NOISE_BYTES
-        while left > 0 and (line := self._input.readline(left)):
-            left -= len(line)
-            if line.startswith(b'{"of":0,'):
-                return bytes(line)
-        raise wire.ProtocolError("it does not run `agentfs serve`")
 
     def _deliver(self, message: Mapping[str, Any]) -> None:
         number = message.get("of")
@@ -186,8 +162,7 @@ class Connection:
         stderr: Any = self._process and self._process.stderr
         with stderr:
             while chunk := stderr.read1(_ERROR_BYTES):
-                self._errors += chunk
-                del self._errors[:-_ERROR_BYTES]
+                self._errors = (self._errors + chunk)[-_ERROR_BYTES:]
 
 
 def _start(work: Callable[[], None]) -> threading.Thread:

@@ -34,7 +34,6 @@ def narrowed(policy: Policy, server: Policy) -> Policy:
         read_only=policy.read_only or server.read_only,
         symlinks="never" if server.symlinks == "never" else policy.symlinks,
         overwrite="never" if server.overwrite == "never" else policy.overwrite,
-        after_change=_union(server.after_change, policy.after_change),
         protect=Protect(_protected(own.read, given.read), _protected(own.write, given.write)),
         deny=_union(server.deny, policy.deny),
     )

@@ -8,29 +8,25 @@ The client opens a workspace inside `--root`. The server's own policy narrows ev
 import functools
 import inspect
 import itertools
-import json
 import os
 import queue
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
 import agentfs
 from agentfs import errors
 from agentfs.base import call_context
-from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy
 from agentfs.remote import wire
 from agentfs.remote.narrow import check_server_policy, narrowed
 from agentfs.workspace import Workspace
 
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
-_MAX_CALLS = 1024
 _MAX_VIEWS = 64
 _BLOCKS = {"transaction", "recording"}
 # The methods and properties of a workspace that a client can name.
@@ -48,7 +44,7 @@ class Options:
     Attributes:
         root: The directory that a client cannot leave.
         policy: The server's own policy.
-        state: The directory inside which a client may keep its state, or None.
+        state: The directory in which a client may keep its state, or None.
         mounts: The mounts of every workspace.
     """
 
@@ -69,15 +65,10 @@ class _Call(NamedTuple):
     execution: call_context.Execution
     replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
 
-
-class _Block(NamedTuple):
-    """An open `with` block of the client."""
-
-    manager: AbstractContextManager[Any]
-    value: Any  # the workspace of a transaction, or a recording
-
-
-_current: ContextVar[tuple["Server", _Call]] = ContextVar("agentfs_call_of_client")
+    def abandon(self) -> None:
+        """Cancel the call, and its question, unless a change has begun."""
+        if self.execution.abandon():
+            self.replies.put(None)
 
 
 def serve(options: Options) -> int:
@@ -104,8 +95,8 @@ class Server:
         self._output = output
         self._sending = threading.Lock()
         self._calls: dict[int, _Call] = {}  # added by the reading thread, removed by workers
-        self._blocks: dict[str, _Block] = {}
-        self._view = functools.lru_cache(_MAX_VIEWS)(self._made_view)
+        self._blocks: dict[str, tuple[Any, Any]] = {}  # open `with` blocks: the manager and its value
+        self._inside = functools.lru_cache(_MAX_VIEWS)(self._found_inside)
         self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
         self._questions = itertools.count(1)
         self._workspace: Workspace | None = None
@@ -113,17 +104,17 @@ class Server:
     def run(self, incoming: BinaryIO) -> None:
         """Handle messages until the client leaves."""
         while line := incoming.readline(wire.MAX_LINE):
-            message = wire.parse_line(line)
-            number = message.get("call", message.get("cancel", message.get("of")))
+            message = wire.from_line(line)
+            number = message.get("of")
             if type(number) is not int:
                 raise wire.ProtocolError("The client sent an invalid message.")
             call = self._calls.get(number)
-            if "call" in message:
+            if "method" in message:
                 self._begin(number, message)
-            elif call is not None and "cancel" not in message:
+            elif call is not None and "cancel" in message:
+                call.abandon()
+            elif call is not None:
                 call.replies.put(message)
-            elif call is not None and call.execution.abandon():
-                call.replies.put(None)
 
     def end(self) -> None:
         """Cancel calls that only read, complete changes under way, and close the workspace."""
@@ -131,53 +122,17 @@ class Server:
             call.execution.abandon()
             call.replies.put(None)
         self._workers.shutdown(cancel_futures=True)
-        for name in reversed([*self._blocks]):
-            self._leave(name, raised=True)
+        for block in reversed([*self._blocks]):
+            with suppress(Exception):
+                self._leave(block, raised=True)
         if self._workspace is not None:
             self._workspace.close()
 
-    def _open(self, version: str, root: str, state: str | None, policy: Any, limits: Any) -> Any:
-        """Open the workspace of the client, and return what the client must know."""
-        if version != agentfs.__version__:
-            raise errors.UnsupportedSystemError(
-                f"The remote side has agentfs {agentfs.__version__}, not {version[:20]!a}.",
-                hint="Install the same version on both sides.",
-            )
-        if not isinstance(policy, Policy) or not isinstance(limits, Limits):
-            raise wire.ProtocolError("The client sent no policy or no limits.")
-        options, path = self._options, self._inside(root)
-        if state is not None:
-            if options.state is None:
-                hint = "Start it with `agentfs serve --state DIRECTORY`."
-                raise errors.RefusedError("The server keeps no state.", hint=hint)
-            state = _below(options.state, state)
-        policy = narrowed(policy, options.policy)
-        workspace = Workspace(path, policy=policy, limits=limits, state=state, mounts=options.mounts)
-        if workspace.root != path:
-            workspace.close()
-            raise errors.RefusedError("The root was moved while the workspace opened it.")
-        self._workspace = workspace
-        own = replace(options.policy, after_change=())
-        notes = [*workspace.recovery_notes]
-        return {"version": agentfs.__version__, "root": path, "policy": own, "notes": notes}
-
-    def _inside(self, root: str) -> str:
-        """Return the canonical path of a root: inside that of the command line, and not protected."""
-        path = _below(self._options.root, root)
-        with Workspace(self._options.root, policy=self._options.policy) as outer:
-            names = os.path.relpath(path, outer.root).split(os.sep)
-            for each in itertools.accumulate(names, os.path.join):
-                if outer.stat(each).protected:
-                    raise errors.RefusedError("The root is in a protected directory.")
-        return path
-
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        if number in self._calls or len(self._calls) >= _MAX_CALLS:
-            raise wire.ProtocolError("Two calls have the same number, or too many are under way.")
         tool = message.get("tool")
 
         def report(entries: int) -> None:
-            self._send(_line(number, "progress", entries))
+            self._send(wire.to_line({"of": number, "progress": entries}))
 
         execution = call_context.Execution(
             tool if isinstance(tool, str) else None, on_progress=report if message.get("progress") else None
@@ -187,28 +142,24 @@ class Server:
 
     def _work(self, call: _Call, message: Mapping[str, Any]) -> None:
         call_context.current.set(call.execution)
-        _current.set((self, call))
-        line = functools.partial(_line, call.number)
+        wire.call_function.set(functools.partial(self._ask, call))
         try:
-            answer = line("value", wire.to_wire(self._run(message)))
+            line = wire.to_line({"of": call.number, "value": self._run(**message)})
         except call_context.Cancelled:
-            answer = line("cancelled", True)
+            line = wire.to_line({"of": call.number, "cancelled": True})
         except _CallbackError:
-            answer = line("raised", True)
+            line = wire.to_line({"of": call.number, "raised": True})
         except Exception as error:  # noqa: BLE001 - the client raises it
-            answer = line("error", wire.error_to_wire(error))
-        del self._calls[call.number]
-        self._send(answer)
+            line = wire.to_line({"of": call.number, "error": error})
+        self._calls.pop(call.number, None)
+        self._send(line)
 
-    def _run(self, message: Mapping[str, Any]) -> Any:
-        method, arguments = message.get("method"), _decode(message.get("arguments"))
-        if not isinstance(arguments, dict):
-            raise wire.ProtocolError("A call has no arguments.")
+    def _run(self, *, method: str, arguments: Mapping[str, Any], within: Sequence[str] = (), **_: Any) -> Any:
         if method == "open" and self._workspace is None:
             return self._open(**arguments)
         if method == "leave":
             return self._leave(**arguments)
-        workspace = self._resolve(message.get("within"))
+        workspace = self._inside(*within)
         if method == "enter":
             return self._enter(workspace, **arguments)
         if method not in _CALLED:
@@ -216,64 +167,89 @@ class Server:
         found = getattr(workspace, method)
         return found(**arguments) if inspect.ismethod(found) else found
 
-    def _resolve(self, within: Any) -> Workspace:
-        """Return the workspace that a call is about: the main one, one in a block, or a view of these."""
-        match within:
-            case [] if self._workspace is not None:
-                return self._workspace
-            case [["block", str() as name]] if isinstance(inside := self._block(name).value, Workspace):
-                return inside
-            case list() if len(within) <= _MAX_VIEWS:
-                return self._view(json.dumps(within))
-            case _:
-                raise wire.ProtocolError("There is no such view.")
+    def _open(self, *, version: str, root: str, state: str | None, settings: str) -> Any:
+        """Open the workspace of the client, and return what the client must know."""
+        if version != agentfs.__version__:
+            raise errors.UnsupportedSystemError(
+                f"The remote side has agentfs {agentfs.__version__}, not {version[:20]!a}.",
+                hint="Install the same version on both sides.",
+            )
+        policy, limits = wire.from_text(settings)
+        options, path = self._options, self._allowed_root(root)
+        if state is not None:
+            if options.state is None or state != os.path.basename(state) or state in {"", ".", ".."}:
+                hint = "Start the server with `--state DIRECTORY`, and pass the name of a directory in it."
+                raise errors.RefusedError("The server keeps no such state.", hint=hint)
+            state = os.path.join(options.state, state)
+        policy = narrowed(policy, options.policy)
+        workspace = Workspace(path, policy=policy, limits=limits, state=state, mounts=options.mounts)
+        if workspace.root != path:
+            workspace.close()
+            raise errors.RefusedError("The root was moved while the workspace opened it.")
+        self._workspace = workspace
+        return {"root": path, "policy": options.policy, "notes": [*workspace.recovery_notes]}
 
-    def _made_view(self, within: str) -> Workspace:
-        *above, (kind, encoded) = json.loads(within)
-        outer = self._resolve(above)  # the same object as for calls in that view: it keeps texts
+    def _allowed_root(self, root: str) -> str:
+        """Return the canonical path of a root: inside that of the command line, and not protected."""
+        with Workspace(self._options.root, policy=self._options.policy) as outer:
+            outer.stat(root or ".")
+            path = os.path.realpath(os.path.join(outer.root, root))
+            names = os.path.relpath(path, outer.root).split(os.sep)
+            for each in itertools.accumulate(names, os.path.join):
+                if outer.stat(each).protected:
+                    raise errors.RefusedError("The root is in a protected directory.")
+        return path
+
+    def _found_inside(self, *within: str) -> Workspace:
+        """Return the workspace that a call is about: the main one, or one in a view or a block of it."""
+        if not within:
+            if self._workspace is None:
+                raise wire.ProtocolError("There is no workspace yet.")
+            return self._workspace
+        *outer, last = within
+        kind, given = wire.from_text(last)
+        if kind == "block":
+            inside: Workspace = self._block(given)[1]
+            return inside
+        workspace: Workspace = self._inside(
+            *outer
+        )  # the same object as for calls in that view: it keeps texts
         own = self._options.policy
         if kind == "host":
             if own.read_only or own.deny:
                 raise errors.RefusedError("There is no `host`: the server's policy holds for programs too.")
-            return outer.host
-        if kind != "view":
-            raise wire.ProtocolError("There is no such view.")
-        given: dict[str, Any] = _decode(encoded)
-        given["policy"] = narrowed(given.get("policy", outer.policy), own)
-        return outer.view(**given)
+            return workspace.host
+        given["policy"] = narrowed(given.get("policy", workspace.policy), own)
+        return workspace.view(**given)
 
-    def _enter(self, workspace: Workspace, block: str, method: str, arguments: dict[str, Any]) -> None:
+    def _enter(self, workspace: Workspace, *, block: str, method: str, arguments: Mapping[str, Any]) -> None:
         if method not in _BLOCKS or block in self._blocks:
             raise wire.ProtocolError("There is no such block.")
         manager = getattr(workspace, method)(**arguments)
-        self._blocks[block] = _Block(manager, manager.__enter__())
+        self._blocks[block] = manager, manager.__enter__()
 
     def _leave(self, block: str, *, raised: bool) -> Any:
         manager, value = self._block(block)
         del self._blocks[block]
-        if not raised:
-            manager.__exit__(None, None, None)
-            return None if isinstance(value, Workspace) else value.result
-        error = errors.ClosedError("The client has left the block.")
-        with suppress(Exception):
-            manager.__exit__(type(error), error, None)
-        return None
+        error = errors.ClosedError("The client has left the block.") if raised else None
+        manager.__exit__(error and type(error), error, None)
+        return getattr(value, "result", None)  # of a recording
 
-    def _block(self, name: str) -> _Block:
+    def _block(self, name: str) -> tuple[Any, Any]:
         if name not in self._blocks:
             raise errors.ClosedError("This block has ended.", hint="Begin another one.")
         return self._blocks[name]
 
-    def ask(self, call: _Call, function: int, arguments: tuple[Any, ...]) -> Any:
+    def _ask(self, call: _Call, function: int, arguments: Sequence[Any]) -> Any:
         """Call a function of the client and return its result."""
         number = next(self._questions)
-        asked = [number, {"$": "function", "number": function}, *map(wire.to_wire, arguments)]
-        self._send(_line(call.number, "ask", asked))
+        question = {"of": call.number, "ask": number, "function": function, "arguments": [*arguments]}
+        self._send(wire.to_line(question))
         while (reply := call.replies.get()) is not None:
             if reply.get("reply") == number:
                 if reply.get("raised") is True:
                     raise _CallbackError
-                return _decode(reply.get("value"))
+                return reply.get("value")
         raise call_context.Cancelled
 
     def _send(self, line: bytes) -> None:
@@ -281,29 +257,3 @@ class Server:
         with self._sending, suppress(OSError):  # the client has gone: the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
-
-
-def _line(number: int, kind: str, value: Any) -> bytes:
-    """Return a message about a call."""
-    return wire.to_line({"of": number, kind: value})
-
-
-def _below(top: str, path: str) -> str:
-    """Return the canonical path of a directory inside another one; raise `refused` for any other."""
-    if "\0" in path:
-        raise errors.InvalidPathError("The path contains a NUL character.")
-    top = os.path.realpath(top)
-    real = os.path.realpath(os.path.join(top, path))
-    if os.path.commonpath([top, real]) != top:
-        raise errors.RefusedError("The command line of the remote side allows no path outside its own.")
-    return real
-
-
-def _decode(value: Any) -> Any:
-    return wire.from_wire(value, lambda number: functools.partial(_ask, number))
-
-
-def _ask(function: int, *arguments: Any) -> Any:
-    """Call a function of the client as a part of the current call."""
-    server, call = _current.get()
-    return server.ask(call, function, arguments)

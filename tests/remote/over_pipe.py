@@ -102,8 +102,9 @@ class ConnectedWorkspace(RemoteWorkspace):
         cls, root: Any, *, mounts: Any = None, state: Any = None, watch: Any = None, **options: Any
     ) -> Any:
         path = os.path.abspath(root) if isinstance(root, str | os.PathLike) else root
-        served = {"mounts": mounts or {}, "state": "/" if state else None}
-        return connect(open_pipe(**served), path, state=state, **options)
+        above, name = os.path.split(os.path.abspath(state)) if state else (None, None)
+        served = {"mounts": mounts or {}, "state": above}
+        return connect(open_pipe(**served), path, state=name, **options)
 
 
 def connect_all() -> None:

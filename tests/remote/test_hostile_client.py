@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import agentfs
-from agentfs import Limits, Policy, Protect
+from agentfs import Policy, Protect
 from agentfs.remote import wire
 from agentfs.remote.server import Options, Server
 
@@ -25,10 +25,10 @@ class Client:
         self.failure = None
         self.thread = threading.Thread(target=self.serve, args=(options, far_input, far_output))
         self.thread.start()
-        given = {"version": agentfs.__version__, "root": "", "state": None}
-        given |= {"policy": wire.to_wire(Policy()), "limits": wire.to_wire(Limits())}
-        call = {"call": 0, "method": "open", "arguments": {**given, **arguments}}
-        self.answer = self.ask(call)
+        given = {"policy": {"$": "Policy"}, "limits": {"$": "Limits"}, **arguments}
+        settings = json.dumps([given.pop("policy"), given.pop("limits")])
+        opening = {"version": agentfs.__version__, "root": "", "state": None, "settings": settings, **given}
+        self.answer = self.ask({"of": 0, "method": "open", "arguments": opening})
         self.number = 0
 
     def serve(self, options, far_input, far_output):
@@ -61,7 +61,7 @@ class Client:
 
     def call(self, method, arguments=None, **fields):
         self.number += 1
-        message = {"call": self.number, "method": method, "arguments": arguments or {}, "within": []}
+        message = {"of": self.number, "method": method, "arguments": arguments or {}, "within": []}
         return self.ask({**message, **fields})
 
     def end(self):
@@ -112,8 +112,14 @@ def content(directory):
     }
 
 
-def code(answer):
-    return answer.get("error", {}).get("code")
+def plain(value):
+    """Return a value as a message has it."""
+    return json.loads(wire.to_text(value))
+
+
+def within(*steps):
+    """Return views as a call has them."""
+    return [*map(json.dumps, steps)]
 
 
 WIDER = [
@@ -130,9 +136,8 @@ WIDER = [
     {"state": "inside"},
     {"limits": {"$": "Limits", "timeout": "10"}},
     {"limits": {"$": "Limits", "file_bytes": 10**12}},
-    {"limits": {}},
-    {"policy": wire.to_wire(Policy(run="recorded"))},
-    {"policy": wire.to_wire(Policy(run="staged"))},
+    {"policy": plain(Policy(run="recorded"))},
+    {"policy": plain(Policy(run="staged"))},
     {"policy": {"$": "Policy", "no_such_field": "x"}},
     {"policy": {"$": "Policy", "protect": 5}},
     {"policy": {"$": "Limits"}},
@@ -183,19 +188,18 @@ WIDE = {
 @pytest.mark.parametrize("wide", WIDE)
 def test_the_policy_of_the_server_holds_for_every_policy_of_a_client(start, narrow, wide):
     own, method, arguments = NARROW[narrow]
-    client = start(own, policy=wire.to_wire(WIDE[wide]))
-    for within in ([], [["host", {}]], [["view", {"policy": wire.to_wire(WIDE[wide])}]], [["view", {}]]):
-        answer = client.call(method, arguments, within=within)
+    client = start(own, policy=plain(WIDE[wide]))
+    policy = plain(WIDE[wide])
+    for steps in ([], [["host", {}]], [["view", {"policy": policy}]], [["view", {}]]):
+        answer = client.call(method, arguments, within=within(*steps))
         assert "value" not in answer, answer
 
 
 @pytest.mark.parametrize(
     "method", ["write", "edit", "delete", "move", "replace", "edit_lines", "undo", "mkdir", "enter"]
 )
-@pytest.mark.parametrize(
-    "within", [[], [["host", {}]], [["view", {"policy": wire.to_wire(Policy(mode="bypass"))}]]]
-)
-def test_nothing_lifts_read_only(start, method, within):
+@pytest.mark.parametrize("steps", [[], [["host", {}]], [["view", {"policy": plain(Policy(mode="bypass"))}]]])
+def test_nothing_lifts_read_only(start, method, steps):
     client = start(Policy(read_only=True))
     arguments = {
         "write": {"path": "new.txt", "content": "x"},
@@ -209,9 +213,10 @@ def test_nothing_lifts_read_only(start, method, within):
         "enter": {"block": "t", "method": "transaction", "arguments": {}},
     }[method]
     client.call("read", {"path": "a.txt"})
-    answer = client.call(method, arguments, within=within)
+    answer = client.call(method, arguments, within=within(*steps))
     if method == "enter" and "value" in answer:
-        answer = client.call("write", {"path": "new.txt", "content": "x"}, within=[["block", "t"]])
+        inside = within(["block", "t"])
+        answer = client.call("write", {"path": "new.txt", "content": "x"}, within=inside)
         client.call("leave", {"block": "t", "raised": False})
     assert "value" not in answer, answer
 
@@ -230,7 +235,6 @@ WITHIN = [
     [["view", {"nothing": 1}]],
     [["view", {"policy": 5}]],
     [["view", {"policy": {"$": "Limits"}}]],
-    [["tools", {}]],
     [["block", "not begun"]],
     [["block", {"a": 1}]],
     [["block", "not begun"], ["host", {}]],
@@ -239,10 +243,11 @@ WITHIN = [
 ]
 
 
-@pytest.mark.parametrize("within", WITHIN, ids=lambda each: json.dumps(each)[:60])
-def test_a_wrong_view_is_an_error_and_the_next_call_works(start, within):
+@pytest.mark.parametrize("steps", WITHIN, ids=lambda each: json.dumps(each)[:60])
+def test_a_wrong_view_is_an_error_and_the_next_call_works(start, steps):
     client = start()
-    assert "value" not in client.call("read", {"path": "a.txt"}, within=within)
+    for inside in (steps, within(*steps)) if isinstance(steps, list) else (steps,):
+        assert "value" not in client.call("read", {"path": "a.txt"}, within=inside)
     assert "value" in client.call("read", {"path": "a.txt"})
 
 
@@ -273,14 +278,14 @@ def test_no_path_leads_outside_the_root(start, path):
         {"method": "open", "arguments": {"root": "inside"}},
         {"method": "tools"},
         {"method": "policy"},
-        {"method": "recorded", "arguments": {"function": {"$": "function", "number": 0}}},
+        {"method": "recorded", "arguments": {"function": {"$": "Function", "number": 0}}},
         {"method": "__class__"},
         {"method": ["read"]},
         {"method": None},
         {"method": "read", "arguments": {"self": 1, "path": "a.txt"}},
         {"method": "read", "arguments": ["a.txt"]},
         {"method": "read", "arguments": {"path": "a.txt", "__class__": 1}},
-        {"method": "write", "arguments": {"path": "x", "content": {"$": "function", "number": 0}}},
+        {"method": "write", "arguments": {"path": "x", "content": {"$": "Function", "number": 0}}},
         {"method": "leave", "arguments": {"block": "not begun", "raised": False}},
         {"method": "leave", "arguments": {"block": {"a": 1}, "raised": True}},
         {"method": "leave"},
@@ -308,16 +313,16 @@ LINES = [
     b"{}\n",
     b"[]\n",
     b"null\n",
-    b'{"call": true, "method": "ls", "arguments": {}}\n',
-    b'{"call": 1.5}\n',
-    b'{"call": -1, "method": "read", "arguments": {"path": "a.txt"}, "within": []}\n',
+    b'{"of": true, "method": "ls", "arguments": {}}\n',
+    b'{"of": 1.5}\n',
+    b'{"of": -1, "method": "read", "arguments": {"path": "a.txt"}, "within": []}\n',
     b'{"reply": 99, "of": 1, "value": true}\n',
-    b'{"cancel": 99}\n',
-    b'{"cancel": [1]}\n',
+    b'{"of": 99, "cancel": true}\n',
+    b'{"of": [1], "cancel": true}\n',
     b"[" * 500_000 + b"\n",
-    b'{"call": 1, "arguments": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n",
-    b'{"call": ' + b"9" * 100_000 + b"}\n",
-    b'{"call": 1',
+    b'{"of": 1, "method": "x", "arguments": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n",
+    b'{"of": ' + b"9" * 100_000 + b"}\n",
+    b'{"of": 1',
     b"\n" * 1000,
     bytes(range(128)) * 20 + b"\n",
 ]
@@ -339,16 +344,16 @@ def test_a_line_without_an_end_is_bounded(start, monkeypatch):
 
 
 def test_an_answer_without_a_question_permits_nothing(start):
-    client = start(policy=wire.to_wire(Policy(on_ask=print), []))
+    client = start(policy={"$": "Policy", "on_ask": {"$": "Function", "number": 0}})
     allow = {"$": "Allow"}
     for number in range(3):  # to questions that are not asked yet
         client.send({"reply": number, "of": 1, "value": allow}, {"reply": number, "of": 2, "value": allow})
     question = client.call("write", {"path": "new.txt", "content": "x"})
     assert "ask" in question, question
-    for wrong in ({"reply": 99}, {"reply": None}, {}, {"reply": str(question["ask"][0])}):
+    for wrong in ({"reply": 99}, {"reply": None}, {}, {"reply": str(question["ask"])}):
         client.send({"of": 1, "value": allow, **wrong})
-    client.send({"reply": question["ask"][0], "of": 7, "value": allow})
-    client.send({"reply": question["ask"][0], "of": 1, "value": "yes"})
+    client.send({"reply": question["ask"], "of": 7, "value": allow})
+    client.send({"reply": question["ask"], "of": 1, "value": "yes"})
     answer = client.receive()
     assert "value" not in answer, answer
 

@@ -12,7 +12,7 @@ import pytest
 
 import agentfs
 from agentfs import Deny, Policy, connect
-from agentfs.errors import OutsideWorkspaceError
+from agentfs.errors import DisconnectedError, OutsideWorkspaceError
 from tests.conftest import needs
 from tests.remote.harness import Proxy, Sshd, in_bubblewrap, in_container
 
@@ -59,9 +59,10 @@ def over_ssh(sshd, tree, port=None):
 
 
 def test_in_a_process(tree):
-    noisy = ["sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *SERVE, str(tree)]
-    with connect(noisy, tree) as ws:
+    with connect([*SERVE, str(tree)], tree) as ws:
         use(ws, tree)
+    with pytest.raises(DisconnectedError, match="not a message of agentfs: 'Welcome!"):
+        connect(["sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *SERVE, str(tree)], tree)
 
 
 @pytest.mark.full

@@ -9,9 +9,8 @@ from contextlib import suppress
 import pytest
 
 import agentfs
-from agentfs import Limits, Policy, Workspace, connect
+from agentfs import Policy, Workspace, connect
 from agentfs.errors import DisconnectedError, FileIOError, InvalidArgumentError, RefusedError
-from agentfs.remote import wire
 from agentfs.remote.server import Options, Server
 
 SERVE = [sys.executable, "-m", "agentfs", "serve", "--root"]
@@ -34,7 +33,7 @@ def serve(root, given: bytes | None, *command: str) -> tuple[int, bytes, str]:
     ("given", "status", "message"),
     [
         (None, 0, ""),
-        (b"hello\n", 2, "agentfs: A line is not JSON in ASCII.\n"),
+        (b"hello\n", 2, "agentfs: This is not a message of agentfs: 'hello\\n'.\n"),
         (b'{"a"', 2, "agentfs: A line was cut off, or is too long.\n"),
     ],
 )
@@ -44,9 +43,9 @@ def test_an_invalid_first_message_is_reported_on_standard_error(tmp_path, given,
 
 @pytest.mark.full
 def test_a_client_of_another_version_gets_the_version_and_an_error(tmp_path):
-    settings = {"policy": wire.to_wire(Policy()), "limits": wire.to_wire(Limits())}
-    arguments = {"version": "0.0.1", "root": ".", "state": None, **settings}
-    call = {"call": 0, "method": "open", "arguments": arguments}
+    settings = '[{"$": "Policy", "field_of_another_version": 1}, {"$": "Limits"}]'
+    arguments = {"version": "0.0.1", "root": ".", "state": None, "settings": settings}
+    call = {"of": 0, "method": "open", "arguments": arguments}
     status, out, err = serve(tmp_path, json.dumps(call).encode() + b"\n")
     answer = json.loads(out)
     assert (status, err, answer["of"], answer["error"]["code"]) == (0, "", 0, "unsupported")
