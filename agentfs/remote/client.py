@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from os import PathLike, fspath
-from typing import Any, Self, TypedDict, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import agentfs
 from agentfs.base import call_context
@@ -31,13 +31,7 @@ from agentfs.tools.guard import by_field, given_fields, host_policy
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
-
-class _Opened(TypedDict):
-    """The facts that a server states when it has opened a workspace."""
-
-    root: str
-    policy: Policy
-    notes: list[str]
+_OPENED = tuple[str, Policy, list[str]]  # the root, the policy and the recovery notes of a server
 
 
 class _Session:
@@ -50,7 +44,7 @@ class _Session:
         self._process = 0  # the one whose threads carry the messages
         self.numbers = itertools.count(1)
         self.closed = False
-        self.opened: _Opened = {"root": "", "policy": Policy(), "notes": []}
+        self.root, self.policy, self.notes = "", Policy(), list[str]()  # of the server
         self.connection()
 
     def __del__(self) -> None:
@@ -66,7 +60,7 @@ class _Session:
                 connection = self._connect()
                 try:
                     answer = connection.call(0, self._opening, 0.0, lambda _: None, changes=False)
-                    self.opened = _value_of(answer, _Opened, applied=False)
+                    self.root, self.policy, self.notes = _value_of(answer, _OPENED, applied=False)
                 except BaseException:
                     connection.close()
                     raise
@@ -89,14 +83,14 @@ class RemoteWorkspace(Workspace):
     def __init__(self, session: _Session, functions: wire.Functions, policy: Policy, limits: Limits) -> None:
         self._session = session
         self._functions = functions  # of the policy, the limits and the views
-        self.policy, self.limits = narrowed(policy, session.opened["policy"]), limits
+        self.policy, self.limits = narrowed(policy, session.policy), limits
         self._within: list[str] = []  # the views and the block in which the remote side makes the calls
         self._workdir = "."
 
     @property
     def root(self) -> str:
         """The absolute path of the root at the remote side, without links."""
-        return self._session.opened["root"]
+        return self._session.root
 
     @property
     def workdir(self) -> str:
@@ -106,7 +100,7 @@ class RemoteWorkspace(Workspace):
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """Notes on changes that were recovered on opening, after a process had died during them."""
-        return tuple(self._session.opened["notes"])
+        return tuple(self._session.notes)
 
     @property
     def host(self) -> Self:
@@ -148,7 +142,7 @@ class RemoteWorkspace(Workspace):
     def _inside(self, kind: str, arguments: Any, policy: Policy) -> Self:
         """Return a copy whose calls are made in a view or a block at the remote side."""
         other = copy(self)
-        other.policy = narrowed(policy, self._session.opened["policy"])
+        other.policy = narrowed(policy, self._session.policy)
         other._functions = [*self._functions]
         other._within = [*self._within, wire.to_text([kind, arguments], other._functions)]
         return other
@@ -236,9 +230,7 @@ class RemoteWorkspace(Workspace):
         return _value_of(found, returns, applied=None if changes else False, cause=raised)
 
 
-def _question(
-    message: Mapping[str, Any], functions: wire.Functions, policy: Policy
-) -> tuple[Callable[..., Any], Sequence[Any]]:
+def _question(message: Mapping[str, Any], functions: wire.Functions, policy: Policy) -> tuple[Any, Any]:
     """Return the function of the program that a question is for, and the arguments."""
     number, arguments = message.get("function"), message.get("arguments")
     if type(number) is int and 0 <= number < len(functions):
@@ -248,9 +240,7 @@ def _question(
     raise wire.ProtocolError("it asked an invalid question")
 
 
-def _value_of(
-    message: Mapping[str, Any], returns: Any, *, applied: bool | None, cause: Exception | None = None
-) -> Any:
+def _value_of(message: Mapping[str, Any], returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
     """Return the value in a message, which must fit a type hint; raise the error in it."""
     if isinstance(error := message.get("error"), Exception):
         raise error from cause

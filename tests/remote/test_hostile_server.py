@@ -56,19 +56,19 @@ class RemoteSide:
 
 
 HELLO = {"of": 0}
-OPENED = {"root": "/far", "policy": {"$": "Policy"}, "notes": []}
+OPENED = ["/far", {"$": "Policy"}, []]
 
 
 def line(message):
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-def remote_side(answer, **opened):
+def remote_side(answer):
     """Return a script that opens correctly and answers a call by a function of its number."""
 
     def script(message):
         if message["of"] == 0:
-            yield line({**HELLO, "value": {**OPENED, **opened}})
+            yield line({**HELLO, "value": OPENED})
         elif "method" in message:
             yield from answer(message["of"])
 
@@ -119,12 +119,12 @@ GREETINGS = {
     "an echo": lambda message: iter([line(message)] * 3),
     "deep": lambda _: iter([b'{"of":0,"value":' + b"[" * 100_000 + b"\n"]),
     "nothing": greeting(),
-    "no policy": greeting(value={**OPENED, "policy": None}),
-    "a policy that is none": greeting(value={**OPENED, "policy": {"$": "Policy", "mode": 5}}),
-    "limits as a policy": greeting(value={**OPENED, "policy": {"$": "Limits"}}),
-    "a root that is none": greeting(value={**OPENED, "root": 5}),
-    "notes that are none": greeting(value={**OPENED, "notes": 5}),
-    "one field more": greeting(value={**OPENED, "more": 5}),
+    "no policy": greeting(value=["/far", None, []]),
+    "a policy that is none": greeting(value=["/far", {"$": "Policy", "mode": 5}, []]),
+    "limits as a policy": greeting(value=["/far", {"$": "Limits"}, []]),
+    "a root that is none": greeting(value=[5, {"$": "Policy"}, []]),
+    "notes that are none": greeting(value=["/far", {"$": "Policy"}, 5]),
+    "one value more": greeting(value=[*OPENED, 5]),
     "an error that is none": greeting(error=5),
     "an error with a wrong message": greeting(error={"$": "error", "message": {"$": "os.system"}}),
     "an error with an unknown code": greeting(error={"$": "error", "code": "x", "message": "x"}),
