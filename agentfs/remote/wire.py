@@ -222,7 +222,7 @@ def _error(message: str, code: str = "", hint: str = "", details: Any = None) ->
 def is_instance(value: Any, hint: Any) -> bool:
     """Return True if a value fits a type hint."""
     reader = ArgumentReader()
-    _kind(hint or type(None)).read(value, "", reader)
+    _kind(hint).read(value, "", reader)
     return not (reader.problems or reader.coercions)
 
 
@@ -235,4 +235,4 @@ def _fields(cls: Any) -> dict[str, tuple[Any, Kind]]:
 
 @functools.cache
 def _kind(hint: Any) -> Kind:
-    return kind_of(hint, _INSTANCES)
+    return kind_of(hint or type(None), _INSTANCES)
