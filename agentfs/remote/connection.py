@@ -133,7 +133,7 @@ class Connection:
         reason = "it ended the stream"
         try:
             while line := self._input.readline(wire.MAX_LINE):
-                self._deliver(wire.from_line(line, wire.NEAR))
+                self._deliver(wire.from_line(line, wire.TO_CLIENT))
         except Exception as error:  # noqa: BLE001 - as above
             reason = str(error)
         with suppress(Exception):

@@ -63,8 +63,8 @@ def _classes(*modules: ModuleType) -> dict[str, Any]:
     }
 
 
-NEAR = _classes(results, limits, policy, permissions, advice)  # the classes of messages to the near side
-CLASSES = {"Function": Function, **NEAR, **_classes(page, change_options, options)}
+TO_CLIENT = _classes(results, limits, policy, permissions, advice)  # the classes of messages to the client
+CLASSES = {"Function": Function, **TO_CLIENT, **_classes(page, change_options, options)}
 _INSTANCES = {each: InstanceOf(each) for each in (*CLASSES.values(), bytes, Callable, PathLike, type(None))}
 _LEAVES: dict[str, type[AgentFSError]] = {
     each.code: each
