@@ -6,7 +6,6 @@ import time
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from threading import Lock
 from typing import Any, NamedTuple
 
 from agentfs.base import call_context
@@ -51,7 +50,7 @@ EDITED = f"""SELECT {_KNOWN}, here.size FROM here LEFT JOIN known USING (path)
     WHERE known.digest IS NOT here.digest ORDER BY path"""
 _STATUSES = """UPDATE known SET status = here.status FROM here
     WHERE here.path = known.path AND here.digest = known.digest AND here.status <> known.status"""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL, _NOT_UTF8 = re.compile(r"[\x00-\x1f\x7f]"), re.compile(r"[\ud800-\udfff]")
 
 
 class Known(NamedTuple):
@@ -74,7 +73,6 @@ class Cache:
     def __init__(self, state_path: str, database: sqlite3.Connection, seconds: float) -> None:
         self.state_path, self._database = state_path, database
         self._seconds, self._end = seconds, time.monotonic() + seconds
-        self._lock = Lock()
 
     def tag(self, table: str, path: str) -> str:
         """Return the version of an object that is known, or in the last listing; "" for none."""
@@ -84,17 +82,16 @@ class Cache:
     def note(self, known: Known, data: bytes | None) -> None:
         """Keep what the store has at a path, and the content if it is a text that may be merged later."""
         text = zlib.compress(data, 1) if data is not None and len(data) <= MERGED_BYTES else None
-        with self._lock:
-            if known.tag:
-                row = *known[:4], text
-                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", row)
-            else:
-                self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
+        if known.tag:
+            self._database.execute(
+                "INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", (*known[:4], text)
+            )
+        else:
+            self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
 
     def text(self, path: str) -> bytes | None:
         """Return the content that was noted last for a path, if it is kept."""
-        with self._lock:
-            found = self._database.execute("SELECT text FROM known WHERE path = ?", (path,)).fetchone()
+        found = self._database.execute("SELECT text FROM known WHERE path = ?", (path,)).fetchone()
         return zlib.decompress(found[0]) if found and found[0] is not None else None
 
     @property
@@ -102,11 +99,9 @@ class Cache:
         """True if the time of the call has passed."""
         return time.monotonic() > self._end
 
-    def list_store(self, objects: Iterable[Listed]) -> bool:
-        """Keep a listing of the store; return False if it is empty, and the store had objects before."""
+    def list_store(self, objects: Iterable[Listed]) -> None:
+        """Keep a listing of the store."""
         self._fill("listed", objects)
-        lost = "SELECT EXISTS (SELECT * FROM known) > EXISTS (SELECT * FROM listed)"
-        return not self._database.execute(lost).fetchone()[0]
 
     def paths(self, query: str) -> Iterator[Known]:
         """Yield what one of the queries above finds now; what is noted meanwhile does not matter."""
@@ -207,13 +202,12 @@ def _kind_objection(entry: DirEntry) -> str:
 def objection(path: str, root: Root) -> str:
     """Return the reason why a path stays where it is, or ""."""
     parts = path.split("/")
-    try:
-        sizes = [len(part.encode()) for part in parts]
-    except UnicodeEncodeError:
+    if _NOT_UTF8.search(path):
         return "not UTF-8"
     if not {"", ".", ".."}.isdisjoint(parts) or _CONTROL.search(path):
         return "not a path in a store"
-    if max(sizes) > MAX_NAME_BYTES or len(path.encode()) > MAX_PATH_BYTES or len(parts) > MAX_PARTS:
+    longest = max(len(part.encode()) for part in parts)
+    if longest > MAX_NAME_BYTES or len(path.encode()) > MAX_PATH_BYTES or len(parts) > MAX_PARTS:
         return "too long"
     if parts[0].casefold() == META or STATE_MARK in map(str.casefold, parts) or is_temporary_name(path):
         return "reserved"

@@ -17,9 +17,21 @@ LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fe
 # Replaces an object that is about to be deleted, since a delete has no condition and this has one.
 _DELETED = b"\0This object of agentfs is being deleted.\n"
 _STALE = json.dumps({"e_tag": f'"{0:032}"', "version": "1"})  # a version that no object has
-_REFUSED = re.compile("Expired|Token|AccessKey|Signature|Skewed|AccessDenied|Forbidden|Unauthorized")
 _ANSWER = re.compile(r"status code: (\d+(?: [A-Z]\w+)*)|<Code>(\w+)</Code>")
 _CONTINUES = "Call it again: it continues where it was."
+# The errors of a store: a pattern of the kind and the answer, our error, and the next step.
+_ERRORS: list[tuple[str, type[errors.AgentFSError], str]] = [
+    ("NoSuchBucket", errors.FileIOError, "Check the URL and the endpoint."),
+    (r"^(NotFound|FileNotFound)|os error 20\b", errors.NotFoundError, ""),  # 20: below a file
+    ("^NotImplemented|^NotSupported", errors.UnsupportedSystemError, "Use a store with conditional writes."),
+    ("^InvalidPath|invalid path", errors.InvalidPathError, "obstore cannot list it: rename or delete it."),
+    (
+        "^PermissionDenied|^Unauthenticated|Expired|Token|AccessKey|Signature|Skewed|Denied|Unauthorized",
+        errors.RefusedError,
+        f"Check the credentials and this machine's clock. {_CONTINUES}",
+    ),
+    ("", errors.FileIOError, _CONTINUES),
+]
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a signal within this package
@@ -142,23 +154,10 @@ def _typed_errors(path: str = "") -> Generator[None]:
         if kind in {"AlreadyExistsError", "PreconditionError"}:
             raise ConditionFailed from None
         codes = [code for found in _ANSWER.findall(text) for code in found if code]
-        answer, hint = " ".join(codes) or _line(error), _CONTINUES
-        leaf: type[errors.AgentFSError] = errors.FileIOError
-        if "NoSuchBucket" in text:
-            hint = "Check the URL and the endpoint."
-        elif isinstance(error, FileNotFoundError) or "os error 20" in text:  # below a file
-            leaf = errors.NotFoundError
-        elif isinstance(error, NotImplementedError):
-            leaf, hint = errors.UnsupportedSystemError, "Use a store with conditional writes."
-        elif kind == "InvalidPathError" or "invalid path" in text:
-            leaf, hint = (
-                errors.InvalidPathError,
-                "obstore cannot list this name: rename or delete the object.",
-            )
-        elif kind in {"PermissionDeniedError", "UnauthenticatedError"} or _REFUSED.search(answer):
-            leaf, hint = errors.RefusedError, f"Check the credentials and this machine's clock. {hint}"
-        details = {"path": path, "error": answer}
-        raise leaf(f"The store failed: {answer}.", hint=hint, details=details) from None
+        answer = " ".join(codes) or _line(error)
+        found = (each for each in _ERRORS if re.search(each[0], f"{kind} {answer}"))
+        _, leaf, hint = next(found)
+        raise leaf(f"The store failed: {answer}.", hint=hint, details={"path": path}) from None
 
 
 def _line(error: object) -> str:

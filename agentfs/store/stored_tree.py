@@ -136,22 +136,19 @@ class StoredTree:
 
 def _result(sync: Sync, kind: type[_R], more: str, *fields: str) -> _R:
     """Return a result with the paths of a `Sync`; its text says `more` if it is truncated."""
-    paths = {field: tuple(sorted(sync.paths[field])) for field in fields}
-    left_out = {
-        reason: tuple(sorted(path for path, why in sync.left_out.items() if why == reason))
-        for reason in sorted({*sync.left_out.values()})
-    }
-    rows = {**paths, **{f"left out ({reason})": found for reason, found in left_out.items()}}
+    named = {field: tuple(sorted(sync.paths.pop(field, ()))) for field in fields}
+    left_out = {reason: tuple(sorted({*paths})) for reason, paths in sorted(sync.paths.items())}
+    rows = {**named, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
     lines = [
-        f"{name.replace('_', ' ')} {len(found)}" + (f": {name_paths(found)}" if found else "")
-        for name, found in rows.items()
-        if found or name == fields[0]
+        f"{name.replace('_', ' ')} {len(paths)}" + (f": {name_paths(paths)}" if paths else "")
+        for name, paths in rows.items()
+        if paths or name == fields[0]
     ]
-    if paths.get("conflicts"):
+    if named.get("conflicts"):
         lines.append(
             f"The texts of the store are below {META}/{CONFLICTS}; a conflict ends when both are equal."
         )
     if sync.truncated:
         lines.append(more)
-    facts: dict[str, Any] = {**paths, "left_out": left_out, "truncated": sync.truncated}
+    facts: dict[str, Any] = {**named, "left_out": left_out, "truncated": sync.truncated}
     return with_text(kind(**facts), lines[0], below=lines[1:])

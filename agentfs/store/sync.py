@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
-from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.lazy import futures
@@ -28,7 +27,6 @@ _ATTEMPTS = 20  # to merge a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 MOST_NAMES = 100_000  # in each field of a comparison
 _NEW_FILE = 0o666  # the umask restricts the mode
-_CHANGING = "changing while it is merged"
 
 
 class _Stays(Exception):  # noqa: N818 - a signal within this module
@@ -39,28 +37,24 @@ class _Conflict(Exception):  # noqa: N818 - as above
     """Both sides have changed the same lines."""
 
 
-class _Synced(NamedTuple):
-    """The result for one path."""
-
-    path: str
-    kinds: tuple[str, ...] = ()  # fields of the result that name it
-    left_out: str = ""  # the reason
-
-
 class Sync:
-    """A call on an open cache."""
+    """A call on an open cache.
+
+    Attributes:
+        paths: The paths that a field of the result names, by field; and those left out, by reason.
+        truncated: True if paths are missing.
+    """
 
     def __init__(self, objects: Objects, cache: Cache, root: Root) -> None:
         self._objects, self._cache, self._root = objects, cache, root
         self._conflicts = OwnDirectory(os.path.join(cache.state_path, CONFLICTS))
-        self.paths = defaultdict[str, list[str]](list)  # by field of the result
-        self.left_out: dict[str, str] = {}  # the reason for each path
+        self.paths = defaultdict[str, list[str]](list)
         self.truncated = False
 
     def compare(self) -> None:
         """List what differs between the cache and the store."""
         self._list_store()
-        self.left_out |= self._cache.scan(self._root)
+        self._scan()
         for field, queries in (("to_pull", (GONE, CHANGED)), ("to_push", (REMOVED, EDITED))):
             for query in queries:
                 self.paths[field] += [known.path for known in islice(self._cache.paths(query), MOST_NAMES)]
@@ -78,7 +72,7 @@ class Sync:
             _check_mark(mark, self._objects.head(MARK))
         else:
             self._cache.note(Known(MARK, self._objects.check_conditions(MARK)), None)
-        self.left_out |= self._cache.scan(self._root)
+        self._scan()
         for query in (REMOVED, EDITED):
             self._each(query, self._send)
 
@@ -90,67 +84,64 @@ class Sync:
                 reason = objection(listed.path, self._root)
                 reason = reason or ("too large" if listed.size > LARGEST_OBJECT else "")
                 if reason and not listed.path.startswith(f"{META}/"):
-                    self.left_out[listed.path] = reason
+                    self.paths[reason].append(listed.path)
                 yield listed._replace(left_out=reason)
 
-        any_left = self._cache.list_store(rows())
+        self._cache.list_store(rows())
         mark = self._cache.tag("listed", MARK)
-        _check_mark(self._cache.tag("known", MARK) or (mark if any_left else "lost"), mark)
+        _check_mark(self._cache.tag("known", MARK), mark)
         self._cache.note(Known(MARK, mark), None)
+
+    def _scan(self) -> None:
+        for path, reason in self._cache.scan(self._root).items():
+            self.paths[reason].append(path)
 
     def _each(self, query: str, work: Callable[[Known], tuple[str, ...]]) -> None:
         """Do the work for each path of a query, in threads, until the time is up."""
 
-        def outcome(known: Known) -> _Synced | None:
-            if self._cache.is_late:
-                return None
+        def outcome(known: Known) -> tuple[str, ...] | None:
             try:
-                return _Synced(known.path, work(known))
-            except _Conflict:
-                return _Synced(known.path, ("conflicts",))
+                return None if self._cache.is_late else work(known)
             except _Stays as reason:
-                return _Synced(known.path, left_out=str(reason))
+                return (str(reason),)
 
         paths = self._cache.paths(query)
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
             while not self.truncated and (part := [*islice(paths, _PART)]):
+                part.sort(key=lambda known: known.to_move > _SMALL)
                 small = [known for known in part if known.to_move <= _SMALL]
-                large = [known for known in part if known.to_move > _SMALL]
-                for synced in chain(pool.map(outcome, small), map(outcome, large)):
+                outcomes = chain(pool.map(outcome, small), map(outcome, part[len(small) :]))
+                for known, fields in zip(part, outcomes, strict=True):
                     call_context.check()
-                    if synced is None:
-                        self.truncated = True
-                        continue
-                    for kind in synced.kinds:
-                        self.paths[kind].append(synced.path)
-                    if synced.left_out:
-                        self.left_out[synced.path] = synced.left_out
+                    self.truncated |= fields is None
+                    for field in fields or ():
+                        self.paths[field].append(known.path)
 
     def _send(self, known: Known) -> tuple[str, ...]:
         """Send a file, or its deletion; what others have changed meanwhile is merged with it before."""
-        path, merged = known.path, tuple[str, ...]()
+        merged = tuple[str, ...]()
         for attempt in range(_ATTEMPTS):
+            node = self._file(known.path)
             try:
-                return self._sent(known) + merged
+                return (self._sent(known, node), *merged)
             except ConditionFailed:
                 taken, known = self._take(known)
                 merged = ("merged",) if taken or merged else ()
-                if _digest(self._file(path)) == known.digest:
+                if _digest(self._file(known.path)) == known.digest:
                     return merged
                 time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
-        raise _Stays(_CHANGING)
+        raise _Stays("changing while it is merged")
 
-    def _sent(self, known: Known) -> tuple[str, ...]:
-        path, node = known.path, self._file(known.path)
+    def _sent(self, known: Known, node: FileNode | None) -> str:
         if node is None:
             if known.tag:
-                self._objects.delete(path, known.tag)
-            self._cache.note(Known(path), None)
-            return ("deleted",)
+                self._objects.delete(known.path, known.tag)
+            self._cache.note(Known(known.path), None)
+            return "deleted"
         data = node.load()
-        tag = self._objects.put(path, data, known.tag)
-        self._cache.note(Known(path, tag, len(data), node.digest), data)
-        return ("pushed",)
+        tag = self._objects.put(known.path, data, known.tag)
+        self._cache.note(Known(known.path, tag, len(data), node.digest), data)
+        return "pushed"
 
     def _take(self, known: Known) -> tuple[tuple[str, ...], Known]:
         """Fetch what the store has at a path, and merge it with the file here.
@@ -171,18 +162,18 @@ class Sync:
             found = Known(path, tag, len(data or b""), _digest(theirs))
             try:
                 merged = self._merged(known, ours, theirs)
+                self._write(path, ours, merged)
             except _Conflict:
                 self._keep_conflict(path, data)
-                raise
-            with suppress(ConcurrentChange):
-                self._write(path, ours, merged)
-                self._keep_conflict(path, None)
-                self._cache.note(found, data)
-                if merged == ours:
-                    return (), found
-                kind = "deleted" if merged is None else "pulled" if merged == theirs else "merged"
-                return (kind,), found
-        raise _Stays(_CHANGING)
+                raise _Stays("conflicts") from None
+            except ConcurrentChange:
+                continue
+            self._keep_conflict(path, None)
+            self._cache.note(found, data)
+            if merged == ours:
+                return (), found
+            return ("deleted" if merged is None else "pulled" if merged == theirs else "merged",), found
+        raise _Stays("changing while it is merged")
 
     def _merged(self, known: Known, ours: FileNode | None, theirs: FileNode | None) -> FileNode | None:
         """Return the file with the changes of both sides since they were equal, or raise _Conflict."""
@@ -222,14 +213,10 @@ class Sync:
             raise _Stays("a directory of this name is here")
         with _staying():
             self._apply(Change(path, ours, merged))
-        if merged is not None:
-            return
-        with suppress(AgentFSError, ConcurrentChange):  # another thread may be faster
-            for top in directories_above(path):
-                with self._root.open_directory(display_name(top)) as directory:
-                    if directory.scan():
-                        return
-                self._apply(Change(top, DirectoryNode(), None))
+        if merged is None:
+            with suppress(AgentFSError, ConcurrentChange):  # another thread may be faster
+                for top in directories_above(path):
+                    self._apply(Change(top, DirectoryNode(), None))  # fails if it is not empty
 
     def _apply(self, change: Change) -> None:
         self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=begin_again)
