@@ -178,7 +178,7 @@ class Server:
         options, path = self._options, self._allowed_root(root)
         if state is not None:
             if options.state is None or state != os.path.basename(state) or state in {"", ".", ".."}:
-                hint = "Start the server with `--state DIRECTORY`, and pass the name of a directory inside DIRECTORY."
+                hint = "Start the server with `--state DIRECTORY`; pass the name of one inside."
                 raise errors.RefusedError("The server keeps no such state.", hint=hint)
             state = os.path.join(options.state, state)
         policy = narrowed(policy, options.policy)
