@@ -169,7 +169,7 @@ def memory_of(line: bytes) -> int:
     memory = 2 * len(line)
     for token in re.finditer(rb'"[^"]*"|[{\[:,]', plain):
         text = token[0]
-        width = 4 if b"\\ud" in text.lower() else 2 if b"\\u" in text else 1  # bytes of a character
+        width = 1 if b"\\u" not in text else 4 if re.search(rb"\\u[dD]", text) else 2  # bytes of a character
         memory += _MEMORY_OF[text[:1]] + width * len(text)
         if memory > MAX_MEMORY:
             break
