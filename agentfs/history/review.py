@@ -1,6 +1,8 @@
 """`review`: what has changed against the accepted base of each path, in hunks, with who wrote them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Literal, NamedTuple, cast
 
@@ -8,7 +10,7 @@ from agentfs.base import call_context
 from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
-from agentfs.history.authors import OTHER, Trace, TracedFile, TracedHunk, is_text, replay, text_of
+from agentfs.history.authors import BY_OTHERS, TracedFile, TracedHunk, is_text, replay, text_of
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, net_changes, with_contents
@@ -22,7 +24,6 @@ from agentfs.text.diff import split_lines
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
-BY_OTHERS = Trace(OTHER, touches_other=True)
 
 
 class FoundHunk(NamedTuple):
@@ -68,11 +69,11 @@ def changed_files(
 ) -> FoundChanges:
     """Return what has changed since a checkpoint and is not accepted."""
     journal.settle_recordings()
-    root = context.root
+    root, max_bytes = context.root, context.limits.file_bytes
     with journal.exclusive():
         steps, _ = journal.steps_since(since)
         every, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
-    read = kept_reader(root, context.limits.file_bytes, Contents().keep_node)
+    read = kept_reader(root, max_bytes, Contents().keep_node)
     steps, every = with_contents(steps, read), with_contents(every, read)
     traced = replay(every, dropped + 1)
     net = {each.path: each for each in net_changes(steps)}
@@ -82,35 +83,37 @@ def changed_files(
     for path in dict.fromkeys((*net, *(accepted if since is None else ()))):
         call_context.check()
         known = net.get(path)
-        first = known.before if known else accepted.get(path)
         if not root.is_usable(path) or (known is not None and known.of_directory and not _has_file(known)):
             continue
-        base = first
+        base = known.before if known else accepted.get(path)
         if path in accepted:
             # Since a checkpoint, the base is what was there then, with what was accepted since the opening.
-            merged = merge_nodes(path, origins.get(path), accepted[path], first)
+            merged = merge_nodes(path, origins.get(path), accepted[path], base)
             is_all = since is None or origins.get(path) is None
-            base = accepted[path] if is_all else first if merged.clash else merged.node
+            base = accepted[path] if is_all else base if merged.clash else merged.node
         try:
-            now = read_node(root, path, context.limits.file_bytes)
+            now = read_node(root, path, max_bytes)
         except AgentFSError:
             unknown.append(path)
             continue
-        file = traced.setdefault(path, TracedFile(base))
-        file.advance(now, BY_OTHERS)
+        traced[path] = (traced.get(path) or TracedFile.of(base)).advanced(now, BY_OTHERS)
         moved_from = known.moved_from if known is not None and base is None else ""
         changes.append(Change(path, base, now, moved_from))
-    maker = _Files(root, journal.encodings, traced, f"@{since}" if since else "")
-    may_show = cache(root.may_show)
+    may_show, suffix = cache(root.may_show), f"@{since}" if since else ""
     files: list[FoundFile] = []
     closed: list[str] = []
     for change, old_path in paired(each for each in changes if not each.changes_nothing):
         paths = [path for path in (change.path, old_path) if path]
         if any(is_in_scope(path, scope) for path in paths):
             call_context.check()
-            shows = all(map(may_show, paths))
+            shows, encoding = all(map(may_show, paths)), journal.encodings.get(change.path)
             closed += [] if shows else paths
-            files.append(maker.file(change, old_path, shows=shows))
+            kind = _kind(change, old_path, text_of(change.before), traced[change.path].text)
+            shown = [path and root.display_path(path) for path in (change.path, old_path)]
+            file = FileReview(shown[0], kind, (), shown[1] or None)
+            hunks = tuple(_hunks(change, file, traced[change.path], encoding, suffix)) if shows else ()
+            file = replace(file, hunks=tuple(each.shown for each in hunks))
+            files.append(FoundFile(change, old_path, file, hunks))
     notes = [
         f"{reason}: {name_paths([*map(root.display_path, paths)])}"
         for reason, paths in (
@@ -119,17 +122,15 @@ def changed_files(
         )
         if paths
     ]
-    directories = tuple(_directories(root, [*net.values()], scope))
-    return FoundChanges(tuple(files), directories, origins, tuple(notes))
+    return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), origins, tuple(notes))
 
 
 def _has_file(change: Change) -> bool:
-    return any(
-        node is not None and not isinstance(node, DirectoryNode) for node in (change.before, change.after)
-    )
+    nodes = change.before, change.after
+    return any(node is not None and not isinstance(node, DirectoryNode) for node in nodes)
 
 
-def _directories(root: Root, net: Sequence[Change], scope: Sequence[str] | None) -> Iterator[Change]:
+def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None) -> Iterator[Change]:
     for each in net:
         path, before = each.path, each.before
         if each.of_directory and root.is_usable(path) and is_in_scope(path, scope):
@@ -138,84 +139,58 @@ def _directories(root: Root, net: Sequence[Change], scope: Sequence[str] | None)
                 yield change
 
 
-class _Files:
-    """Makes the files of a review, with their hunks."""
-
-    def __init__(
-        self, root: Root, encodings: Mapping[str, str], traced: dict[str, TracedFile], suffix: str
-    ) -> None:
-        self._root, self._encodings, self._traced, self._suffix = root, encodings, traced, suffix
-        self._taken = set[str]()
-
-    def file(self, change: Change, old_path: str, *, shows: bool) -> FoundFile:
-        """Return one file; without its hunks if its content may not be shown."""
-        file, base_text = self._traced[change.path], text_of(change.before)
-        are_texts = is_text(change.before, base_text) and is_text(change.after, file.text)
-        kind = _kind(change, old_path, are_texts=are_texts)
-        hunks: list[FoundHunk] = []
-        if shows:
-            traced = [*file.hunks(base_text)] if are_texts else []
-            if (note := self._note(change, old_path)) or not traced:
-                nodes = () if kind in ("changed", "mode") else (change.before, change.after)
-                place = ReplacedLines(0, 0, 0, 0)
-                hunks.append(self._hunk(change, TracedHunk(place, (file.last,)), (), (), note or kind, nodes))
-            encoding = self._encodings.get(change.path)
-            old, new = _shown(base_text, encoding), _shown(file.text, encoding)
-            for each in traced:
-                a, b, c, d = each.place
-                hunks.append(self._hunk(change, each, old[a:b], new[c:d]))
-        shown = [path and self._root.display_path(path) for path in (change.path, old_path)]
-        review = FileReview(shown[0], kind, tuple(each.shown for each in hunks), shown[1] or None)
-        return FoundFile(change, old_path, review, tuple(hunks))
-
-    def _note(self, change: Change, old_path: str) -> str:
-        """Return what has changed apart from lines, or ""."""
-        before, after = change.before, change.after
-        if old_path:
-            return f"renamed from {quote(self._root.display_path(old_path))}"
-        if isinstance(after, LinkNode):
-            return f"link to {quote(after.target)}"
-        if isinstance(after, DirectoryNode):
-            return "a directory now"
-        if isinstance(before, LinkNode):
-            return "a link before"
-        if isinstance(before, FileNode) and isinstance(after, FileNode) and before.mode != after.mode:
-            return f"mode {before.mode:03o} to {after.mode:03o}"
-        return ""
-
-    def _hunk(
-        self,
-        change: Change,
-        traced: TracedHunk,
-        old: Sequence[str],
-        new: Sequence[str],
-        note: str = "",
-        nodes: Sequence[Node | None] = (),
-    ) -> FoundHunk:
-        names = [each.name for each in traced.origins]
-        facts = repr((change.path, change.moved_from, old, new, names, note, nodes))
-        number = 0
-        while (name := _digest(f"{facts}{number}") + self._suffix) in self._taken:
-            number += 1
-        self._taken.add(name)
-        a, b, c, d = traced.place
+def _hunks(
+    change: Change, file: FileReview, version: TracedFile, encoding: str | None, suffix: str
+) -> Iterator[FoundHunk]:
+    """Yield the hunks of one file; the ids of those of a review since a checkpoint end in `suffix`."""
+    base = text_of(change.before)
+    are_texts = is_text(change.before, base) and is_text(change.after, version.text)
+    traced = [*version.hunks(base)] if are_texts else []
+    note = f"renamed from {quote(file.old_path)}" if file.old_path else _note(change)
+    if note or not traced:
+        note = note or file.kind
+        traced.insert(0, TracedHunk(ReplacedLines(0, 0, 0, 0), (version.last,)))
+    old, new = _shown(base, encoding), _shown(version.text, encoding)
+    equal = Counter[str]()
+    for each in traced:
+        a, b, c, d = each.place
+        this, note = note, ""
+        names = [trace.name for trace in each.origins]
+        nodes = (change.before, change.after) if this and file.kind not in {"changed", "mode"} else ()
+        facts = repr((change.path, file.old_path, old[a:b], new[c:d], names, this, nodes))
+        data = f"{facts}{equal[facts]}".encode("utf-8", "surrogatepass")
+        equal[facts] += 1
+        origins = (Origin(*cast("tuple[Literal['tool'], str]", trace.author)) for trace in each.origins)
         shown = Hunk(
-            id=name,
-            path=self._root.display_path(change.path),
+            id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest() + suffix,
+            path=file.path,
             old_start=a + (b > a),
-            old_lines=tuple(old),
+            old_lines=tuple(old[a:b]),
             new_start=c + (d > c),
-            new_lines=tuple(new),
-            origins=tuple(
-                Origin(*cast("tuple[Literal['tool'], str]", each.author)) for each in traced.origins
-            ),
-            note=note,
+            new_lines=tuple(new[c:d]),
+            origins=tuple(origins),
+            note=this,
         )
-        return FoundHunk(shown, traced.place, any(each.touches_other for each in traced.origins))
+        yield FoundHunk(shown, each.place, any(trace.touches_other for trace in each.origins))
+
+
+def _note(change: Change) -> str:
+    """Return what has changed apart from lines, or ""."""
+    match change.before, change.after:
+        case _, LinkNode() as after:
+            return f"link to {quote(after.target)}"
+        case _, DirectoryNode():
+            return "a directory now"
+        case LinkNode(), _:
+            return "a link before"
+        case FileNode() as before, FileNode() as after if before.mode != after.mode:
+            return f"mode {before.mode:03o} to {after.mode:03o}"
+        case _:
+            return ""
 
 
 def _kind(
-    change: Change, old_path: str, *, are_texts: bool
+    change: Change, old_path: str, old: str, new: str
 ) -> Literal["created", "changed", "deleted", "renamed", "mode", "binary"]:
     before, after = change.before, change.after
     if old_path:
@@ -228,7 +203,7 @@ def _kind(
         return "changed"
     if before.digest == after.digest:
         return "mode"
-    return "changed" if are_texts else "binary"
+    return "changed" if is_text(before, old) and is_text(after, new) else "binary"
 
 
 def _shown(text: str, encoding: str | None) -> list[str]:
@@ -247,27 +222,15 @@ def _shown(text: str, encoding: str | None) -> list[str]:
     return lines if len(lines) == len(plain) else plain
 
 
-def _digest(text: str) -> str:
-    data = text.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest()
-
-
 def review_lines(file: FileReview) -> Iterator[str]:
     """Yield the lines of a text about a file: its kind and path, and each hunk."""
     origin = f" from {quote(file.old_path)}" if file.old_path else ""
     yield f"{file.kind} {quote(file.path)}{origin}"
     for hunk in file.hunks:
         yield f"@@ {hunk.id} @@ {one_line(hunk.where)}, by {one_line(hunk.by)}"
-        yield from hunk_lines(hunk)
-
-
-def hunk_lines(hunk: Hunk) -> list[str]:
-    """Return the lines of a hunk as in a diff, bounded, and with every character visible."""
-    lines = [
-        f"{mark}{line}" for mark, many in (("-", hunk.old_lines), ("+", hunk.new_lines)) for line in many
-    ]
-    ended = [line.removesuffix("\n") for line in lines]
-    return bounded_lines(ended, sum(map(len, ended)) * _MOST_LONGER + len(ended))
+        lines = [f"-{line}" for line in hunk.old_lines] + [f"+{line}" for line in hunk.new_lines]
+        ended = [line.removesuffix("\n") for line in lines]
+        yield from bounded_lines(ended, sum(map(len, ended)) * _MOST_LONGER + len(ended))
 
 
 def review(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> Review:

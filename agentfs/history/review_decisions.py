@@ -26,29 +26,12 @@ from agentfs.text.diff import line_count, split_lines
 _RETRY_SECONDS = 5.0  # while others change the files
 
 
-class _Decisions(NamedTuple):
-    """The ids of hunks to accept and to take back, and the new texts of others."""
+class _Decided(NamedTuple):
+    """The outcome of the decisions about one file: changes of the disk and of its bases, by path."""
 
-    accept: Sequence[str]
-    reject: Sequence[str]
-    edit: Mapping[str, str]
-
-    @property
-    def ids(self) -> list[str]:
-        """All ids."""
-        return [*self.accept, *self.reject, *self.edit]
-
-    @property
-    def since(self) -> str | None:
-        """The checkpoint of the review that the ids belong to, which each id names."""
-        found = {each.partition("@")[2] for each in self.ids}
-        if len(found) > 1:
-            raise InvalidArgumentError(
-                "These hunks belong to reviews since several checkpoints.",
-                hint="Decide about the hunks of one review at a time.",
-                details={"checkpoints": sorted(found)},
-            )
-        return next(iter(found), "") or None
+    changes: tuple[Change, ...] = ()
+    places: tuple[ReviewedPlace, ...] = ()
+    accepted: tuple[Change, ...] = ()
 
 
 def apply_review(
@@ -56,34 +39,40 @@ def apply_review(
 ) -> ReviewedResult:
     """Carry out the decisions of a review, or raise an error and do nothing."""
     root, tracker, limits, _ = context
-    decisions = _Decisions(accept, reject, edit)
-    if twice := [each for number, each in enumerate(decisions.ids) if each in decisions.ids[:number]]:
+    ids = [*accept, *reject, *edit]
+    if twice := [each for number, each in enumerate(ids) if each in ids[:number]]:
         raise InvalidArgumentError(
             f"The hunk {twice[0]!r} is given twice.", details={"parameter": "ids", "id": twice[0]}
         )
     if (reject or edit) and root.policy.read_only:
         raise read_only()
+    since = {each.partition("@")[2] for each in ids}
+    if len(since) > 1:
+        raise InvalidArgumentError(
+            "These hunks belong to reviews since several checkpoints.",
+            hint="Decide about the hunks of one review at a time.",
+            details={"checkpoints": sorted(since)},
+        )
     author = call_context.author.set(("program", "review"))
     deadline = time.monotonic() + _RETRY_SECONDS
     try:
         while True:
-            found = changed_files(journal, context, decisions.since, None)
-            _check(found, decisions, root)
-            decided = [_decide(file, decisions, journal.encodings) for file in found.files]
-            bases = _bases(journal, found, decided)
+            found = changed_files(journal, context, next(iter(since), "") or None, None)
+            _check(found, ids, (accept, reject), root)
+            decided = [
+                _decide(file, {*accept}, {*reject}, edit, journal.encodings.get(file.change.path))
+                for file in found.files
+            ]
             changes = [change for each in decided for change in each.changes if not change.changes_nothing]
             changes += _directories(found, changes, {*reject})
+            record = partial(journal.logging_step, accepted=_bases(journal, found, decided))
             with suppress(ConcurrentChange):
                 if not changes:
-                    with journal.logging_step((), accepted=bases):
+                    with record(()):
                         applied = Applied()
                     break
                 applied = root.apply(
-                    changes,
-                    max_bytes=limits.file_bytes,
-                    conflict=begin_again,
-                    log_step=partial(journal.logging_step, accepted=bases),
-                    undoing=True,
+                    changes, max_bytes=limits.file_bytes, conflict=begin_again, log_step=record, undoing=True
                 )
                 break
             if time.monotonic() > deadline:
@@ -96,17 +85,20 @@ def apply_review(
     return ReviewedResult(len(accept), places, notes=applied.notes, text=text)
 
 
-def _check(found: FoundChanges, decisions: _Decisions, root: Root) -> None:
-    """Raise an error if a decision names no hunk, lines of another program, or half a rename."""
+def _check(found: FoundChanges, ids: Sequence[str], groups: Sequence[Sequence[str]], root: Root) -> None:
+    """Raise an error if a decision names no hunk, lines of another program, or part of a whole change.
+
+    The groups are the hunks to accept and those to reject.
+    """
     hunks = {hunk.shown.id: hunk for file in found.files for hunk in file.hunks}
-    if missing := sorted({*decisions.ids} - hunks.keys()):
+    if missing := sorted({*ids} - hunks.keys()):
         raise ConflictError(
             f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
             f" {', '.join(map(repr, missing[:5]))}; nothing was done.",
             hint="Make a new review, and decide again.",
             details={"ids": missing},
         )
-    if others := [each for each in decisions.reject if hunks[each].touches_other]:
+    if others := [each for each in groups[1] if hunks[each].touches_other]:
         hunk = hunks[others[0]].shown
         raise ConflictError(
             f"{quote(hunk.path)} ({hunk.where}) has changes by another program there; nothing was done.",
@@ -114,8 +106,9 @@ def _check(found: FoundChanges, decisions: _Decisions, root: Root) -> None:
             details={"ids": others, "path": hunk.path},
         )
     for file in found.files:
-        for group in (decisions.accept, decisions.reject):
-            if file.is_whole and {*file.ids} & {*group} and not {*file.ids} <= {*group}:
+        own = {*file.ids}
+        for group in map(set, groups):
+            if file.is_whole and own & group and not own <= group:
                 raise InvalidArgumentError(
                     f"{quote(root.display_path(file.change.path))} was {file.shown.kind}, so its change can"
                     " only be decided as a whole.",
@@ -124,10 +117,10 @@ def _check(found: FoundChanges, decisions: _Decisions, root: Root) -> None:
                 )
 
 
-def _bases(journal: Journal, found: FoundChanges, decided: Sequence["_Decided"]) -> dict[str, Node | None]:
+def _bases(journal: Journal, found: FoundChanges, decided: Sequence[_Decided]) -> dict[str, Node | None]:
     """Return the accepted bases since the opening, given those since the checkpoint of the review."""
     bases: dict[str, Node | None] = {}
-    for path, before, after in (each for file in decided for each in file.accepted):
+    for path, before, after in ((c.path, c.before, c.after) for file in decided for c in file.accepted):
         known = journal.accepted[path] if path in journal.accepted else found.origins.get(path)
         merged = merge_nodes(path, before, after, known)
         if merged.clash is not None:
@@ -140,49 +133,35 @@ def _bases(journal: Journal, found: FoundChanges, decided: Sequence["_Decided"])
     return bases
 
 
-class _Decided(NamedTuple):
-    """The outcome of the decisions about one file."""
-
-    changes: tuple[Change, ...] = ()
-    places: tuple[ReviewedPlace, ...] = ()
-    accepted: tuple[tuple[str, Node | None, Node | None], ...] = ()  # each path with its old and new base
-
-
-def _decide(file: FoundFile, decisions: _Decisions, encodings: Mapping[str, str]) -> _Decided:
+def _decide(
+    file: FoundFile, accept: set[str], reject: set[str], edit: Mapping[str, str], encoding: str | None
+) -> _Decided:
     """Return what to do with one file."""
-    taken, kept, edited = (
-        {*file.ids}.intersection(ids) for ids in (decisions.reject, decisions.accept, decisions.edit)
-    )
-    if not (taken or kept or edited):
+    ids, change = {*file.ids}, file.change
+    is_changed = not ids.isdisjoint(reject | edit.keys())
+    if not is_changed and ids.isdisjoint(accept):
         return _Decided()
-    if (taken or edited) and isinstance(file.change.after, DirectoryNode):
+    if is_changed and isinstance(change.after, DirectoryNode):
         raise ConflictError(
             f"{quote(file.shown.path)} is a directory now; nothing was done.",
             hint="Move or delete the directory first.",
             details={"path": file.shown.path},
         )
-    if file.is_whole and not edited:
-        return _take_whole(file) if taken else _accept_whole(file)
-    return _decide_lines(file, decisions, encodings.get(file.change.path))
-
-
-def _take_whole(file: FoundFile) -> _Decided:
-    path, before, after = file.change.path, file.change.before, file.change.after
-    back: tuple[Change, ...] = (Change(path, after, before),)
+    if not file.is_whole or not ids.isdisjoint(edit):
+        return _decide_lines(file, accept, reject, edit, encoding)
+    whole: tuple[Change, ...] = (change,)
     if file.old_path:
-        back = (Change(path, after, None), Change(file.old_path, None, before, path))
+        moved = Change(change.path, None, change.after, file.old_path)
+        whole = (Change(file.old_path, change.before, None), moved)
+    if not is_changed:
+        return _Decided(accepted=whole)
     note = file.hunks[0].shown.note or f"it was {file.shown.kind}"
-    return _Decided(back, (ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note),))
+    return _Decided(reverse(whole), (ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note),))
 
 
-def _accept_whole(file: FoundFile) -> _Decided:
-    path, before, after = file.change.path, file.change.before, file.change.after
-    if file.old_path:
-        return _Decided(accepted=((file.old_path, before, None), (path, None, after)))
-    return _Decided(accepted=((path, before, after),))
-
-
-def _decide_lines(file: FoundFile, decisions: _Decisions, encoding: str | None) -> _Decided:
+def _decide_lines(
+    file: FoundFile, accept: set[str], reject: set[str], edit: Mapping[str, str], encoding: str | None
+) -> _Decided:
     """Return what to do with one file whose hunks are decided one by one."""
     path, before, after = file.change.path, file.change.before, file.change.after
     if not isinstance(after, FileNode):
@@ -198,26 +177,26 @@ def _decide_lines(file: FoundFile, decisions: _Decisions, encoding: str | None) 
     for hunk in file.hunks:
         a, b, c, d = hunk.place
         id_, note = hunk.shown.id, hunk.shown.note
-        if note and id_ in decisions.edit:
+        if note and id_ in edit:
             raise _not_lines(file.shown)
-        if note and id_ in decisions.reject:
+        if note and id_ in reject:
             mode = base.mode
             places.append(place(0, 0, 0, "taken back", note))
-        elif note and id_ in decisions.accept:
+        elif note and id_ in accept:
             base_mode = after.mode
-        elif id_ in decisions.accept:
+        elif id_ in accept:
             rebased.append((a, b, "".join(new[c:d])))
-        elif id_ in decisions.reject or id_ in decisions.edit:
-            text = "".join(old[a:b])
-            if id_ in decisions.edit:
-                text = _typed(decisions.edit[id_], after, encoding, is_last=d == len(new))
+        elif id_ in reject or id_ in edit:
+            is_edited = id_ in edit
+            text = (
+                _typed(edit[id_], after, encoding, is_last=d == len(new)) if is_edited else "".join(old[a:b])
+            )
             replaced.append((c, d, text))
             count = line_count(text)
-            is_edited = id_ in decisions.edit
             places.append(place(c + shift + 1, count, d - c, "edited" if is_edited else "taken back"))
             shift += count - (d - c)
     rebased_node = with_lines(base, rebased, base_mode)
-    accepted = ((path, before, rebased_node),) if rebased or base_mode != base.mode else ()
+    accepted = (Change(path, before, rebased_node),) if rebased or base_mode != base.mode else ()
     return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), accepted)
 
 

@@ -96,3 +96,16 @@ def test_regression_undo_of_a_moved_directory_sees_what_others_have_put_in_its_p
         "a": "first\n",
         "b": "second\n",
     }
+
+
+def test_regression_a_file_of_another_step_does_not_pass_for_the_moved_one(tmp_path):
+    """A redo of the move then changed nothing, and its undo moved the other file."""
+    (tmp_path / "a").write_text("moved\n")
+    with Workspace(tmp_path) as ws:
+        ws.move("a", "b")
+        ws.undo()
+        ws.delete("a")
+        ws.write("b", "another\n")
+        with pytest.raises(ConflictError):
+            ws.redo()
+        assert (tmp_path / "b").read_text() == "another\n"

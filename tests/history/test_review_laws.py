@@ -309,3 +309,16 @@ def test_many_histories(history: list[Step], subset: int, distinct: bool):
 def test_regression_an_undo_beside_equal_lines_takes_no_line_for_its_own():
     """git may take another of two equal lines for the new one, which then was by the last undo."""
     check([("edit", 0, 0, 0, 0, 0)] * 3 + [("edit", 0, 0, 0, 0, 1)] * 2, 0, distinct=False)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [("delete", 2, 0, 0, 0, 0), ("move", 1, 0, 0, 0, 0)],
+        [("move", 2, 0, 0, 0, 0), ("edit", 2, 0, 0, 0, 0)],
+    ],
+    ids=["over a deleted file", "and written anew"],
+)
+def test_regression_a_moved_file_keeps_its_hunks_after_a_rejection_and_its_undo(history: list[Step]):
+    """The place that a file had left was by another program, so the next rejection was a conflict."""
+    check(history, 0, distinct=True)
