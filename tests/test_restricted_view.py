@@ -117,3 +117,15 @@ def test_a_restricted_view_undoes_its_own_steps_and_keeps_its_own_outputs(ws, tm
     view.redo()
     assert view.read(kit.keep(view, "kept\n")).content == "kept\n"
     assert view.view(policy=view.policy).read(kit.keep(view, "kept\n")).content == "kept\n"
+
+
+def test_regression_a_directory_whose_name_begins_like_that_of_a_view_is_outside_of_it(tmp_path):
+    for name in ("in", "inner"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("one\n")
+    with Workspace(tmp_path) as ws:
+        view = ws.view(only=["in"])
+        assert view.read("in/a.txt").content == "one\n"
+        for call in (lambda: view.read("inner/a.txt"), lambda: view.edit("inner/a.txt", "one", "two")):
+            with pytest.raises(AgentFSError):
+                call()

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import unicodedata
 from contextlib import contextmanager
 
 import pytest
@@ -159,6 +160,20 @@ def test_a_rule_matches_in_other_case_if_the_file_system_ignores_case(tree, monk
             with pytest.raises(RefusedError):
                 call()
     assert everything_below(tree / "secret") == {"k.txt"}
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_regression_a_deny_rule_holds_for_names_in_the_other_unicode_form(tree, form):
+    name, other = (
+        unicodedata.normalize(each, "caf\u00e9") for each in (form, "NFD" if form == "NFC" else "NFC")
+    )
+    (tree / name).mkdir()
+    (tree / name / "k.txt").write_text("kept\n")
+    with Workspace(tree, policy=Policy(deny=[f"*({other}/**)"])) as ws:
+        for call in (lambda: ws.read(f"{name}/k.txt"), lambda: ws.edit(f"{name}/k.txt", "kept", "x")):
+            with pytest.raises(RefusedError):
+                call()
+    assert (tree / name / "k.txt").read_text() == "kept\n"
 
 
 def test_a_rule_matches_one_case_if_the_file_system_is_case_sensitive(tree):
