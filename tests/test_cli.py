@@ -187,14 +187,10 @@ def test_options_go_before_or_after_the_command(tree, arguments):
     assert "c.txt" in done.stdout or "1|text" in done.stdout
 
 
-def test_standard_input_keeps_its_line_ends_and_has_a_bound(tree, monkeypatch):
+def test_standard_input_keeps_its_line_ends(tree):
     given = json.dumps({"path": "c.txt", "content": "a\r\nb\rc\n"})
     assert run("call", "write", "-", cwd=tree, stdin=given).returncode == 0
     assert (tree / "c.txt").read_bytes() == b"a\r\nb\rc\n"
-    monkeypatch.setattr("agentfs.cli.output._MOST_INPUT", 10)
-    done = run("call", "write", "-", cwd=tree, stdin=given)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "more than 10 bytes" in done.stderr
 
 
 def test_root_and_state_come_from_the_environment(tree, monkeypatch):
@@ -211,28 +207,27 @@ def test_root_and_state_come_from_the_environment(tree, monkeypatch):
     assert run("call", "ls", "path=sub", cwd=tree).returncode == 0
 
 
-def test_an_unknown_command_is_told_the_nearest_one(tmp_path):
+def test_an_unknown_command_is_told_the_others(tmp_path):
     done = run("cal", "x", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "'cal' is not a command. Did you mean 'call'?" in done.stderr
-    assert "Did you mean" not in run("frobnicate", cwd=tmp_path).stderr
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "'cal' (choose from 'call', 'schemas'" in done.stderr or "'cal' (choose from call" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("wrong", "near"),
+    ("wrong", "said"),
     [
-        ("call read --dialct x", "--dialect"),
-        ("diff --sinse=yes", "--since"),
-        ("mcp --read-olny", "--read-only"),
+        ("call read --dialct x", "--dialct"),
+        ("diff --state x --sinse=yes", "--sinse=yes"),
+        ("mcp --read-olny", "--read-olny"),
         ("serve --rot .", "--root"),
-        ("log a.py b.txt", ""),
+        ("log --state x a.py b.txt", "a.py b.txt"),
     ],
 )
-def test_a_wrong_option_is_answered_in_one_line_with_the_nearest_name(tree, wrong, near):
+def test_a_wrong_option_is_answered_in_one_line(tree, wrong, said):
     done = run(*wrong.split(), cwd=tree)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert near in done.stderr
+    assert said in done.stderr
     assert f"agentfs {wrong.split()[0]} --help" in done.stderr
 
 
@@ -245,7 +240,7 @@ def test_the_help_is_printed_without_a_command_and_by_help(tmp_path):
     assert run("help", "call", cwd=tmp_path).stdout == run("call", "--help", cwd=tmp_path).stdout
     wrong = run("help", "cal", cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "Did you mean 'call'?" in wrong.stderr
+    assert "'cal'" in wrong.stderr
 
 
 SHELLED = {

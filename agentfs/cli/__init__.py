@@ -16,7 +16,7 @@ _INTERRUPTED = 130
 _COMMANDS = {
     "call": Subcommand(
         run_call,
-        "run one tool: agentfs call NAME JSON, or key=value …",
+        "run one tool: agentfs call NAME JSON, or key=value ...",
         "NAME WORDS json dialect root mount state connect",
     ),
     "schemas": Subcommand(show_schemas, "print the tools' schemas as JSON", "format strict dialect root"),
@@ -67,8 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         print_error("agentfs: Standard output is closed.")
         return FAILED
-    if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="backslashreplace")
     try:
         try:
             command, options = parse_command_line(sys.argv[1:] if argv is None else argv, _COMMANDS)
@@ -77,19 +75,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             status = command.run(options)
         write_output()
-    except AgentFSError as error:
-        print_error(f"agentfs: {error}")
-        return FAILED
     except OutputError as failure:
         sys.stdout = None  # or Python complains again when it flushes at exit
         if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
             return 0
         print_error(f"agentfs: Standard output cannot be written: {failure}.")
-        return FAILED
+    except AgentFSError as error:
+        print_error(f"agentfs: {error}")
     except OSError as error:
         name = "" if error.filename is None else f" on {error.filename!r}"
         print_error(f"agentfs: The system failed{name}: {error.strerror or error}.")
-        return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    return status
+    else:
+        return status
+    return FAILED

@@ -13,9 +13,6 @@ import agentfs
 from agentfs.cli.output import FAILED, print_error
 from agentfs.errors import InvalidArgumentError
 from agentfs.policy import Mount
-from agentfs.text.nearest import nearest
-
-_PATHS = "NAME=PATH"  # a form of words, in which the value is not empty
 
 
 def _option(help_: str, default: Any = None) -> Any:
@@ -61,10 +58,8 @@ class CommandOptions:
     @property
     def mounts(self) -> Mapping[str, Mount]:
         """The mounts by name; raises `invalid_argument` for a malformed one."""
-        hint = "Write for example --mount deps=/path:ro."
-        return {
-            name: mount_of(source) for name, source in named_values("mount", self.mount, _PATHS, hint).items()
-        }
+        sources = named_values(self.mount, "Write for example --mount deps=/path:ro.")
+        return {name: mount_of(source) for name, source in sources.items()}
 
     @property
     def remote_command(self) -> list[str]:
@@ -75,21 +70,23 @@ class CommandOptions:
             raise InvalidArgumentError(f"--connect {self.connect!r} is not a command: {error}.") from None
 
 
-def named_values(what: str, words: Sequence[str], form: str, hint: str) -> dict[str, str]:
-    """Return the values of words of the form `name=value`, by name."""
+def named_values(words: Sequence[str], hint: str) -> dict[str, str]:
+    """Return the values of words of the form NAME=VALUE, by name."""
     found: dict[str, str] = {}
     for word in words:
-        name, _, value = word.partition("=")
-        if not name or "=" not in word or (not value and form == _PATHS) or name in found:
-            problem = "appears twice" if name in found else f"is not {form}"
-            raise InvalidArgumentError(f"The {what} {word!r} {problem}.", hint=hint)
+        name, equals, value = word.partition("=")
+        if not name or not equals or name in found:
+            problem = "appears twice" if name in found else "is not NAME=VALUE"
+            raise InvalidArgumentError(f"{word!r} {problem}.", hint=hint)
         found[name] = value
     return found
 
 
 def mount_of(source: str) -> Mount:
     """Return the mount of a directory, written as PATH or PATH:ro."""
-    return Mount(source.removesuffix(":ro"), read_only=source.endswith(":ro"))
+    if not (path := source.removesuffix(":ro")):
+        raise InvalidArgumentError("A mount has no path.")
+    return Mount(path, read_only=path != source)
 
 
 class Subcommand(NamedTuple):
@@ -103,6 +100,16 @@ class Subcommand(NamedTuple):
     misused: int = FAILED  # the exit status after an error of the command line
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports an error in one line, without the usage."""
+
+    misused = FAILED
+
+    def error(self, message: str) -> NoReturn:
+        print_error(f"{self.prog}: {message.removesuffix('.')}. See {self.prog} --help.")
+        sys.exit(self.misused)
+
+
 def parse_command_line(
     argv: Sequence[str], commands: Mapping[str, Subcommand]
 ) -> tuple[Subcommand, CommandOptions]:
@@ -111,98 +118,64 @@ def parse_command_line(
     Raises:
         SystemExit: The help, the version, completions or an error were printed.
     """
+    parser = _Parser(prog="agentfs", description="File tools for LLM agent loops.")
+    parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
+    parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    examples = files("agentfs.cli").joinpath("examples.txt").read_text(encoding="utf-8").splitlines()
+    for (name, command), example in zip(commands.items(), examples, strict=True):
+        subparser = parsers.add_parser(
+            name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=f"example: agentfs {example}",
+            argument_default=argparse.SUPPRESS,
+        )
+        _add_options(subparser, command)
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - the extra `cli`
 
-        name, _ = _command_first(os.environ.get("COMP_LINE", "").split()[1:])
-        argcomplete.autocomplete(_parser(name, commands, completes=True))
+        argcomplete.autocomplete(parser)
     if not argv:
-        _parser("", commands).print_help()
+        parser.print_help()
         sys.exit(FAILED)
     name, rest = _command_first([*argv[1:2], "--help"] if argv[0] == "help" else argv)
-    parser, command = _parser(name, commands), commands.get(name)
-    if command is None:
-        if not name:
-            parser.parse_args(rest)  # prints the help or the version
-        near = nearest(name, commands)
-        did_you_mean = f" Did you mean {near!r}?" if near else ""
-        parser.error(f"{name!r} is not a command.{did_you_mean}" if name else "there is no command.")
+    if name not in commands:
+        parser.parse_args([name] if name else rest)  # prints the help, the version or an error
+        parser.error("there is no command")
     own: Sequence[str] = ()
-    if name == "run" and "--" in rest:  # what follows is the command's own
-        at = [*rest].index("--")
+    if "--" in rest and "WORDS" in commands[name].options:  # words follow, whatever they look like
+        at = rest.index("--")
         rest, own = rest[:at], rest[at + 1 :]
-    # Options may follow positional arguments. The method for that drops the argument after a `--`.
-    parse_known = parser.parse_known_args if "--" in rest else parser.parse_known_intermixed_args
-    namespace, unknown = parse_known(rest)
-    if unknown:
-        parser.refuse(unknown)
-    found = vars(namespace)
+    found: dict[str, Any] = vars(parsers.choices[name].parse_intermixed_args(rest))
     if own:
         found["words"] = [*found["words"], *own]
-    for option in {"root", "state"}.intersection(command.options.split()) if command.from_environment else ():
-        found.setdefault(option, os.environ.get(f"AGENTFS_{option.upper()}") or None)
-    if command.needs and found.get(command.needs) is None:
-        parser.error(f"the option --{command.needs} is required.")
-    return command, CommandOptions(**found)
+    return commands[name], CommandOptions(**found)
 
 
-def _command_first(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _command_first(argv: Sequence[str]) -> tuple[str, list[str]]:
     """Return the command, and the other arguments in their order; "" if there is no command."""
     valued = {_spelled(each.name) for each in fields(CommandOptions) if each.type is not bool}
     at = 0
     while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
         at += 2 if argv[at] in valued else 1
-    return (argv[at], [*argv[:at], *argv[at + 1 :]]) if at < len(argv) else ("", argv)
+    return (argv[at], [*argv[:at], *argv[at + 1 :]]) if at < len(argv) else ("", [*argv])
 
 
-class _Parser(argparse.ArgumentParser):
-    """Reports an error in one line, without the usage."""
-
-    misused = FAILED
-
-    def error(self, message: str) -> NoReturn:
-        end = "" if message.endswith((".", "?")) else "."
-        print_error(f"{self.prog}: {message}{end} See {self.prog} --help.")
-        sys.exit(self.misused)
-
-    def refuse(self, unknown: Sequence[str]) -> NoReturn:
-        """Report arguments that the command does not take."""
-        option = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")
-        if not option:
-            self.error(f"too many arguments: {' '.join(unknown)}")
-        near = nearest(option, self._option_string_actions)
-        self.error(f"there is no option {option}." + (f" Did you mean {near}?" if near else ""))
-
-
-def _parser(name: str, commands: Mapping[str, Subcommand], *, completes: bool = False) -> _Parser:
-    """Return the parser of a command; of all commands if there is none of this name."""
-    command = commands.get(name)
-    parser = _Parser(
-        prog=f"agentfs {name}" if command else "agentfs",
-        argument_default=argparse.SUPPRESS,
-        formatter_class=argparse.HelpFormatter if command else argparse.RawDescriptionHelpFormatter,
-    )
-    if completes or command is None:
-        parser.add_argument("command", choices=commands, metavar="COMMAND", help=argparse.SUPPRESS)
-    if command is None:
-        rows = "".join(f"\n    {each:9} {commands[each].summary}" for each in commands)
-        parser.description = f"File tools for LLM agent loops.\n\ncommands:{rows}"
-        parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
-        return parser
+def _add_options(parser: _Parser, command: Subcommand) -> None:
     parser.misused = command.misused
-    parser.description = f"{command.summary[0].upper()}{command.summary[1:]}."
-    lines = files("agentfs.cli").joinpath("examples.txt").read_text(encoding="utf-8").splitlines()
-    parser.epilog = next(f"example: agentfs {line}" for line in lines if line.split()[0] == name)
     known = {each.name: each for each in fields(CommandOptions)}
     for option in command.options.split():
         given = known[option.lower()]
-        if option == "WORDS":
-            parser.add_argument("words", nargs="*", default=[], help=given.metadata["help"])
-        elif option.isupper():
-            parser.add_argument(given.name, help=given.metadata["help"])
-        else:
-            parser.add_argument(_spelled(option), **_settings(given.type), help=given.metadata["help"])
-    return parser
+        help_ = given.metadata["help"]
+        if option.isupper():
+            many: dict[str, Any] = {"nargs": "*", "default": []} if option == "WORDS" else {}
+            parser.add_argument(given.name, **many, help=help_)
+            continue
+        settings = _settings(given.type)
+        if option in {"root", "state"} and command.from_environment:
+            settings["default"] = os.environ.get(f"AGENTFS_{option.upper()}") or None
+        settings["required"] = option == command.needs and not settings.get("default")
+        parser.add_argument(_spelled(option), **settings, help=help_)
 
 
 def _spelled(option: str) -> str:

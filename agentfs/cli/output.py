@@ -6,7 +6,6 @@ from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
 from agentfs.text import escape_controls
 
 FAILED = 2  # the exit status of a command that failed
-_MOST_INPUT = 256 * 1024 * 1024
 
 
 class OutputError(Exception):
@@ -24,12 +23,8 @@ def write_output(data: bytes | str = b"") -> None:
         data = data.encode(sys.stdout.encoding or "utf-8", "backslashreplace")
     try:
         sys.stdout.flush()
-        buffer = getattr(sys.stdout, "buffer", None)
-        if buffer is None:  # a program has replaced it by a text stream
-            sys.stdout.write(data.decode(sys.stdout.encoding or "utf-8"))
-        else:
-            buffer.write(data)
-            buffer.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
     except OSError as error:
         raise OutputError(error.strerror) from error
 
@@ -39,17 +34,12 @@ def input_text() -> str:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         raise InvalidArgumentError("Standard input is closed.")
     try:
-        data = sys.stdin.buffer.read(_MOST_INPUT + 1)
+        return sys.stdin.buffer.read().decode(sys.stdin.encoding)
     except OSError as error:
         raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST_INPUT:
-        raise InvalidArgumentError(f"Standard input has more than {_MOST_INPUT} bytes.")
-    try:
-        return data.decode(sys.stdin.encoding)
     except UnicodeDecodeError as error:
-        raise EncodingError(
-            f"Standard input is not text in {error.encoding}: byte {error.object[error.start]:#04x}."
-        ) from None
+        byte = error.object[error.start]
+        raise EncodingError(f"Standard input is not text in {error.encoding}: byte {byte:#04x}.") from None
 
 
 def print_error(text: str) -> None:

@@ -2,9 +2,9 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import agentfs
 from agentfs.cli.command_options import CommandOptions, mount_of
@@ -13,16 +13,10 @@ from agentfs.fs import quote
 from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.limits import Limits
 from agentfs.policy import Mount, Policy, Protect
-from agentfs.text.nearest import nearest
 from agentfs.workspace import Workspace
 
-# Functions cannot be written in a file.
-_POLICY = [each.name for each in fields(Policy) if each.name not in ("on_ask", "after_change", "protect")]
-_LIMITS = [each.name for each in fields(Limits) if each.name != "count_tokens"]
-_PROTECT = [each.name for each in fields(Protect)]
-_TABLES = ["protect", "limits", "mounts"]
-_TEXTS = ["root", "dialect", "prefix"]
-_KEYS = [*dict.fromkeys(["deny", "ask", "allow", *_TABLES, *_TEXTS, *_POLICY])]
+_FUNCTIONS = {"on_ask", "after_change", "count_tokens"}  # cannot be written in a file
+_TABLES, _TEXTS = ("protect", "limits", "mounts"), ("root", "dialect", "prefix")
 
 
 class Settings(NamedTuple):
@@ -92,60 +86,45 @@ def opened(settings: Settings, options: CommandOptions, *, watch: bool = False) 
 def read_policy_file(path: str, limits: Limits) -> Settings:
     """Read a policy file. The names under `protect` are added to the default ones."""
     try:
-        given = tomllib.loads(read_settings(path).decode())
-    except ValueError as error:  # not TOML, or not UTF-8
-        if isinstance(error, InvalidArgumentError):
-            raise
+        return _settings(tomllib.loads(read_settings(path).decode()), path, limits)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{quote(path)}: {error.message}", hint=error.hint) from None
+    except ValueError as error:  # not UTF-8
         raise InvalidArgumentError(f"{quote(path)} is not TOML: {str(error).rstrip('.')}.") from None
-    _check_names(path, "", given, _KEYS)
-    protect, own_limits, mounts = (_typed(path, given, key, {}) for key in _TABLES)
-    root, dialect, prefix = (_typed(path, given, key, "") for key in _TEXTS)
+
+
+def _settings(given: dict[str, Any], path: str, limits: Limits) -> Settings:
+    protect, own_limits, mounts = (_table(name, given.pop(name, {})) for name in _TABLES)
+    root, dialect, prefix = (_text(name, given.pop(name, "")) for name in _TEXTS)
     above = os.path.dirname(os.path.realpath(path))  # where relative paths start
-    places = {name: os.path.join(above, _typed(path, mounts, name, "")) for name in mounts}
-    names = _checked(path, "protect.", protect, _PROTECT, Protect)
-    own = {key: given[key] for key in _POLICY if key in given}
+    _with(Protect(), protect)
+    names = {name: (*getattr(Protect, name.upper()), *more) for name, more in protect.items()}
     return Settings(
         root=os.path.join(above, root) if root else ".",
-        policy=Policy(
-            protect=Protect(**{key: (*getattr(Protect, key.upper()), *more) for key, more in names.items()}),
-            **_checked(path, "", own, _POLICY, Policy),
-        ),
-        limits=replace(limits, **_checked(path, "limits.", own_limits, _LIMITS, Limits)),
-        mounts={name: mount_of(source) for name, source in places.items()},
+        policy=replace(_with(Policy(), given, *_TABLES, *_TEXTS), protect=Protect(**names)),
+        limits=_with(limits, own_limits),
+        mounts={name: mount_of(os.path.join(above, _text(name, mounts[name]))) for name in mounts},
         dialect=dialect or "agentfs",
         prefix=prefix,
     )
 
 
-def _typed(path: str, given: Mapping[str, Any], key: str, default: Any) -> Any:
-    value = given.get(key, default)
-    if type(value) is not type(default):
-        kind = "string" if default == "" else "table"
-        raise _wrong(path, key, f"must be a {kind}, not {value!r}.")
+def _table(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"`{name}` must be a table, not {value!r}.")
+    return cast("dict[str, Any]", value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"`{name}` must be a string, not {value!r}.")
     return value
 
 
-def _checked(
-    path: str, table: str, given: Mapping[str, Any], known: Sequence[str], make: Callable[..., object]
-) -> Mapping[str, Any]:
-    """Return the settings of a table; `make` raises an error for a value that is wrong."""
-    _check_names(path, table, given, known)
-    for key, value in given.items():
-        try:
-            make(**{key: value})
-        except InvalidArgumentError as error:
-            raise _wrong(path, table + key, f"is wrong. {error.message}", error.hint) from None
-    return given
-
-
-def _check_names(path: str, table: str, given: Iterable[str], known: Sequence[str]) -> None:
-    for key in given:
-        if key not in known:
-            near = nearest(key, known)
-            did_you_mean = f" Did you mean `{near}`?" if near else ""
-            hint = f"The settings are {', '.join(known)}."
-            raise _wrong(path, table + key, f"is not a setting.{did_you_mean}", hint)
-
-
-def _wrong(path: str, key: str, problem: str, hint: str = "") -> InvalidArgumentError:
-    return InvalidArgumentError(f"{quote(path)}: `{key}` {problem}", hint=hint)
+def _with(data: Any, given: Mapping[str, Any], *others: str) -> Any:
+    """Return data with the settings of a table; `others` are further names that the error gives."""
+    names = dict.fromkeys([*others, *(each.name for each in fields(data) if each.name not in _FUNCTIONS)])
+    if unknown := given.keys() - names:
+        wrong = f"`{min(unknown)}` is not a setting."
+        raise InvalidArgumentError(wrong, hint=f"The settings are {', '.join(names)}.")
+    return replace(data, **given)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import FAILED, print_error
 from agentfs.cli.policy_file import Settings, check_outside, opened, settings_of
-from agentfs.errors import EncodingError, InvalidArgumentError
+from agentfs.errors import InvalidArgumentError
 from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
 from agentfs.remote.server import Options, serve
@@ -52,8 +52,6 @@ def serve_mcp(options: CommandOptions) -> int:
 
 def _token(options: CommandOptions, settings: Settings) -> str | None:
     """Return the bearer token, or None if there is no option for one."""
-    if options.token_env is not None and options.token_file is not None:
-        raise InvalidArgumentError("--token-file and --token-env exclude each other.")
     if options.token_env is not None:
         if not (token := os.environ.get(options.token_env)):
             raise InvalidArgumentError(f"The environment variable {options.token_env} is not set.")
@@ -61,10 +59,7 @@ def _token(options: CommandOptions, settings: Settings) -> str | None:
     if options.token_file is None:
         return None
     check_outside("token file", options.token_file, settings)
-    try:
-        return read_settings(options.token_file).decode().strip()
-    except UnicodeDecodeError:
-        raise EncodingError(f"{options.token_file} is not text in UTF-8.") from None
+    return read_settings(options.token_file).decode("ascii", "replace").strip()
 
 
 def serve_remote(options: CommandOptions) -> int:

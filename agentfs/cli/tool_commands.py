@@ -86,4 +86,4 @@ def _arguments(words: Sequence[str]) -> str | dict[str, str]:
     """Return the arguments of a tool: JSON, that of standard input, or `key=value` texts."""
     if len(words) == 1 and "=" not in words[0].partition("{")[0]:
         return input_text() if words[0] == "-" else words[0]
-    return named_values("word", words, "NAME=VALUE", "Give the arguments as JSON, or as NAME=VALUE.")
+    return named_values(words, "Give the arguments as JSON, or as NAME=VALUE.")
