@@ -204,19 +204,22 @@ def _repeats_group(syntax: Syntax) -> bool:
     )
 
 
-# The engine's words for a mistake, and ours.
+# The start of the engine's words for a mistake, and ours.
 _REASONS = {
+    "missing )": "this ( is never closed",
+    "unbalanced parenthesis": "this ) closes nothing",
+    "unterminated character set": "this [ is never closed",
     "unknown verb": "this (* has no meaning",
     "unknown extension": "this (? has no meaning",
     "multiple repeat": "a repeat follows a repeat",
     "min repeat greater than max repeat": "the first count is larger than the second",
-    **dict.fromkeys(
-        ("unknown property", "unknown property value"), "there is no character class of this name"
-    ),
-    **dict.fromkeys(("unknown group", "invalid group reference"), "there is no group of this name or number"),
+    "unknown property": "there is no character class of this name",
+    "unknown group": "there is no group of this name or number",
+    "invalid group reference": "there is no group of this name or number",
     "cannot refer to an open group": "a group refers to itself",
     "undefined named list": "named lists are not supported",
 }
+_ABOUT_ESCAPES = ("bad escape", "incomplete escape", "undefined character", "unknown property")
 
 
 def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternError:
@@ -240,22 +243,16 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
 
 def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
     """Return the position of the mistake in the original pattern, and the reason."""
-    reason = str(getattr(error, "msg", "") or error) or type(error).__name__
+    words = str(getattr(error, "msg", "") or error) or type(error).__name__
     reported = getattr(error, "pos", None)
-    end = len(syntax.pattern)
     position = syntax.written_position(reported) if isinstance(reported, int) else 0
-    if reason.startswith("missing )") and syntax.unclosed:
-        return syntax.unclosed[-1], "this ( is never closed"
-    if reason == "unbalanced parenthesis":
-        return position, "this ) closes nothing"
-    if reason == "unterminated character set":
-        return next((t.start for t in reversed(syntax.tokens) if t.text.startswith("[")), 0), (
-            "this [ is never closed"
-        )
-    if reason.startswith(("bad escape", "incomplete escape", "undefined character", "unknown property")):
-        escapes = [t.start for t in syntax.tokens if t.text.startswith("\\") and t.start < max(position, 1)]
-        return (escapes[-1] if escapes else position), _REASONS.get(reason, reason)
-    return min(position, max(end - 1, 0)), _REASONS.get(reason, reason)
+    places = syntax.unclosed if words.startswith("missing )") else []
+    for wrong, mark in ((("unterminated character set",), "["), (_ABOUT_ESCAPES, "\\")):
+        if words.startswith(wrong):
+            starts = (token.start for token in syntax.tokens if token.text.startswith(mark))
+            places = [start for start in starts if start < max(position, 1)]
+    reason = next((ours for theirs, ours in _REASONS.items() if words.startswith(theirs)), words)
+    return places[-1] if places else min(position, max(len(syntax.pattern) - 1, 0)), reason
 
 
 def _suggestion(engine: Any, written: str, position: int) -> str | None:

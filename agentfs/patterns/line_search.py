@@ -5,9 +5,10 @@ a literal, the line regex runs over the full text.
 """
 
 import re
+import string
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentfs.base import call_context
@@ -15,6 +16,8 @@ from agentfs.patterns.compile import Pattern
 
 # How many parts of a text, and matches, come between two checks of the clock; long parts are checked each.
 _PARTS_PER_CHECK, _MATCHES_PER_CHECK, _LONG_PART = 64, 1024, 1024
+_FREQUENT = frozenset(string.ascii_letters + string.digits + " _.,")
+_MIXED_CHUNK = 1024  # characters of a chunk, if only some chunks are ASCII
 _OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -46,9 +49,10 @@ class LineSearch:
         self._deadline = deadline
         self._window = window
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
-        literals = pattern.plan.literals
-        # A literal of one character is in too many lines to be useful.
-        self._finds_lines = bool(literals) and (pattern.plan.is_literal or min(map(len, literals)) > 1)
+        plan = pattern.plan
+        # A frequent character is in too many lines to be useful.
+        is_rare = all(len(each) > 1 or each not in _FREQUENT for each in plan.literals)
+        self._finds_lines = bool(plan.literals) and (plan.is_literal or is_rare)
 
     def hits(self, text: str) -> Iterator[LineMatch]:
         r"""Yield the matching lines of a text with `\n` for every line end."""
@@ -116,15 +120,15 @@ class LineSearch:
             end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
             return (span for span in self._matched(text, [(0, len(text))], 0) if span[0] < end)
         folded = self._folded(text) if self._finds_lines else None
-        if folded is not None and plan.is_literal:
-            return _occurrences(folded, plan.literals)
         if folded is not None:
-            parts = _lines_with(folded, plan.literals)
-        elif pattern.by_line or (len(text) > pattern.longest and _longest(text) > pattern.longest):
-            parts = _chunks(text, 1)
-        else:
-            parts = _chunks(text, plan.untimed_chunk or len(text))
-        return self._matched(text, parts, plan.longest_untimed)
+            found = _found(folded, plan.literals, lines=not plan.is_literal)
+            return found if plan.is_literal else self._matched(text, found, plan.longest_untimed)
+        size = plan.untimed_chunk or len(text)
+        if pattern.by_line or (len(text) > pattern.longest and _longest(text) > pattern.longest):
+            size = 1
+        elif pattern.in_ascii is not None and not text.isascii():
+            size = min(size, _MIXED_CHUNK)
+        return self._matched(text, _chunks(text, size), plan.longest_untimed)
 
     def _folded(self, text: str) -> str | None:
         """Return a text in which the literals are found, or None if they may have other forms in it."""
@@ -138,7 +142,6 @@ class LineSearch:
         As in rg, an empty match does not follow another match at once, such as the second match of `.*`.
         """
         pattern = self._pattern
-        finditer = ((pattern.in_ascii if text.isascii() else None) or pattern.expression).finditer
         for number, (start, end) in enumerate(parts):
             part, size = text[start:end], end - start
             if size > _LONG_PART or not number % _PARTS_PER_CHECK:
@@ -147,7 +150,8 @@ class LineSearch:
                 self.too_long += 1
                 continue
             if size <= untimed or (untimed and _longest(part) <= untimed):
-                found = finditer(part)
+                in_ascii = pattern.in_ascii if part.isascii() else None
+                found = (in_ascii or pattern.expression).finditer(part)
             else:
                 found = self._timed(part)
             behind = -1
@@ -201,31 +205,20 @@ def _chunks(text: str, size: int) -> Iterator[_Span]:
         start = end + 1
 
 
-def _occurrences(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
-    """Yield the places of literals; at the same place, the first one wins."""
-    return _found(text, literals, lambda at, literal: (at, at + len(literal)))
-
-
-def _lines_with(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
-    """Yield the lines that contain a literal."""
-    return _found(text, literals, lambda at, _: (text.rfind("\n", 0, at) + 1, _line_end(text, at)))
-
-
-def _found(text: str, literals: tuple[str, ...], extent: Callable[[int, str], _Span]) -> Iterator[_Span]:
-    """Yield the extent of each literal that does not begin in the extent before it."""
-    if len(literals) == 1:
-        [literal] = literals
-        at = text.find(literal)
-        while at >= 0:
-            start, end = extent(at, literal)
-            yield start, end
-            at = text.find(literal, end)
-        return
-    places = [text.find(each) for each in literals]
-    while found := [at for at in places if at >= 0]:
-        at = min(found)
-        start, end = extent(at, literals[places.index(at)])
+def _found(text: str, literals: tuple[str, ...], *, lines: bool) -> Iterator[_Span]:
+    """Yield the places of literals, of which the first wins at the same place, or the lines that have one."""
+    literal = literals[0]
+    search = re.compile("|".join(map(re.escape, literals))).search if len(literals) > 1 else None
+    end = 0
+    while True:
+        if search is None:
+            start = text.find(literal, end)
+            end = start + len(literal)
+        else:
+            found = search(text, end)
+            start, end = found.span() if found else (-1, -1)
+        if start < 0:
+            return
+        if lines:
+            start, end = text.rfind("\n", 0, start) + 1, _line_end(text, end)
         yield start, end
-        for index, place in enumerate(places):
-            if 0 <= place < end:
-                places[index] = text.find(literals[index], end)

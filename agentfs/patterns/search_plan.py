@@ -25,7 +25,7 @@ _FREQUENT_WORD = re.compile(
     r"|private|function|fn|func|let|var|new|the|test|None|null|true|false)\b",
     re.IGNORECASE,
 )
-_FREQUENT_LETTERS = frozenset(" etaoinsr")
+_FREQUENT_LETTERS = frozenset(" etaoinsr._,")
 _WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
 _CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 

@@ -7,29 +7,13 @@ open a numeric quantifier is a literal brace. Bounds, plans and error messages a
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-_Kind = Literal[
-    "character",  # matches the character in `value`
-    "class",  # \d \D \s \S \w \W
-    "set",  # [...]
-    "property",  # \p{…}, \N{…}: one character
-    "any",  # .
-    "start",  # ^ \A
-    "end",  # $ \Z \z
-    "edge",  # \b \B \m \M: of zero width
-    "open",
-    "look",  # opens a lookahead or lookbehind
-    "close",
-    "or",
-    "repeat",
-    "flags",  # (?i) at the very start
-    "comment",
-    "call",  # runs a group again: (?R) (?1) (?&name)
-    "other",  # only the engine understands it
-]
+_One = Literal["character", "class", "set", "property", "any"]
+_Zero = Literal["start", "end", "edge", "flags", "comment"]
+_Kind = Literal[_One, _Zero, "open", "look", "close", "or", "repeat", "call", "other"]
 
-ONE_CHARACTER = frozenset({"character", "class", "set", "property", "any"})
+ONE_CHARACTER = frozenset(get_args(_One))  # kinds of tokens that match one character
 MAX_CHARACTERS = 1000
 
 _QUANTIFIER = re.compile(r"\{(?:([0-9]+)(,?)([0-9]*)|(,)([0-9]+))\}")
@@ -49,6 +33,13 @@ _SET_ESCAPE = re.compile(
     r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
 )
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_SPECIAL_CHARACTERS: dict[str, _Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
+_ESCAPES: dict[str, _Kind] = {
+    **dict.fromkeys("dDsSwW", "class"),
+    **dict.fromkeys("bBmM", "edge"),
+    "A": "start",
+    **dict.fromkeys("Zz", "end"),
+}
 _WORD_EDGES = {"<": r"\b(?=\w)", ">": r"\b(?<=\w)"}  # the start and the end of a word, as in rg and grep
 _DIGITS = "0123456789"
 _HEX = "0123456789abcdefABCDEF"
@@ -61,14 +52,26 @@ _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 class Token(NamedTuple):
-    """One token of a pattern."""
+    r"""One token of a pattern.
+
+    Attributes:
+        kind: "character" matches the character in `value`, "class" is `\d` and its like, "set" `[…]`,
+            "property" `\p{…}` and `\N{…}`, "any" `.`, "start" `^` and `\A`, "end" `$`, `\Z` and `\z`, "edge"
+            `\b` and its like, "look" opens a lookahead or lookbehind, "flags" is `(?i)` at the very start,
+            "call" runs a group again, and "other" is what only the engine understands.
+        text: The form for the engine.
+        start: The position in the original pattern.
+        value: The matched character of "character"; the letters of "flags" and of a group's flags.
+        low: The minimum of a "repeat".
+        high: The maximum of a "repeat"; None for any number.
+    """
 
     kind: _Kind
-    text: str  # the form for the engine
-    start: int  # position in the original pattern
-    value: str = ""  # the matched character of "character"; the letters of "flags" and of a group's flags
-    low: int = 1  # minimum of a "repeat"
-    high: int | None = 1  # maximum of a "repeat"; None for any number
+    text: str
+    start: int
+    value: str = ""
+    low: int = 1
+    high: int | None = 1
 
     @property
     def is_flags(self) -> bool:
@@ -110,19 +113,11 @@ class Syntax:
         """Return the pattern as a group between two other patterns; flags at its start stay in front."""
         rest = next((at for at, token in enumerate(self.tokens) if not token.is_flags), len(self.tokens))
         ahead, behind = read_syntax(f"{before}(?:").tokens, read_syntax(f"){after}").tokens
-        end = len(self.pattern)
-        first = self.tokens[rest].start if rest < len(self.tokens) else end
-        tokens = [
-            *self.tokens[:rest],
-            *(token._replace(start=first) for token in ahead),
-            *self.tokens[rest:],
-            *(token._replace(start=end) for token in behind),
-        ]
-        return replace(self, tokens=tokens)
+        return replace(self, tokens=[*self.tokens[:rest], *ahead, *self.tokens[rest:], *behind])
 
     def with_comment_ended(self) -> "Syntax":
         """Return the pattern with a line feed at its end, to end a comment of verbose mode."""
-        return replace(self, tokens=[*self.tokens, Token("comment", "\n", len(self.pattern))])
+        return replace(self, tokens=[*self.tokens, Token("comment", "\n", 0)])
 
     def written_position(self, position: int) -> int:
         """Return the position in `pattern` of a position in `source`."""
@@ -163,13 +158,12 @@ def as_plain_text(pattern: str) -> str:
 
 def has_capital(pattern: str) -> bool:
     """Return True if a pattern has a literal capital letter, for smart case."""
+    letters = ""
     for token in _first_tokens(pattern):
-        letters = token.value if token.kind == "character" else ""
         if token.kind == "set":
-            letters = _SET_ESCAPE.sub(lambda escape: _character(escape[1] or escape[2] or "0"), token.text)
-        if any(map(str.isupper, letters)):
-            return True
-    return False
+            letters += _SET_ESCAPE.sub(lambda each: _character(each[1] or each[2] or "0"), token.text)
+        letters += token.value * (token.kind == "character")
+    return any(map(str.isupper, letters))
 
 
 def _first_tokens(pattern: str) -> list[Token]:
@@ -243,9 +237,8 @@ class _Reader:
             self._brace()
         elif char in _REPEATS:
             self._repeat(1, *_REPEATS[char])
-        elif char in ".^$|":
-            kinds: dict[str, _Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
-            self._add(kinds[char], 1)
+        elif char in _SPECIAL_CHARACTERS:
+            self._add(_SPECIAL_CHARACTERS[char], 1)
         else:
             self._add("character", 1, value=char)
 
@@ -280,12 +273,8 @@ class _Reader:
             self._add("character" if value else "other", end - at, value=value)
         elif char in _DIGITS:
             self._add("other", self._end_of(_DIGITS, at + 2, 2) - at)
-        elif char in "dDsSwW":
-            self._add("class", 2)
-        elif char in "AZz":
-            self._add("start" if char == "A" else "end", 2)
-        elif char in "bBmM":
-            self._add("edge", 2)
+        elif char in _ESCAPES:
+            self._add(_ESCAPES[char], 2)
         elif char in _WORD_EDGES:
             self._add("edge", 2, text=_WORD_EDGES[char])
         elif char in _CONTROLS:
