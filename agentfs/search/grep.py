@@ -14,8 +14,7 @@ from agentfs.patterns.prefilter import Prefilter, decode_content
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of, with_counts
 from agentfs.search.excerpts import BLOCK_LINES, excerpt
-from agentfs.search.file_reader import LARGE, FileReader
-from agentfs.search.files import FileSource
+from agentfs.search.files import LARGE, FileReader, FileSource
 from agentfs.search.large import TextBlock, blocks_of, codec_of_large, hits_in
 from agentfs.search.options import GrepOptions
 from agentfs.shown.workspace_context import Context
@@ -25,31 +24,31 @@ from agentfs.tree.visit import Excluded
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # measured sizes
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileResult:
     """The outcome of the search of one file.
 
     Attributes:
         path: The path of the file.
+        skip_reason: Why the file was not searched, as a field of `Skipped`, or None.
+        timed_out: The time ran out in this file.
         hits: The matches that are on the page.
         lines: Number of matching lines.
         matches: Number of matches.
         entries: Number of line matches; with `multiline`, one may have several lines.
-        skip_reason: Why the file was not searched, as a field of `Skipped`, or None.
         has_long_lines: Some lines were too long to search.
         exact: The numbers are exact.
-        timed_out: The time ran out in this file.
     """
 
     path: str
+    skip_reason: str | None = None
+    timed_out: bool = False
     hits: list[Match] = field(default_factory=list[Match])
     lines: int = 0
     matches: int = 0
     entries: int = 0
-    skip_reason: str | None = None
     has_long_lines: bool = False
     exact: bool = True
-    timed_out: bool = False
 
 
 @dataclass
@@ -66,7 +65,6 @@ class SearchResult:
     searched: int = 0  # files whose content was searched
     skipped: Skipped = field(default_factory=Skipped)
     excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first hidden and ignored names
-    is_complete: bool = True  # all files were searched
     exact: bool = True  # the totals are exact
     is_full: bool = False  # the search ended because the page was full
     ended_in: str = ""  # the file in which the time ran out
@@ -85,12 +83,12 @@ class _Search:
         pattern = options.compile()
         # The distance from the first match of a line up to which other matches can be shown.
         self._lines = LineSearch(pattern, self._deadline, window=limits.grep_line_chars * BLOCK_LINES)
-        self._prefilter = Prefilter(pattern.plan, encoding=options.encoding)
         self._source = FileSource(context.root, context.outputs, limits, options, self._deadline)
-        self._limit = min(limits.file_bytes, options.max_bytes)
-        self._reader = FileReader(
-            context.root, self._prefilter, self._limit, options.encoding, self._deadline
+        most, prefilter = (
+            min(limits.file_bytes, options.max_bytes),
+            Prefilter(pattern.plan, encoding=options.encoding),
         )
+        self._reader = FileReader(context.root, prefilter, most, options.encoding, self._deadline)
         self._can_count = not options.multiline and options.max_count is None
         self._by_line = options.by_line
         self._samples = options.samples if options.output_mode == "summary" else 0
@@ -120,11 +118,9 @@ class _Search:
                     break
         except TimeoutError:
             reached = "timeout"
-        reached = "timeout" if found.ended_in else reached
-        found.skipped = with_counts(source.skipped, skipped, reached)
+        found.skipped = with_counts(source.skipped, skipped, "timeout" if found.ended_in else reached)
         found.excluded = source.excluded
-        found.is_complete = found.skipped.reached is None and not found.is_full
-        found.exact = found.exact and found.is_complete
+        found.exact = found.exact and found.skipped.reached is None and not found.is_full
         return found
 
     def _add(self, file: FileResult) -> None:
@@ -135,18 +131,16 @@ class _Search:
         found.exact = found.exact and file.exact
         if not file.lines:
             return
-        if bool(file.hits) if by_line else page.first <= found.entries < page.end:
+        on_page = bool(file.hits) if by_line else page.first <= found.entries < page.end
+        if on_page:
             found.counts[file.path] = FileCount(file.lines, file.matches)
+        if on_page and not by_line:
+            page.take(found.entries, ENTRY_BYTES + 2 * len(file.path))
         found.matches += file.hits
         found.total_files += 1
         found.total_lines += file.lines
         found.total_matches += file.matches
-        if by_line:
-            found.entries += file.entries
-            return
-        if page.first <= found.entries < page.end:
-            page.take(found.entries, ENTRY_BYTES + 2 * len(file.path))
-        found.entries += 1
+        found.entries += file.entries if by_line else 1
         found.is_full = self._source.stops_when_full and found.entries > page.end
 
     def _result(self, path: str, outcome: Any) -> FileResult:
@@ -156,24 +150,23 @@ class _Search:
         if isinstance(outcome, Exception):
             if self._source.is_one_file:
                 raise typed(outcome, path) from None
-            reason = "protected" if isinstance(outcome, AccessError) else "unreadable"
-            return FileResult(path, skip_reason=reason)
+            return FileResult(path, "protected" if isinstance(outcome, AccessError) else "unreadable")
         if outcome == LARGE:
             return self._large(path)
         if isinstance(outcome, str):
-            return FileResult(path, skip_reason=outcome)
+            return FileResult(path, outcome)
         text = decode_content(outcome, self._options.encoding)
         if text is None:
-            return FileResult(path, skip_reason="undecodable")
+            return FileResult(path, "undecodable")
         text = shown_text(path, text)
         page_follows = self._by_line and self.found.entries < self.found.page.first  # maybe in this file
         if self._is_shown(0) or page_follows or not self._can_count:
             block = TextBlock(text, 0, len(text))
             return self._search(path, ((block, hit) for hit in self._lines.hits(text)))
-        too_long = self._lines.too_long
-        lines, matches, timed_out = self._lines.count(text)
-        has_long_lines = self._lines.too_long > too_long
-        return FileResult(path, [], lines, matches, lines, None, has_long_lines, True, timed_out)
+        file, too_long = FileResult(path), self._lines.too_long
+        file.lines, file.matches, file.timed_out = self._lines.count(text)
+        file.entries, file.has_long_lines = file.lines, self._lines.too_long > too_long
+        return file
 
     def _large(self, path: str) -> FileResult:
         """Search a file that is larger than the buffer."""
@@ -181,47 +174,45 @@ class _Search:
         try:
             with self._root.open_file(path) as file:
                 if options.multiline or file.stat.st_size > options.max_bytes:
-                    return FileResult(path, skip_reason="too_large")
+                    return FileResult(path, "too_large")
                 bom, codec = codec_of_large(file, options.encoding)
                 blocks = blocks_of(file, bom, codec, options.around, self._reader.check)
                 return self._search(path, hits_in(blocks, self._lines))
         except BinaryError:
-            return FileResult(path, skip_reason=BINARY)
+            return FileResult(path, BINARY)
         except EncodingError:
-            return FileResult(path, skip_reason="undecodable")
+            return FileResult(path, "undecodable")
         except (OSError, AgentFSError) as error:
             return self._result(path, error)
 
     def _search(self, path: str, hits_of_blocks: Iterable[tuple[TextBlock, LineMatch]]) -> FileResult:
         """Count the matches of a file, and keep those of the page."""
-        options, page, around = self._options, self.found.page, self._options.around
-        hits: list[Match] = []
-        lines = matches = entries = 0
-        exact, timed_out, too_long = True, False, self._lines.too_long
+        options, around, first = self._options, self._options.around, self.found.entries
+        file, too_long = FileResult(path), self._lines.too_long
         counted: TextBlock | None = None  # the block in which the line at `place` has `number`
         place = number = 0
         try:
             for block, hit in hits_of_blocks:
-                if self._is_shown(entries):
+                if self._is_shown(file.entries):
                     if block is not counted:
                         counted, place, number = block, 0, block.number
                     number += block.text.count("\n", place, hit.start)
                     place = hit.start
-                    hits.append(excerpt(path, block, hit, number, around, self._limits.grep_line_chars))
-                    size, characters = _size(hits[-1])
-                    page.take(self.found.entries + entries * self._by_line, size, characters)
-                lines += 1 + (block.text.count("\n", hit.start, hit.end) if options.multiline else 0)
-                matches += hit.matches
-                entries += 1
-                exact = exact and not block.is_part
-                if options.max_count is not None and lines >= options.max_count:
+                    match = excerpt(path, block, hit, number, around, self._limits.grep_line_chars)
+                    file.hits.append(match)
+                    self.found.page.take(first + file.entries * self._by_line, *_size(match))
+                file.lines += 1 + (block.text.count("\n", hit.start, hit.end) if options.multiline else 0)
+                file.matches += hit.matches
+                file.entries += 1
+                file.exact = file.exact and not block.is_part
+                if options.max_count is not None and file.lines >= options.max_count:
                     break
         except TimeoutError:
-            timed_out = True
+            file.timed_out = True
         except MemoryError:  # the stack of the engine can overflow even on a line within the bound
             self._lines.too_long += 1
-        has_long_lines = self._lines.too_long > too_long
-        return FileResult(path, hits, lines, matches, entries, None, has_long_lines, exact, timed_out)
+        file.has_long_lines = self._lines.too_long > too_long
+        return file
 
     def _is_shown(self, number: int) -> bool:
         """Return True if a line match, by its number in its file, is on the page or is a sample."""

@@ -81,7 +81,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
             reading, may_have_more = second_look(context, meant, found.excluded, searched=found.searched)
             nothing += [] if reading is None else [reading.hint(meant)]
             can_open = can_open and may_have_more
-    if found.page.first and found.is_complete and found.entries:
+    if found.page.first and found.entries and found.skipped.reached is None and not found.is_full:
         noun = ("match", "matches") if options.by_line else ("file", "files")
         check_offset(found.page.first, found.entries, noun)
     result = GrepResult(

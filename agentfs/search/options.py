@@ -63,12 +63,6 @@ class _Options:
 
     glob_argument: ClassVar[str] = "glob"
     effect: ClassVar[Effect] = "read"
-    _choices: ClassVar[dict[str, tuple[str, ...]]]  # the options that have a few values, with these values
-
-    def __init_subclass__(cls) -> None:
-        hints: dict[str, Any] = cls.__annotations__
-        literals = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) == Literal}
-        cls._choices = literals
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -79,12 +73,6 @@ class _Options:
             value = getattr(self, name, None)
             if value is not None and value < least:
                 raise must_be(name, f"{least} or more", value, hint)
-        for name, choices in self._choices.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise must_be(
-                    name, f"one of {', '.join(choices)}", literal(str(value)), "Choose one of them."
-                )
         timeout = getattr(self, "timeout", None)
         if timeout is not None and not timeout > 0:
             raise must_be("timeout", "more than 0 seconds", timeout, "Leave it out for the usual time.")
@@ -226,11 +214,7 @@ class GrepOptions(_Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.invert and self.multiline:
-            raise InvalidArgumentError(
-                "`invert` finds single lines, so it does not go with `multiline`.",
-                hint="Leave out one of them.",
-                details={"parameter": "invert"},
-            )
+            raise must_be("invert", "False with `multiline`", True, "It finds single lines; leave out one.")
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
         if self.encoding is not None:

@@ -28,8 +28,7 @@ from agentfs.patterns.syntax import (
     read_syntax,
 )
 from agentfs.search.entries import PAGE_BYTES, FoundEntries, Page, find_entries
-from agentfs.search.file_reader import FileReader
-from agentfs.search.files import ExcludedNames, FileSource
+from agentfs.search.files import ExcludedNames, FileReader, FileSource
 from agentfs.search.left_out import OPEN_IGNORED, reason_of
 from agentfs.search.options import GlobOptions, GrepOptions, has_wildcard, paths_of
 from agentfs.shown.workspace_context import Context
