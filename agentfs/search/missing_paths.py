@@ -10,21 +10,21 @@ from operator import itemgetter
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
-from agentfs.fs import Root, display_name, quote
+from agentfs.fs import Root, quote
+from agentfs.search.entries import FoundEntries
 from agentfs.search.options import GlobOptions, has_wildcard
-from agentfs.search.second_look import count_of_glob
+from agentfs.search.second_look import count_of_glob, first_entries
 from agentfs.shown.workspace_context import Context, watched
-from agentfs.tree.ignore_sources import with_slash
-from agentfs.watch.kept_walk import search_walk
 
-_MAX_ENTRIES = 100_000
 _SECONDS = 0.2
+_MAX_RANKED = 1000
 _MAX_SUGGESTIONS = 3
 _MAX_CORRECTIONS = 4  # wrong names of one path that are corrected
 # Characters that models add to a path: quotes, `@`, `@/` for the source directory, `file://`, a line number.
 _DECORATION = re.compile(
     r"^(?:file:(?://)?)?(?:@/|[@\s\"'`]+)|^file:(?://)?|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$"
 )
+_GLOB_SPECIAL = re.compile(r"[\\*?\[\]{}!]")
 _OF_DIRECTORIES = frozenset({"ls", "glob"})  # methods whose `path` is a directory
 
 
@@ -55,7 +55,9 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
         is_there = straight != path and _is_there(root, straight)
-        paths, has_more = ([root.entry(straight).path], False) if is_there else _alike(root, straight, method)
+        paths, has_more = (
+            ([root.entry(straight).path], False) if is_there else _alike(context, straight, method)
+        )
         # A link that leads nowhere has the name itself.
         if not (found := [each for each in paths if each != path]):
             return
@@ -87,8 +89,9 @@ def _is_there(root: Root, path: str) -> bool:
     return False
 
 
-def _alike(root: Root, path: str, method: str) -> tuple[list[str], bool]:
+def _alike(context: Context, path: str, method: str) -> tuple[list[str], bool]:
     """Return paths with the same name elsewhere, then with similar names; and whether there may be more."""
+    root = context.root
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
     # The first names may be those of directories above the root.
     for count in range(len(parts)):
@@ -100,14 +103,15 @@ def _alike(root: Root, path: str, method: str) -> tuple[list[str], bool]:
         return [], False
     wants_directory = method in _OF_DIRECTORIES
     wanted = [part.casefold() for part in reversed(parts)]
+    named = _named(context, parts[-1])
     ranked: list[tuple[int, bool, bool, str]] = []
-    named, is_complete = _named(root, wanted[0])
-    for real_path, is_directory, is_link in named:
-        names = display_name(real_path).casefold().split("/")[::-1]
+    for entry in named.entries if named is not None else ():
+        names = entry.path.casefold().split("/")[::-1]
         pairs = zip(names[1:], wanted[1:], strict=False)
         same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-        if (names[: len(parts)] == wanted) if is_directory else not wants_directory:
-            ranked.append((-same, names[0] != wanted[0], is_link, root.display_path(real_path)))
+        if (names[: len(parts)] == wanted) if entry.is_dir else not wants_directory:
+            shown = root.display_path(entry.path)
+            ranked.append((-same, names[0] != wanted[0], entry.type == "symlink", shown))
     ranked.sort(key=itemgetter(0, 1, 2))
     best = sum(row[0] == ranked[0][0] for row in ranked)
     elsewhere = [shown for *_, shown in ranked[:_MAX_SUGGESTIONS]]
@@ -115,7 +119,7 @@ def _alike(root: Root, path: str, method: str) -> tuple[list[str], bool]:
     fitting = [each for each in spelled if root.entry(each).is_dir is wants_directory]
     if not elsewhere and not fitting and (wants_directory or not posixpath.splitext(parts[-1])[1]):
         fitting = spelled  # the other kind of entry; the name of a file is not meant for a directory
-    has_more = bool(elsewhere) and (best > _MAX_SUGGESTIONS or not is_complete)
+    has_more = bool(elsewhere) and (best > _MAX_SUGGESTIONS or named is None or not named.exact)
     return [*elsewhere, *fitting][:_MAX_SUGGESTIONS], has_more
 
 
@@ -141,24 +145,11 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
     return [path]
 
 
-def _named(root: Root, name: str) -> tuple[list[tuple[str, bool, bool]], bool]:
-    """Return the entries with this name in any case, and False if there was no time for all.
-
-    A name without a suffix has any. Each entry is its real path, is_directory, and is_link.
-    """
-    walk = search_walk(root)(
-        root.top,
-        root.usable_directories,
-        max_entries=_MAX_ENTRIES,
-        deadline=time.monotonic() + _SECONDS,
-        directories=True,
-        others=True,
-    )
-    found: list[tuple[str, bool, bool]] = []
-    for visit in walk:
-        for listed in visit.entries(directories_first=False):
-            folded = listed.name.casefold()
-            if folded == name or ("." not in name and posixpath.splitext(folded)[0] == name):
-                real_path = with_slash(visit.directory.real_path) + listed.name
-                found.append((real_path, listed is visit.child, listed.is_symlink()))
-    return found, walk.skipped.reached is None
+def _named(context: Context, name: str) -> FoundEntries | None:
+    """Return the entries with this name in any case; a name without a suffix has any."""
+    glob = _GLOB_SPECIAL.sub(r"\\\g<0>", name)
+    globs = [glob] if "." in name else [glob, f"{glob}.*"]
+    root = context.root
+    options = GlobOptions(globs, root.usable_directories, types=None, case="insensitive")
+    ends = time.monotonic() + _SECONDS
+    return first_entries(context._replace(root=root.top), options, ends, most=_MAX_RANKED)

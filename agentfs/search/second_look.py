@@ -247,7 +247,7 @@ def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEnt
             return Joined(": ", count, OPEN_IGNORED), False
         may_have_more = names.reached is not None or len(excluded) >= MAX_EXCLUDED
     if any(glob.lower() != glob.upper() for glob in options.globs):
-        found = _first_entries(context, replace(options, case="insensitive"), ends)
+        found = first_entries(context, replace(options, case="insensitive"), ends)
         if found is not None and found.entries:
             named = ", ".join(one_line(entry.path) for entry in found.entries)
             left = found.total - len(found.entries)
@@ -255,10 +255,12 @@ def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEnt
     return "", may_have_more
 
 
-def _first_entries(context: Context, options: GlobOptions, ends: float) -> FoundEntries | None:
+def first_entries(
+    context: Context, options: GlobOptions, ends: float, most: int = _MAX_NAMED
+) -> FoundEntries | None:
     """Return the first entries that `glob` finds; None after an error."""
     limits = replace(context.limits, walk_entries=min(_MOST_ENTRIES, context.limits.walk_entries))
-    page, seconds = Page(0, _MAX_NAMED, PAGE_BYTES), ends - time.monotonic()
+    page, seconds = Page(0, most, PAGE_BYTES), ends - time.monotonic()
     if seconds <= 0:
         return None
     try:
@@ -269,7 +271,7 @@ def _first_entries(context: Context, options: GlobOptions, ends: float) -> Found
 
 def count_of_glob(context: Context, options: GlobOptions, seconds: float = SECONDS) -> str:
     """Return the number of files that a glob finds, as `3 files`, or "" for none."""
-    found = _first_entries(context, options, time.monotonic() + seconds)
+    found = first_entries(context, options, time.monotonic() + seconds)
     if found is None or not found.total:
         return ""
     return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}"
