@@ -40,7 +40,7 @@ from agentfs.search.grep import SearchResult
 from agentfs.search.grep_text import search_for
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.second_look import Reading, explain_glob_path, second_look
+from agentfs.search.second_look import Reading, second_look
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
     Decoded,
@@ -137,9 +137,6 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
         wanted, found, glob_note = watched(search_for)(context, given)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
-    except NotFoundError as error:
-        explain_glob_path(context, given, error, matching=True)
-        raise
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
         _check_complete(found)

@@ -163,20 +163,12 @@ def _check_bounds(syntax: Syntax) -> None:
     last = 0
     for token in syntax.tokens:
         if token.kind == "call":
-            raise InvalidPatternError(
-                f"The pattern calls a group with {token.text}; such calls are not supported.",
-                hint="Repeat the group itself in place of each call, once for each level of nesting.",
-                details={"position": token.start},
-            )
+            message = f"The pattern calls a group with {token.text}; such calls are not supported."
+            hint = "Repeat the group itself in place of each call, once for each level of nesting."
+            raise InvalidPatternError(message, hint=hint, details={"position": token.start})
         if token.kind in {"open", "look"}:
             totals.append(_GROUP_COST)
             last = 0
-            if len(totals) > _MAX_DEPTH:
-                raise InvalidPatternError(
-                    f"The pattern nests groups more than {_MAX_DEPTH} deep.",
-                    hint="Flatten it, or make several searches.",
-                    details={"position": token.start, "limit": _MAX_DEPTH},
-                )
         elif token.kind == "close" and len(totals) > 1:
             last = totals.pop()
             totals[-1] += last
@@ -187,12 +179,15 @@ def _check_bounds(syntax: Syntax) -> None:
         else:
             last = 1
             totals[-1] += 1
+        if len(totals) > _MAX_DEPTH:
+            message = f"The pattern nests groups more than {_MAX_DEPTH} deep."
+            details = {"position": token.start, "limit": _MAX_DEPTH}
+            raise InvalidPatternError(message, hint="Flatten it, or make several searches.", details=details)
         if totals[-1] > _MAX_COST:
-            raise InvalidPatternError(
-                "The repeats in the pattern multiply to too large a number.",
-                hint="Use + or * in place of large or nested counts such as {1000}.",
-                details={"position": token.start, "limit": _MAX_COST},
-            )
+            message = "The repeats in the pattern multiply to too large a number."
+            hint = "Use + or * in place of large or nested counts such as {1000}."
+            details = {"position": token.start, "limit": _MAX_COST}
+            raise InvalidPatternError(message, hint=hint, details=details)
 
 
 def _repeats_group(syntax: Syntax) -> bool:

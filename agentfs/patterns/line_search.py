@@ -206,7 +206,7 @@ def _chunks(text: str, size: int) -> Iterator[_Span]:
 
 
 def _found(text: str, literals: tuple[str, ...], *, lines: bool) -> Iterator[_Span]:
-    """Yield the places of literals, of which the first wins at the same place, or the lines that have one."""
+    """Yield the places of literals, or with `lines` the lines that contain one; the first literal wins."""
     literal = literals[0]
     search = re.compile("|".join(map(re.escape, literals))).search if len(literals) > 1 else None
     end = 0

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nsmallest
 from typing import Any, TypeAlias, TypeVar
 
@@ -110,13 +111,11 @@ class _StatusFilter:
         self.kinds = kinds or frozenset("fd" if "e" in self.types else "fdlo")
         moments = within, before
         self._tests_status = bool(self._sizes or self.types & {"x", "e"}) or moments != (None, None)
-        self._plain_files = "f" in self.kinds and not self._tests_status
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return True if an entry of an open directory passes; a vanished entry does not."""
         try:
-            is_plain = self._plain_files and listed.is_file(follow_symlinks=False)
-            return is_plain or self._takes(directory, listed)
+            return self._takes(directory, listed)
         except (AgentFSError, OSError):
             return False
 
@@ -219,7 +218,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
             directories=True,
             listing=True,
             exclude=compile_exclude(exclude) if exclude else None,
-            key=_SORT_KEYS[options.sort],
+            key=entry_name if options.sort == "name" else partial(_sort_key, sort=options.sort),
             filters=tuple(exclude),
         )
         found = _collect_in_order(_listed_names(walk, levels, several=len(paths) > 1), page, deadline)
@@ -250,26 +249,14 @@ def _listed_names(walk: SearchWalk, levels: Counter[int], *, several: bool) -> I
         yield visit.directory.entry, names, 0
 
 
-def _by_change(listed: DirEntry) -> Any:
+def _sort_key(listed: DirEntry, sort: str) -> tuple[float, str]:
+    """Return the key that sorts the newest, or the largest, first."""
     try:
-        return -listed.stat(follow_symlinks=False).st_mtime, listed.name
+        status = listed.stat(follow_symlinks=False)
+        size = 0 if listed.is_dir(follow_symlinks=False) else status.st_size
     except OSError:
         return 0.0, listed.name
-
-
-def _by_size(listed: DirEntry) -> Any:
-    try:
-        size = 0 if listed.is_dir(follow_symlinks=False) else listed.stat(follow_symlinks=False).st_size
-    except OSError:
-        size = 0
-    return -size, listed.name
-
-
-_SORT_KEYS: dict[str, Callable[[DirEntry], Any]] = {
-    "name": entry_name,
-    "modified": _by_change,
-    "size": _by_size,
-}
+    return -(status.st_mtime if sort == "modified" else size), listed.name
 
 
 def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float) -> FoundEntries:
@@ -372,14 +359,8 @@ class _GlobSearch:
                 prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
                 for listed in self._taken(visit):
                     path, own = prefix + display_name(listed.name), real_prefix + listed.name
-                    key: Any = path_order(path)
-                    if sort != "path":
-                        try:
-                            status = listed.stat(follow_symlinks=False)
-                        except OSError:
-                            self._left_out["unreadable"] += 1
-                            continue
-                        key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
+                    order = path_order(path)
+                    key = order if sort == "path" else (_sort_key(listed, sort)[0], order)
                     real_path = directory.real_path_of(listed) if unique else own
                     self._total += 1
                     yield real_path, (real_path != own or own != prefix + listed.name, key, path)

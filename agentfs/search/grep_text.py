@@ -11,8 +11,8 @@ from operator import attrgetter
 
 from agentfs.base.advice import Joined, plural
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
-from agentfs.fs import Root, display_name, quote, revision_of
+from agentfs.errors import AgentFSError, InvalidPatternError
+from agentfs.fs import Root, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.entries import check_offset
@@ -21,7 +21,7 @@ from agentfs.search.grep import SearchResult, search
 from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
-from agentfs.search.second_look import explain_glob_path, explain_pattern, second_look
+from agentfs.search.second_look import explain_pattern, second_look
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
@@ -65,9 +65,6 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         context = context._replace(root=context.root.unwatched)
     try:
         meant, found, glob_note = search_for(context, options)
-    except NotFoundError as error:
-        explain_glob_path(context, options, error)
-        raise
     except InvalidPatternError as error:
         explain_pattern(context, options, error)
         raise
@@ -98,16 +95,16 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         glob_note=glob_note,
     )
     most = _most_shown(found, options, context.limits)
-    show = partial(_shown, context.limits, options, found, result, can_open)
-
-    def only_totals(_: int) -> GrepResult:
-        return _only_totals(found, show(1))
-
-    steps = [Shrink(max(most, 1), show), Shrink(1, only_totals)]
-    shown = fitted(context.limits, *steps[: 1 + (most > 0)])
+    shown, totals = (
+        partial(_shown, context.limits, each, found, result, can_open)
+        for each in (options, replace(options, output_mode="total"))
+    )
+    # If not even one match fits, the totals are shown.
+    steps = [Shrink(max(most, 1), shown), Shrink(1, totals)]
+    answer = fitted(context.limits, *steps[: 1 + (most > 0)])
     if options.line_ids and any(context.outputs.get(path, context.root) for path in paths_of(options.path)):
-        return with_note(shown, NO_LINE_IDS)
-    return shown
+        return with_note(answer, NO_LINE_IDS)
+    return answer
 
 
 def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:
@@ -147,12 +144,12 @@ def keep_files(root: Root, limits: Limits) -> bool:
 def _with_line_ids(context: Context, matches: Sequence[Match], *, fresh: bool) -> list[Match]:
     """Give matches the id of their first line, except in files that have changed or are too large."""
     found: list[Match] = []
-    for path, group in groupby(matches, key=lambda match: match.path):
-        lines = _lines_with_ids(context, path, fresh=fresh)
+    for path, group in groupby(matches, key=attrgetter("path")):
+        lines = dict(enumerate(_lines_with_ids(context, path, fresh=fresh), 1))
         for match in group:
-            line, line_id = lines[match.line - 1] if match.line <= len(lines) else ("", None)
-            has_id = line_id is not None and _is_of(match, line)
-            found.append(replace(match, line_id=line_id) if has_id else match)
+            line, line_id = lines.get(match.line, ("", None))
+            is_there = without_marks(match)[0].partition("\n")[0] in line
+            found.append(replace(match, line_id=line_id) if is_there else match)
     return found
 
 
@@ -170,12 +167,6 @@ def _lines_with_ids(context: Context, path: str, *, fresh: bool) -> list[tuple[s
     if text is None or (fresh and tracker.latest_ids(real_path) != revision):
         return []
     return list(zip(bodies_of(text), tracker.line_ids(real_path, revision, text), strict=False))
-
-
-def _is_of(match: Match, line: str) -> bool:
-    """Return True if the text of a match is this line, or a part of it if the match was cut."""
-    text = without_marks(match)[0].partition("\n")[0]
-    return text in line if any(match.cut) else text == line
 
 
 def _shown(
@@ -199,7 +190,7 @@ def _shown(
     notes = notes_of(
         _totals(found) if says_totals and not (by_line and few and not is_part) else "",
         Joined("; ", position, continuation(following)) if is_part else "",
-        _stop(limits, options, found) if found.skipped.reached else "",
+        stop_report(found.skipped, options, limits, found.ended_in),
         result.glob_note,
         _context_note(options),
         skip_report(found.skipped, can_open=can_open, found=found.total_lines > 0),
@@ -209,13 +200,6 @@ def _shown(
         body = [_body(options, found, matches, counts)]
     text = Joined("\n", *body, footer(*notes))
     return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
-
-
-def _only_totals(found: SearchResult, shown: GrepResult) -> GrepResult:
-    """Return a result whose first match does not fit the token budget, with its totals in place of it."""
-    notes = tuple(note for note in shown.notes if note != _totals(found))
-    text = Joined("\n", _sentence(_totals(found)), footer(*notes))
-    return replace(shown, text=text, notes=notes)
 
 
 def _nothing(options: GrepOptions, found: SearchResult) -> str:
@@ -241,13 +225,6 @@ def _body(
         case _:
             lines = [_sentence(_totals(found))]
     return "\n".join(lines)
-
-
-def _stop(limits: Limits, options: GrepOptions, found: SearchResult) -> str:
-    report = stop_report(found.skipped, options, limits)
-    if not found.ended_in:
-        return report
-    return Joined(" ", report, f"(it was searching {one_line(display_name(found.ended_in))})")
 
 
 def _context_note(options: GrepOptions) -> str:
@@ -281,29 +258,25 @@ def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
 def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
     """Return the numbered lines of the matches of one file, with `--` between lines that are not adjacent."""
     rows: dict[int, tuple[str, str]] = {}  # a line near several matches is shown once
-    ids: dict[int, str] = {}
     for match in matches:
-        body = match.text.split("\n")
-        if match.line_id is not None:
-            ids[match.line] = f" {match.line_id}"
-        for number, line in enumerate(match.before, match.line - len(match.before)):
-            rows.setdefault(number, ("-", line))
-        rows.update({number: ("|", line) for number, line in enumerate(body, match.line)})
-        for number, line in enumerate(match.after, match.line + len(body)):
-            rows.setdefault(number, ("-", line))
+        end = match.line + match.text.count("\n")
+        lines = [*match.before, *match.text.split("\n"), *match.after]
+        for number, line in enumerate(lines, match.line - len(match.before)):
+            if match.line <= number <= end:
+                line_id = f" {match.line_id}" if match.line_id and number == match.line else ""
+                rows[number] = (f"{line_id}|", line)
+            elif number not in rows:
+                rows[number] = ("-", line)
     ordered = sorted(rows)
     width = len(str(ordered[-1])) if ordered else 1
     bodies = visible("\n".join([rows[number][1] for number in ordered])).split("\n")
     has_context = any(mark == "-" for mark, _ in rows.values())
-    lines: list[str] = []
-    last = ordered[0] if ordered else 0
-    for number, line in zip(ordered, bodies, strict=bool(ordered)):
-        if has_context and number > last + 1:
-            lines.append("--")
-        head = f"{number:>{width}}{ids.get(number, '')}{rows[number][0]}" if numbers else ""
-        lines.append(head + line)
-        last = number
-    return lines
+    shown: list[str] = []
+    for number, before, line in zip(ordered, [0, *ordered], bodies, strict=False):
+        if has_context and number - 1 != before and shown:
+            shown.append("--")
+        shown.append(f"{number:>{width}}{rows[number][0]}{line}" if numbers else line)
+    return shown
 
 
 def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:

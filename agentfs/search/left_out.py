@@ -75,16 +75,17 @@ def _rules(rules: dict[str, int], most: int) -> str:
     return f" by {shown}{more}" if rules else ""
 
 
-def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits) -> str:
-    """Return which limit ended a search early, or "" if it was complete."""
+def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits, ended_in: str = "") -> str:
+    """Return which limit ended a search early, and in which file, or "" if it was complete."""
     if skipped.reached is None:
         return ""
     if skipped.reached == "timeout":
         limit = f"{call_context.granted(options.timeout, limits.timeout):g} s"
     else:
         limit = _REACHED[skipped.reached]
+    where = f" (it was searching {one_line(display_name(ended_in))})" if ended_in else ""
     advice = Advice("search a smaller directory with ", ParameterName("path", quoted=True))
-    return Joined(": ", f"stopped early after {limit}, so there may be more", advice)
+    return Joined(": ", f"stopped early after {limit}{where}, so there may be more", advice)
 
 
 def reason_of(root: Root, excluded: Sequence[Excluded], path: str) -> str:

@@ -8,13 +8,12 @@ from typing import TypeVar
 
 from agentfs.base.advice import Joined, plural
 from agentfs.base.visible import one_line
-from agentfs.errors import NotFoundError
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GlobOptions, ListOptions, as_list, next_page, parse_types, paths_of
 from agentfs.search.other_globs import search_with_meant_globs, with_relative_globs
-from agentfs.search.second_look import explain_glob_path, explain_no_entries
+from agentfs.search.second_look import explain_no_entries
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 
@@ -29,11 +28,11 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
     found = find_entries(context, with_relative_globs(context.root, options))
     least = 0 if options.sort == "size" else _LEAST_SIZE
     lines = [one_line(entry.path) + _entry_tail(entry, least) for entry in found.entries]
-    nothing = "" if found.entries else _nothing_listed(options, found)
+    nothing = [] if found.entries else [_nothing_listed(options, found)]
     result = ListResult(found.entries, found.total, found.skipped)
-    skipped = skip_report(found.skipped, can_open=not options.include_ignored, found=found.total > 0)
     depth = f"{plural(found.depth, 'level')} shown, as more do not fit one page" if found.depth else ""
-    return _fitted_page(context, options, found, result, lines, nothing, _ENTRY, skipped, depth)
+    can_open = not options.include_ignored
+    return _fitted_page(context, options, found, result, lines, nothing, _ENTRY, can_open, depth)
 
 
 def _nothing_listed(options: ListOptions, found: FoundEntries) -> str:
@@ -73,23 +72,18 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
     began = time.monotonic()
     types = parse_types(options.types)
     noun = ("file", "files") if types and "d" not in types else _ENTRY
-    try:
-        meant, found, glob_note = search_with_meant_globs(
-            context.root, options, partial(find_entries, context), lambda found: found.total > 0
-        )
-    except NotFoundError as error:
-        explain_glob_path(context, options, error)
-        raise
-    nothing = hint = ""
-    can_open = True
+    meant, found, glob_note = search_with_meant_globs(
+        context.root, options, partial(find_entries, context), lambda found: found.total > 0
+    )
+    nothing: tuple[str, ...] = ()
+    can_open = not options.include_ignored
     if not found.total:
-        paths = paths_of(options.path)
-        nothing = f"0 {noun[1]} match"
-        patterns = [*options.globs, *as_list(options.regex)]
-        nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
-        nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
-        hint, can_open = explain_no_entries(context, meant, found)
-        nothing += "" if hint else "."
+        hint, may_have_more = explain_no_entries(context, meant, found)
+        where = ", ".join(path for path in map(one_line, paths_of(options.path)) if path != ".")
+        patterns = ", ".join(map(one_line, [*options.globs, *as_list(options.regex)]))
+        said = " ".join(filter(None, (f"0 {noun[1]} match", patterns, where and f"in {where}")))
+        nothing = (said, hint) if hint else (f"{said}.",)
+        can_open = can_open and may_have_more
     lines = [one_line(each.path) + "/" * (each.type == "directory") for each in found.entries]
     result = GlobResult(
         found.entries,
@@ -97,13 +91,10 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
         found.skipped,
         exact=found.exact,
         elapsed_ms=int((time.monotonic() - began) * 1000),
-        nothing=() if found.total else (nothing, hint) if hint else (nothing,),
+        nothing=nothing,
         glob_note=glob_note,
     )
-    nothing = Joined("; ", nothing, hint)
-    can_open = can_open and not options.include_ignored
-    skipped = skip_report(found.skipped, can_open=can_open, found=found.total > 0)
-    return _fitted_page(context, options, found, result, lines, nothing, noun, skipped, glob_note)
+    return _fitted_page(context, options, found, result, lines, nothing, noun, can_open, glob_note)
 
 
 def _fitted_page(
@@ -112,16 +103,17 @@ def _fitted_page(
     found: FoundEntries,
     result: _R,
     lines: Sequence[str],
-    nothing: str,
+    nothing: Sequence[str],
     noun: Noun,
-    skip_report: str,
-    *remarks: str,
+    can_open: bool,
+    note: str,
 ) -> _R:
     """Return the result with as many entries as fit into the token budget, and the call for the rest."""
     limits = context.limits
     total, skipped, first = found.total, found.skipped, found.page.first
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
+    skipped_names = skip_report(skipped, can_open=can_open, found=total > 0)
     counted = f"{total}" if found.exact else f"at least {total}"
     names_page = bool(total) and (first > 0 or not found.exact)
 
@@ -131,11 +123,11 @@ def _fitted_page(
         notes = notes_of(
             f"{noun[1]} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
-            skip_report,
+            skipped_names,
             stop_report(skipped, options, limits),
-            *remarks,
+            note,
         )
-        text = Joined("\n", "\n".join(lines[:count]) or nothing, footer(*notes))
+        text = Joined("\n", "\n".join(lines[:count]) or Joined("; ", *nothing), footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))

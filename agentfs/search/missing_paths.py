@@ -8,23 +8,23 @@ from contextlib import suppress
 from itertools import takewhile
 from operator import itemgetter
 
-from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call
+from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call, plural
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, quote
 from agentfs.search.entries import FoundEntries
 from agentfs.search.options import GlobOptions, has_wildcard
-from agentfs.search.second_look import count_of_glob, first_entries
+from agentfs.search.second_look import first_entries
 from agentfs.shown.workspace_context import Context, watched
 
 _SECONDS = 0.2
 _MAX_RANKED = 1000
 _MAX_SUGGESTIONS = 3
-_MAX_CORRECTIONS = 4  # wrong names of one path that are corrected
 # Characters that models add to a path: quotes, `@`, `@/` for the source directory, `file://`, a line number.
 _DECORATION = re.compile(
     r"^(?:file:(?://)?)?(?:@/|[@\s\"'`]+)|^file:(?://)?|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$"
 )
 _GLOB_SPECIAL = re.compile(r"[\\*?\[\]{}!]")
+_WITH_GLOB = frozenset({"grep", "replace"})  # methods that have a parameter `glob`
 _OF_DIRECTORIES = frozenset({"ls", "glob"})  # methods whose `path` is a directory
 
 
@@ -38,13 +38,11 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         error: The error for the missing path.
     """
     path = error.details.get("path")
-    if not path or "as_glob" in error.details:
+    if not path:
         return
     root = context.root
-    if has_wildcard(path) and (files := count_of_glob(context, GlobOptions(path), _SECONDS)):
-        error.hint = Advice(
-            f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
-        )
+    if has_wildcard(path) and (hint := _as_glob(context, path, method)):
+        error.hint = hint
         return
     several = re.findall(r"[^\s,]+", path)
     if len(several) > 1 and all(_is_there(root, each) for each in several):
@@ -71,6 +69,20 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
             error.hint = _with_call(f"{meant} More may have this name", find)
         elif meant not in error.hint:
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
+
+
+def _as_glob(context: Context, path: str, method: str) -> str:
+    """Return the call for the files that a path matches as a glob, or "" if there are none."""
+    below = path.removeprefix(context.root.path).strip("/")
+    for glob in (f"/{below}", f"/{below}/**"):
+        found = first_entries(context, GlobOptions(glob), time.monotonic() + _SECONDS)
+        if found is not None and found.total:
+            least = "" if found.exact else "at least "
+            fact = f"As a glob it matches {least}{plural(found.total, 'file')}"
+            if method in _WITH_GLOB:
+                return FirstOf(Advice(f"{fact}: ", Retry({"glob": glob}, ("path",)), "."), f"{fact}.")
+            return _with_call(fact, call("glob", pattern=glob))
+    return ""
 
 
 def _with_call(text: str, advised: NextCall | None) -> str:
@@ -115,7 +127,7 @@ def _alike(context: Context, path: str, method: str) -> tuple[list[str], bool]:
     ranked.sort(key=itemgetter(0, 1, 2))
     best = sum(row[0] == ranked[0][0] for row in ranked)
     elsewhere = [shown for *_, shown in ranked[:_MAX_SUGGESTIONS]]
-    spelled = [each for each in _corrected(root, parts, _MAX_CORRECTIONS) if each not in elsewhere]
+    spelled = [each for each in _corrected(root, parts) if each not in elsewhere]
     fitting = [each for each in spelled if root.entry(each).is_dir is wants_directory]
     if not elsewhere and not fitting and (wants_directory or not posixpath.splitext(parts[-1])[1]):
         fitting = spelled  # the other kind of entry; the name of a file is not meant for a directory
@@ -123,26 +135,24 @@ def _alike(context: Context, path: str, method: str) -> tuple[list[str], bool]:
     return [*elsewhere, *fitting][:_MAX_SUGGESTIONS], has_more
 
 
-def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
-    """Return the path if it exists, else existing paths in which similar names replace the missing ones.
-
-    At most `most` names are replaced by others, besides those that differ only in case.
-    """
-    path = "/".join(parts)
-    try:
-        root.entry(path)
-    except NotDirectoryError:
-        return []
-    except NotFoundError as error:
-        similar = error.details.get("similar", ())
-        for near in similar:
-            end = near.count("/") + 1
-            given = "/".join(parts[:end])
-            if near != given and near.casefold() == given.casefold():
-                return _corrected(root, [*near.split("/"), *parts[end:]], most)
-        others = [[*near.split("/"), *parts[near.count("/") + 1 :]] for near in similar if most]
-        return [found for other in others for found in _corrected(root, other, most - 1)]
-    return [path]
+def _corrected(root: Root, parts: Sequence[str]) -> list[str]:
+    """Return the path with similar names in place of the missing ones, if it exists then."""
+    for _ in range(len(parts) + 1):
+        try:
+            root.entry("/".join(parts))
+        except NotDirectoryError:
+            return []
+        except NotFoundError as error:
+            similar = error.details.get("similar", ())
+            end = len(similar[0].split("/")) if similar else 0
+            if end in {0, len(parts)}:
+                return list(similar)
+            given = "/".join(parts[:end]).casefold()
+            near = next((each for each in similar if each.casefold() == given), similar[0])
+            parts = [*near.split("/"), *parts[end:]]
+        else:
+            return ["/".join(parts)]
+    return []
 
 
 def _named(context: Context, name: str) -> FoundEntries | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agentfs.base.advice import Advice, FirstOf, Joined, Retry, plural
 from agentfs.base.lazy import html
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError, InvalidPatternError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidPatternError
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.prefilter import Prefilter, decode_content
 from agentfs.patterns.search_plan import Plan
@@ -30,7 +30,7 @@ from agentfs.patterns.syntax import (
 from agentfs.search.entries import PAGE_BYTES, FoundEntries, Page, find_entries
 from agentfs.search.files import ExcludedNames, FileReader, FileSource
 from agentfs.search.left_out import OPEN_IGNORED, reason_of
-from agentfs.search.options import GlobOptions, GrepOptions, has_wildcard, paths_of
+from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.workspace_context import Context
 from agentfs.text.notebook import is_named_notebook, shown_text
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
@@ -64,8 +64,12 @@ class Reading(NamedTuple):
     lines: int = 0  # the number of matching lines in this file
 
     def hint(self, options: GrepOptions) -> str:
-        """Return the fact with the call of `grep` that shows it."""
-        return _hint(self.fact, options, self.changes)
+        """Return the fact with the call that shows it: the first page, without default values."""
+        defaults = {each.name: each.default for each in fields(options)}
+        changed = {**self.changes, **({"offset": 0} if options.offset else {})}
+        without = tuple(name for name, value in changed.items() if value == defaults[name])
+        retry = Retry({name: value for name, value in changed.items() if name not in without}, without)
+        return FirstOf(Advice(f"{self.fact}: ", retry, "."), f"{self.fact}.")
 
 
 def _readings(options: GrepOptions) -> Iterator[_Row]:
@@ -267,54 +271,3 @@ def first_entries(
         return find_entries(context._replace(limits=limits), options, page=page, seconds=seconds)
     except AgentFSError:
         return None
-
-
-def count_of_glob(context: Context, options: GlobOptions, seconds: float = SECONDS) -> str:
-    """Return the number of files that a glob finds, as `3 files`, or "" for none."""
-    found = first_entries(context, options, time.monotonic() + seconds)
-    if found is None or not found.total:
-        return ""
-    return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}"
-
-
-def explain_glob_path(
-    context: Context, options: GrepOptions | GlobOptions, error: NotFoundError, *, matching: bool = False
-) -> None:
-    """Add a hint to the error for a missing path that is a glob: the call that searches its files.
-
-    With `matching`, one of the files must have a match.
-    """
-    path, ends = options.path, time.monotonic() + SECONDS
-    for changes in _path_as_glob(options, path) if isinstance(path, str) and has_wildcard(path) else ():
-        if matching and isinstance(options, GrepOptions):
-            found, _ = _first_reading(context, options, [("", changes, "")], ends)
-            if found is None:
-                continue
-        glob = changes["pattern"] if isinstance(options, GlobOptions) else changes["glob"]
-        if files := count_of_glob(context, GlobOptions(glob, changes["path"])):
-            error.details["as_glob"] = changes
-            error.hint = _hint(f"As a glob it leads to {files}", options, changes)
-            return
-
-
-def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[NewArguments]:
-    """Yield arguments that search the files of a path that is a glob."""
-    if isinstance(options, GlobOptions):
-        pattern = options.pattern
-        if isinstance(pattern, str):
-            between = "" if "/" in pattern or options.anchored else "**/"
-            yield {"pattern": f"{path}/{between}{pattern.lstrip('/')}", "path": "."}
-    elif not options.glob:
-        parts = path.split("/")
-        first = next(number for number, part in enumerate(parts) if has_wildcard(part))
-        base, rest = "/".join(parts[:first]) or ".", "/".join(parts[first:])
-        yield from ({"path": base, "glob": glob} for glob in (f"/{rest}", f"/{rest}/**"))
-
-
-def _hint(fact: str, options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> str:
-    """Return a fact with the call for the first page with changed arguments; leave out default values."""
-    defaults = {each.name: each.default for each in fields(options)}
-    changed = {**changes, **({"offset": 0} if options.offset else {})}
-    without = tuple(name for name, value in changed.items() if value == defaults[name])
-    retry = Retry({name: value for name, value in changed.items() if name not in without}, without)
-    return FirstOf(Advice(f"{fact}: ", retry, "."), f"{fact}.")

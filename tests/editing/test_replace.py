@@ -383,7 +383,7 @@ def test_a_parameter_that_would_have_matched_is_suggested(ws, tmp_path):
         (lambda: ws.replace("OLD", "new"), "In another case it matches 1 line of a.py", []),
         (lambda: ws.replace("f(x)", "y", glob="*.js"), "Without glob it matches 1 line", ["leave out glob"]),
         (lambda: ws.replace("f(x)", "y", regex=True), "As plain text it", ["pass old_string="]),
-        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it leads to 1 file", ['path="d"', "glob="]),
+        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it matches 1 file", ['glob="/d/*.py"']),
     ):
         error = fails(act, AgentFSError, tmp_path)
         assert said in str(error)
@@ -398,9 +398,6 @@ def test_the_call_suggested_for_a_glob_as_path_works(tmp_path):
         missed = tools.call("replace", {"old_string": "old", "new_string": "new", "path": "d/*.py"})
         (suggested,) = missed.data["details"]["suggested_calls"]
         assert tools.call(suggested["name"], suggested["arguments"]).data["files"] == {"d/c.py": 1}
-        missed = tools.call("replace", {"old_string": "none", "new_string": "new", "path": "d/*.py"})
-        others = missed.data["details"].get("suggested_calls", [])
-        assert "replace" not in {each["name"] for each in others}, "it would find nothing either"
 
 
 def test_a_watched_workspace_replaces_the_same(tmp_path):
