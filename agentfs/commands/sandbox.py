@@ -1,8 +1,7 @@
 """Bubblewrap: whether this system can stage a command, and the arguments that do it.
 
-The command sees the root through an overlay, and everything else read-only. `/tmp`, `/run`, `/dev` and
-`/proc` are its own, with the installations of programs that lie there. It has its own processes, and no
-network unless asked.
+The command sees the root through an overlay, and of everything else what `visible.py` lists. `/tmp`, the home,
+`/run`, `/dev` and `/proc` are its own. It has its own processes, and no network unless asked.
 """
 
 import os
@@ -15,9 +14,9 @@ from functools import cache
 from typing import NamedTuple
 
 from agentfs.base.programs import system_program
-from agentfs.commands.installations import PRIVATE
 from agentfs.commands.stage import Stage
 from agentfs.commands.system import present, setting
+from agentfs.commands.visible import View
 from agentfs.errors import AgentFSError, UnsupportedSystemError
 
 _OLDEST = (0, 11)  # the first version with overlays
@@ -28,11 +27,7 @@ _OF_ROOT = (
     *("--cap-drop", "ALL", "--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE"),
     *("--cap-add", "CAP_FOWNER", "--cap-add", "CAP_FSETID"),
 )
-_NAMESPACES = (
-    *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
-    # Without a namespace of users, settings of the system below `/proc` could be written.
-    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"),
-)
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")
 _REFUSING = {  # settings of the kernel that refuse namespaces to users, and the value that does
     "/proc/sys/kernel/unprivileged_userns_clone": "0",
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
@@ -47,34 +42,31 @@ class Sandbox(NamedTuple):
     privileges: tuple[str, ...]
     place: str  # a directory in which overlays can be kept
 
-    def arguments(
-        self,
-        stage: Stage,
-        *,
-        size: int,
-        shown: Iterable[tuple[str, str]] = (),
-        hidden: Iterable[str] = (),
-        network: bool = False,
-    ) -> list[str]:
+    def arguments(self, stage: Stage, view: View, *, size: int, more: Iterable[str] = ()) -> list[str]:
         """Return the arguments of bubblewrap, without the command.
 
         Args:
-            stage: Its overlay, and an empty file that is shown in place of hidden ones.
-            size: Bytes that each private directory may hold.
-            shown: Directories to show in the private ones, read-only: (real path, path).
-            hidden: Paths outside the root that are shown as empty.
-            network: Use the network of the system.
+            stage: The directories of the command.
+            view: What it sees outside the root.
+            size: Bytes that each directory in memory may hold.
+            more: Arguments for what is shown in the root.
         """
-        found = [*self.privileges, *_NAMESPACES, *(() if network else ("--unshare-net",))]
-        for path in PRIVATE:
-            found += ["--size", str(size), "--perms", "1777" if path != "/run" else "0755", "--tmpfs", path]
-        for real, path in shown:
-            found += ["--ro-bind", real, path]
-        found += ["--remount-ro", "/dev"]  # it is kept in memory too, without a limit
-        for path in hidden:
-            found += stage.as_empty(path)
         root, upper, work = stage.overlay
-        return [*found, "--overlay-src", root, "--overlay", upper, work, root]
+        closed = ["/", "/dev", "/proc"]
+        found = [*self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
+        found += ["--size", str(size), "--perms", "0755", "--tmpfs", "/run", "--dev", "/dev", "--proc", "/proc"]
+        found += ["--size", str(size), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+        for path in view.private:
+            found += ["--bind", stage.add_place(path), path]
+            if root.startswith(f"{path}/") and (above := os.path.dirname(root)) != path:
+                # What a command writes beside the root would be gone with the command.
+                top = f"{path}/{os.path.relpath(above, path).partition('/')[0]}"
+                closed.append(top)
+                found += ["--perms", "0755", "--tmpfs", top]
+        found += [*view.arguments, *(each for path in view.masked for each in stage.as_empty(path))]
+        found += ["--overlay-src", root, "--overlay", upper, work, root, *more]
+        # Without a namespace of users, settings of the system below `/proc` could be written.
+        return [*found, *(each for path in closed for each in ("--remount-ro", path))]
 
 
 def find_sandbox(places: Sequence[str]) -> Sandbox:
@@ -111,7 +103,8 @@ def _try(sandbox: Sandbox) -> str:
         with Stage(sandbox.place, sandbox.place) as below, Stage(sandbox.place, below.overlay.upper) as stage:
             target = os.path.join(stage.overlay.root, "file")
             script = 'echo > "$1" && rm "$1" && echo > "$1"'
-            arguments = [*sandbox.arguments(stage, size=2**20), "--", "/bin/sh", "-c", script, "sh", target]
+            view = View(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
+            arguments = [*sandbox.arguments(stage, view, size=2**20), "--", "/bin/sh", "-c", script, "sh", target]
             ran = _output_of([sandbox.program, *arguments])
             if ran.returncode:
                 return ran.stderr.strip() or f"exit status {ran.returncode}"

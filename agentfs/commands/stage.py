@@ -1,4 +1,4 @@
-"""`Stage`: the private directory that holds the overlay of one staged command.
+"""`Stage`: the private directory that holds the overlays and the private places of one staged command.
 
 It is locked while its process lives. The next stage removes those of dead processes, whose commands died with
 them.
@@ -14,6 +14,9 @@ from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.lock import hold, let_go, usable_directories
 
+SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - a staged command has new ones
+_CACHES = (".cache", ".npm", "__pycache__")
+_MOST_COUNTED = 10_000
 _PREFIX = "stage-"
 _ATTEMPTS = 20
 
@@ -49,6 +52,7 @@ class Stage:
         self.path, self._lock = _make(place)
         self._files = 0
         self._overlays: list[Overlay] = []
+        self.places: dict[str, str] = {}  # by the path that the command sees
         self.overlay = self.add_overlay(root)
         self.empty = self.add_file(b"")
 
@@ -63,6 +67,17 @@ class Stage:
             os.chown(overlay.upper, status.st_uid, status.st_gid)
         os.chmod(overlay.upper, status.st_mode & 0o7777)
         return overlay
+
+    def add_place(self, path: str) -> str:
+        """Create a directory that the command has in place of a private one, and return its path."""
+        place = self.places[path] = os.path.join(self.path, f"place{len(self.places)}")
+        os.mkdir(place)
+        os.chmod(place, 0o1777 if path in SHARED else 0o700)
+        return place
+
+    def gone_files(self) -> dict[str, int]:
+        """Return the numbers of files that the command leaves in its private places, except caches."""
+        return {path: count for path, place in self.places.items() if (count := _count_files(place))}
 
     def add_file(self, content: bytes) -> str:
         """Create a file that nobody changes, and return its path."""
@@ -88,6 +103,18 @@ class Stage:
                 os.chmod(os.path.join(overlay.work, "work"), 0o700)
         remove_tree(self.path)
         let_go(self._lock)
+
+
+def _count_files(place: str) -> int:
+    count, stack = 0, [place]
+    while stack and count < _MOST_COUNTED:
+        with suppress(OSError), os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    stack += [] if entry.name in _CACHES else [entry.path]
+                elif entry.is_file(follow_symlinks=False):
+                    count += entry.stat(follow_symlinks=False).st_size > 0  # others are places of mounts
+    return count
 
 
 def _make(place: str) -> tuple[str, int]:

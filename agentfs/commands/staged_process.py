@@ -9,10 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from agentfs.commands.captured_output import CapturedOutput
-from agentfs.commands.environment import credentials
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.hidden_files import Sweep
-from agentfs.commands.installations import PRIVATE, installations
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
@@ -21,10 +19,9 @@ from agentfs.commands.system import (
     contents,
     has_children,
     limit_process,
-    listening_sockets,
     pipe_that_stays_open,
-    present,
 )
+from agentfs.commands.visible import View, view_of
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
@@ -139,13 +136,10 @@ def staged_process(
     sandbox = find_sandbox(stage_places(root.path))
     seen = around.hidden_files.find(root)
     with Stage(sandbox.place, root.path) as stage:
-        outside = _hidden_outside(around)
-        programs = installations(request.environment["PATH"], root.path)
-        arguments = sandbox.arguments(
-            stage, size=size, shown=programs, hidden=outside, network=request.network
-        )
+        view = view_of(root.path, request.environment, root.policy.run_paths, network=request.network)
         shown, overlays = _trees_inside(stage, root)
-        arguments += [*shown, *_arguments_inside(stage, root, seen.hidden), "--chdir", cwd]
+        shown += [*_arguments_inside(stage, root, seen.hidden), *_own_directories(around, view), "--chdir", cwd]
+        arguments = sandbox.arguments(stage, view, size=size, more=shown)
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
             process.limit(size)
@@ -157,13 +151,10 @@ def staged_process(
             process.end()
 
 
-def _hidden_outside(around: Surroundings) -> list[str]:
-    """Return the paths outside the root that a staged command sees as empty."""
-    root = around.root.path
-    own = present(lock_directories(os.geteuid()))
-    found = [*credentials(around.root.policy.protect.read), *listening_sockets(), *around.private, *own]
-    elsewhere = (f"{root}/", *(f"{private}/" for private in PRIVATE))  # the latter are hidden already
-    return [each for each in found if not f"{each}/".startswith(elsewhere)]
+def _own_directories(around: Surroundings, view: View) -> list[str]:
+    """Return the arguments that hide directories of agentfs itself, if the view shows them."""
+    own = [os.path.realpath(each) for each in (*around.private, *lock_directories(os.geteuid()))]
+    return [each for path in own if view.shows(path) and os.path.isdir(path) for each in ("--tmpfs", path)]
 
 
 def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:

@@ -1,9 +1,9 @@
-"""Facts about the system that a command runs on: its processes, sockets, mounts and settings."""
+"""Facts about the system that a command runs on: its processes and settings."""
 
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 
 from agentfs.base.lazy import subprocess
@@ -26,14 +26,6 @@ def entries(directory: str) -> list[str]:
     with suppress(OSError):
         return [os.path.join(directory, name) for name in os.listdir(directory)]
     return []
-
-
-def listening_sockets() -> Iterator[str]:
-    """Yield the paths of the sockets on which programs of this system listen."""
-    for line in contents("/proc/net/unix").splitlines()[1:]:
-        path = os.fsdecode(line[line.find(b" /") + 1 :]) if b" /" in line else ""
-        if path and os.path.exists(path):
-            yield path
 
 
 def processes_with(variable: str, first: int) -> list[int]:
