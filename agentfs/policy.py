@@ -137,6 +137,7 @@ class Policy:
         symlinks: Follow links that lead "inside" the root, or "never" any.
         run: How commands run, if they may: "staged" on an overlay in namespaces of their own, with their
             changes judged before they are applied, or "recorded" in the root itself.
+        run_paths: Absolute paths outside the root that staged commands see too, read-only.
         after_change: Functions that format or check a new text before an edit, a write or a replacement
             writes it.
         protect: The names whose contents are not shown, and those that are not changed.
@@ -156,6 +157,7 @@ class Policy:
     match: Matching = "tolerant"
     symlinks: Symlinks = "inside"
     run: Run | None = None
+    run_paths: Sequence[str | os.PathLike[str]] = ()
     after_change: Sequence[AfterChange] = ()
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
@@ -182,6 +184,11 @@ class Policy:
         if after is None or not all(isinstance(each, AfterChange) for each in after):
             raise _wrong("Policy.after_change", "a list of AfterChange", self.after_change)
         object.__setattr__(self, "after_change", after)
+        paths = _listed(self.run_paths)
+        shown = [os.fspath(each) if isinstance(each, str | os.PathLike) else None for each in paths or ()]
+        if paths is None or not all(isinstance(each, str) and os.path.isabs(each) for each in shown):
+            raise _wrong("Policy.run_paths", "a list of absolute paths", self.run_paths)
+        object.__setattr__(self, "run_paths", tuple(shown))
         for name in ("allow", "deny", "ask"):
             rules = _listed(getattr(self, name))
             if rules is None:

@@ -11,12 +11,13 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import IO, Any
 
 from agentfs.base.lazy import signal
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.request import CommandRequest
-from agentfs.commands.system import processes_with
+from agentfs.commands.system import processes_with, with_new_keys
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
@@ -44,15 +45,18 @@ class Process:
         # None until the direct child has ended; 128 and more for a signal.
         self.exit_status: int | None = None
         self.began = time.monotonic()
-        self._child = subprocess.Popen(  # noqa: S603 - running commands is the purpose
-            arguments,
-            env={**request.environment, _MARK: self._mark},
-            cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
-            stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            pass_fds=pass_fds,
+        self._child = with_new_keys(
+            partial(
+                subprocess.Popen,
+                arguments,
+                env={**request.environment, _MARK: self._mark},
+                cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
+                stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
         )
         self._unsent = memoryview(request.stdin or b"")
         self._selector = selectors.DefaultSelector()

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,6 +21,7 @@ from agentfs.fs.oserrors import read_only
 from agentfs.history.recording import OpenRecording, begin_recording, end_recording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
+from agentfs.text import plural
 
 _ATTEMPTS = 4  # to make a sandbox
 _LONGER = 5  # times the timeout that the next call may have
@@ -154,11 +156,20 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
         staged.process.end()
         if staged.process.was_started or not in_time:
             changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
-            return _result(around, request, captured, staged.process, changes, in_time=in_time)
+            notes = _gone(staged)
+            return _result(around, request, captured, staged.process, changes, notes, in_time=in_time)
     if attempts > 1:  # a hidden file or socket of another program may just have gone
         return _run_staged(around, request, attempts - 1)
     reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
     raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
+
+
+def _gone(staged: Staged) -> list[str]:
+    """Return a note on files outside the root, which are gone with a command."""
+    return [
+        f"{plural(count, 'file')} in {path}: gone with the command"
+        for path, count in staged.stage.gone_files().items()
+    ]
 
 
 def _take_effects(
@@ -198,12 +209,13 @@ def _result(
     captured: CapturedOutput,
     process: Process,
     changes: RecordedResult,
+    more_notes: Sequence[str] = (),
     *,
     in_time: bool,
 ) -> RunResult:
     """Return the result of a command that has ended."""
     confinement = around.root.policy.run or "staged"
-    notes: list[str] = []
+    notes = [*more_notes]
     following = None
     after = f" after {process.duration:.0f} s" if process.duration >= 1 else ""
     sentence = f"Exit status {process.exit_status}{after}"

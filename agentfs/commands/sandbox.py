@@ -1,7 +1,7 @@
 """Bubblewrap: whether this system can stage a command, and the arguments that do it.
 
-The command sees the root through an overlay, and of everything else what `visible.py` lists. `/tmp`, the home,
-`/run`, `/dev` and `/proc` are its own. It has its own processes, and no network unless asked.
+The command sees the root through an overlay, and of everything else what `outside.py` lists. `/tmp`, the
+home, `/run`, `/dev` and `/proc` are its own. It has its own processes, and no network unless asked.
 """
 
 import os
@@ -14,9 +14,9 @@ from functools import cache
 from typing import NamedTuple
 
 from agentfs.base.programs import system_program
+from agentfs.commands.outside import Outside
 from agentfs.commands.stage import Stage
 from agentfs.commands.system import present, setting
-from agentfs.commands.visible import View
 from agentfs.errors import AgentFSError, UnsupportedSystemError
 
 _OLDEST = (0, 11)  # the first version with overlays
@@ -42,7 +42,7 @@ class Sandbox(NamedTuple):
     privileges: tuple[str, ...]
     place: str  # a directory in which overlays can be kept
 
-    def arguments(self, stage: Stage, view: View, *, size: int, more: Iterable[str] = ()) -> list[str]:
+    def arguments(self, stage: Stage, view: Outside, *, size: int, more: Iterable[str] = ()) -> list[str]:
         """Return the arguments of bubblewrap, without the command.
 
         Args:
@@ -54,7 +54,18 @@ class Sandbox(NamedTuple):
         root, upper, work = stage.overlay
         closed = ["/", "/dev", "/proc"]
         found = [*self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
-        found += ["--size", str(size), "--perms", "0755", "--tmpfs", "/run", "--dev", "/dev", "--proc", "/proc"]
+        found += [
+            "--size",
+            str(size),
+            "--perms",
+            "0755",
+            "--tmpfs",
+            "/run",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+        ]
         found += ["--size", str(size), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
         for path in view.private:
             found += ["--bind", stage.add_place(path), path]
@@ -103,8 +114,16 @@ def _try(sandbox: Sandbox) -> str:
         with Stage(sandbox.place, sandbox.place) as below, Stage(sandbox.place, below.overlay.upper) as stage:
             target = os.path.join(stage.overlay.root, "file")
             script = 'echo > "$1" && rm "$1" && echo > "$1"'
-            view = View(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
-            arguments = [*sandbox.arguments(stage, view, size=2**20), "--", "/bin/sh", "-c", script, "sh", target]
+            view = Outside(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
+            arguments = [
+                *sandbox.arguments(stage, view, size=2**20),
+                "--",
+                "/bin/sh",
+                "-c",
+                script,
+                "sh",
+                target,
+            ]
             ran = _output_of([sandbox.program, *arguments])
             if ran.returncode:
                 return ran.stderr.strip() or f"exit status {ran.returncode}"

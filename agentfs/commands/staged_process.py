@@ -11,17 +11,12 @@ from typing import NamedTuple
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.hidden_files import Sweep
+from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import Overlay, Stage, stage_places
-from agentfs.commands.system import (
-    contents,
-    has_children,
-    limit_process,
-    pipe_that_stays_open,
-)
-from agentfs.commands.visible import View, view_of
+from agentfs.commands.system import contents, has_children, limit_process, pipe_that_stays_open
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
@@ -112,11 +107,13 @@ class Staged(NamedTuple):
         process: The command.
         overlays: The overlays of the trees, by real path.
         seen: The tree as it was before.
+        stage: The directories of the command.
     """
 
     process: StagedProcess
     overlays: dict[str, Overlay]
     seen: Sweep
+    stage: Stage
 
 
 @contextmanager
@@ -136,9 +133,19 @@ def staged_process(
     sandbox = find_sandbox(stage_places(root.path))
     seen = around.hidden_files.find(root)
     with Stage(sandbox.place, root.path) as stage:
-        view = view_of(root.path, request.environment, root.policy.run_paths, network=request.network)
+        view = outside_of(
+            root.path,
+            request.environment,
+            [os.fspath(each) for each in root.policy.run_paths],
+            network=request.network,
+        )
         shown, overlays = _trees_inside(stage, root)
-        shown += [*_arguments_inside(stage, root, seen.hidden), *_own_directories(around, view), "--chdir", cwd]
+        shown += [
+            *_arguments_inside(stage, root, seen.hidden),
+            *_own_directories(around, view),
+            "--chdir",
+            cwd,
+        ]
         arguments = sandbox.arguments(stage, view, size=size, more=shown)
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
@@ -146,12 +153,12 @@ def staged_process(
             while file_clock() <= began:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
             process.begin()
-            yield Staged(process, overlays, seen)
+            yield Staged(process, overlays, seen, stage)
         finally:
             process.end()
 
 
-def _own_directories(around: Surroundings, view: View) -> list[str]:
+def _own_directories(around: Surroundings, view: Outside) -> list[str]:
     """Return the arguments that hide directories of agentfs itself, if the view shows them."""
     own = [os.path.realpath(each) for each in (*around.private, *lock_directories(os.geteuid()))]
     return [each for path in own if view.shows(path) and os.path.isdir(path) for each in ("--tmpfs", path)]
@@ -164,7 +171,9 @@ def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overla
     for tree in root.trees.others.values():
         shown = os.path.join(root.path, tree.path)
         if tree.is_read_only:
-            found += ["--ro-bind", tree.source, shown]
+            # Without an overlay, sockets in it would be reached.
+            below = stage.add_overlay(tree.source).upper
+            found += ["--overlay-src", tree.source, "--overlay-src", below, "--ro-overlay", shown]
         else:
             overlay = overlays[tree.path] = stage.add_overlay(tree.source)
             found += ["--overlay-src", tree.source, "--overlay", overlay.upper, overlay.work, shown]

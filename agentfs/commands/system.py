@@ -3,15 +3,20 @@
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import TypeVar
 
-from agentfs.base.lazy import subprocess
+from agentfs.base.lazy import ctypes, subprocess
 from agentfs.base.programs import system_program
 
 if sys.platform != "win32":  # agentfs can be imported there
     import resource
 
+_R = TypeVar("_R")
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the number of the system call, by machine
+_JOIN_SESSION_KEYRING = 1
 _MEMORY_SHARE = 2  # one process may have at most one part in so many of the memory
 _OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
 
@@ -35,6 +40,23 @@ def processes_with(variable: str, first: int) -> list[int]:
     found = [int(each) for each in os.listdir("/proc") if each.isdecimal()]
     young = [each for each in found if each > first or (started_again and each <= newest)]
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
+
+
+def with_new_keys(start: Callable[[], _R]) -> _R:
+    """Start a process with a new session keyring, because keys of the user's session open other accounts.
+
+    The keyring belongs to the thread that joins it, and to the processes that this thread starts.
+    """
+    number = _KEYCTL.get(os.uname().machine)
+    if number is None:
+        return start()
+
+    def join_and_start() -> _R:
+        ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
+        return start()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(join_and_start).result()
 
 
 def pipe_that_stays_open() -> tuple[int, int]:

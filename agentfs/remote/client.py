@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Self, get_type_hints
 
@@ -339,7 +340,8 @@ def connect(
         "version": agentfs.__version__,
         "root": fspath(root),
         "state": None if state is None else fspath(state),
-        "settings": wire.to_text([policy, limits], functions),  # read after the version
+        # Read after the version. `run_paths` are paths of the machine that runs commands.
+        "settings": wire.to_text([replace(policy, run_paths=()), limits], functions),
     }
     line = wire.to_line({"of": 0, "method": "open", "arguments": opening})
     session = _Session(functools.partial(Connection, command, patience), line)

@@ -36,6 +36,7 @@ def narrowed(policy: Policy, server: Policy) -> Policy:
         overwrite="never" if server.overwrite == "never" else policy.overwrite,
         protect=Protect(_protected(own.read, given.read), _protected(own.write, given.write)),
         deny=_union(server.deny, policy.deny),
+        run_paths=server.run_paths,
     )
 
 

@@ -219,14 +219,14 @@ def test_the_errors_of_a_command_come_with_its_output(staged):
     assert "said\nwrong" in str(error)
 
 
-def test_a_socket_that_closes_while_a_command_is_staged_is_not_an_error(staged, monkeypatch):
-    """It is hidden under its name, which is gone when bubblewrap comes to it."""
-    gone = ["/socket-of-tests"]
-    sockets = iter([gone, []])
-    monkeypatch.setattr("agentfs.commands.staged_process.listening_sockets", lambda: next(sockets))
+def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, monkeypatch):
+    """It is gone when bubblewrap comes to it."""
+    gone = ["--ro-bind", "/gone-in-tests", "/gone-in-tests"]
+    more = iter([gone, []])
+    monkeypatch.setattr("agentfs.commands.staged_process._own_directories", lambda *_: next(more))
     assert staged.run("echo fine").stdout == b"fine\n"
-    monkeypatch.setattr("agentfs.commands.staged_process.listening_sockets", lambda: gone)
+    monkeypatch.setattr("agentfs.commands.staged_process._own_directories", lambda *_: gone)
     with pytest.raises(AgentFSError) as raised:
         staged.run("touch made")
     assert raised.value.code == "io"
-    assert gone[0] in raised.value.details["reason"]
+    assert gone[1] in raised.value.details["reason"]

@@ -254,7 +254,7 @@ async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
 
 # Fields that `narrowed` leaves to the client: they widen nothing that a server confines.
 OF_THE_CLIENT = {"match", "mode", "on_ask", "allow", "ask"}
-NARROWED = {"read_only", "overwrite", "symlinks", "run", "after_change", "protect", "deny"}
+NARROWED = {"read_only", "overwrite", "symlinks", "run", "after_change", "protect", "deny", "run_paths"}
 
 
 def test_each_field_of_a_policy_is_narrowed_or_is_the_clients():

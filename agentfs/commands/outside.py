@@ -1,13 +1,13 @@
-"""The table of what a staged command sees outside the root, and the mounts that show it. Nothing else is there.
+"""The table of what a staged command sees outside the root, and the mounts that show it.
 
-All of it is read-only, or has an overlay of its own whose changes are dropped. Only the user's own settings show
-a part of the home, never what a file of the tree says.
+Nothing else is there. All of it is read-only, or has an overlay of its own whose changes are dropped. Only
+the user's own settings show a part of the home, never what a file of the tree says.
 """
 
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from agentfs.base.lazy import subprocess
@@ -22,9 +22,9 @@ _SYSTEM = """
 """
 # Toolchains and settings in the home.
 _HOME = """
-.cargo/bin .cargo/env .cargo/config .cargo/config.toml .rustup .pyenv .rbenv .nodenv .goenv .jenv .asdf .sdkman
-.nvm .fnm .volta .local/bin .local/lib .local/share/uv/python .local/share/mise .local/share/fnm .bun/bin
-.deno/bin .dotnet .ghcup .opam .juliaup .npm-global .yarn/bin .nix-profile go/bin
+.cargo/bin .cargo/env .cargo/config .cargo/config.toml .rustup .pyenv .rbenv .nodenv .goenv .jenv .asdf
+.sdkman .nvm .fnm .volta .local/bin .local/lib .local/share/uv/python .local/share/mise .local/share/fnm
+.bun/bin .deno/bin .dotnet .ghcup .opam .juliaup .npm-global .yarn/bin .nix-profile go/bin
 .gitconfig .config/git/config .config/git/ignore .config/git/attributes
 """
 # Caches of packages, in the home and in its `.cache`. Programs write to them.
@@ -34,8 +34,8 @@ _CACHES = """
 .local/share/pnpm .bun/install/cache .cabal/packages .hex/packages .pub-cache/hosted .conda/pkgs .ccache
 """
 _IN_CACHE = """
-pip uv pypoetry pre-commit go-build yarn pnpm node deno electron ms-playwright puppeteer Cypress ccache sccache
-composer coursier zig rattler torch huggingface/hub
+pip uv pypoetry pre-commit go-build yarn pnpm node deno electron ms-playwright puppeteer Cypress ccache
+sccache composer coursier zig rattler torch huggingface/hub
 """
 # Variables whose files and directories are shown.
 _NAMED_BY = """
@@ -46,15 +46,16 @@ GOROOT RUSTUP_HOME PKG_CONFIG_PATH LD_LIBRARY_PATH
 _GIT_PATHS = {"core.excludesfile", "core.hookspath", "core.attributesfile", "init.templatedir"}
 # A directory with one of these is the installation of the programs in its `bin`.
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "versions")
-_MOST_LINKS = 40
+_WHOLE = ("/usr/bin", "/usr/sbin")  # programs of the system lead to the system
+_MOST_LINKS, _MOST_VIEWS = 40, 20
 _MOST_HOPS = 4  # from a script to its interpreter
 _FIRST_LINE = 256  # bytes
 _FILE_FOR_ALL, _DIRECTORY_FOR_ALL = 0o004, 0o005  # the bits of what everybody may read
 _SHOWN, _OVERLAID = "--ro-bind", "--tmp-overlay"
 
 
-class View:
-    """What a staged command sees outside the root.
+class Outside:
+    """The files outside the root that a staged command sees.
 
     Args:
         root: The real path of the workspace, which an overlay shows.
@@ -72,6 +73,7 @@ class View:
         self.home = home if os.path.isdir(home) and home != "/" and not is_in(home, root) else ""
         self._mounts: dict[str, str] = {}  # how each path is mounted
         self._links: dict[str, str] = {}  # the targets of links on the way to shown paths
+        self._times: dict[str, int] = {}  # the time of each directory that was looked at
         for path in (*_SYSTEM.split(), *(["/etc/resolv.conf"] if network else [])):
             self._show(path)
         self._show_programs()
@@ -82,7 +84,7 @@ class View:
                 self._show_installation(path)
         for path in more:
             self._show(path)
-        self.masked = [] if os.geteuid() else _unreadable_for_others("/etc")
+        self.masked = [] if os.geteuid() else self._unreadable_for_others("/etc")
 
     @property
     def private(self) -> list[str]:
@@ -93,7 +95,8 @@ class View:
     @property
     def arguments(self) -> list[str]:
         """The arguments of bubblewrap, outer directories first."""
-        found = [(path, ("--symlink", target, path)) for path, target in self._links.items()]
+        found: list[tuple[str, tuple[str, ...]]] = []
+        found += [(path, ("--symlink", target, path)) for path, target in self._links.items()]
         found += [(path, (_SHOWN, path, path)) for path, how in self._mounts.items() if how == _SHOWN]
         found = [(path, arguments) for path, arguments in found if not self._is_covered(path)]
         found += [
@@ -102,6 +105,10 @@ class View:
             if how == _OVERLAID
         ]
         return [argument for _, arguments in sorted(found) for argument in arguments]
+
+    def is_current(self) -> bool:
+        """Return True if nothing was added to the directories that were looked at, or removed."""
+        return all(_time_of(path) == time for path, time in self._times.items())
 
     def shows(self, path: str) -> bool:
         """Return True if a real path outside the root is shown."""
@@ -113,6 +120,7 @@ class View:
     def _show(self, path: str, how: str = _SHOWN) -> None:
         """Show a path, if it exists, and the links that lead to it."""
         real = os.path.realpath(path)
+        self._times.setdefault(os.path.dirname(path), _time_of(os.path.dirname(path)))
         if real != "/" and os.path.exists(real) and not is_in(real, self._root):
             self._links.update(_links_to(path))
             self._mounts.setdefault(real, how)
@@ -136,8 +144,9 @@ class View:
         for directory in self._environment.get("PATH", "").split(os.pathsep):
             # What the tree holds may be a link that a model has written.
             if not is_in(os.path.realpath(directory), self._root):
+                self._times[directory] = _time_of(directory)
                 self._show_installation(directory)
-                for program in [] if directory in ("/usr/bin", "/usr/sbin", "/bin", "/sbin") else entries(directory):
+                for program in [] if os.path.realpath(directory) in _WHOLE else entries(directory):
                     self._show_program(program)
 
     def _show_installation(self, directory: str) -> None:
@@ -161,8 +170,9 @@ class View:
         if is_in(real, self._root) or not os.path.isfile(real):
             return
         if not self.shows(real):
-            is_bin = os.path.basename(os.path.dirname(real)) == "bin"
-            self._show(self._installation(os.path.dirname(real)) if is_bin else "" or real)
+            directory = os.path.dirname(real)
+            is_bin = os.path.basename(directory) == "bin"
+            self._show((self._installation(directory) if is_bin else "") or real)
         self._links.update(_links_to(path))
         with suppress(OSError, IndexError), open(real, "rb") as file:
             line = file.read(_FIRST_LINE).partition(b"\n")[0]
@@ -170,10 +180,48 @@ class View:
             if line[:2] == b"#!" and os.path.isabs(interpreter) and hops:
                 self._show_program(interpreter, hops - 1)
 
+    def _unreadable_for_others(self, top: str) -> list[str]:
+        """Return the paths below a directory that only some users may read, as root may in a sandbox."""
+        found: list[str] = []
+        stack = [top]
+        while stack:
+            self._times[stack[-1]] = _time_of(stack[-1])
+            with suppress(OSError), os.scandir(stack.pop()) as listed:
+                for entry in listed:
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    wanted = _DIRECTORY_FOR_ALL if stat.S_ISDIR(mode) else _FILE_FOR_ALL
+                    if not stat.S_ISLNK(mode) and mode & wanted != wanted:
+                        found.append(entry.path)
+                    elif stat.S_ISDIR(mode):
+                        stack.append(entry.path)
+        return found
+
+
+def outside_of(root: str, environment: Mapping[str, str], more: Sequence[str], *, network: bool) -> Outside:
+    """Return a view, that of an earlier command if no directory that it depends on has changed."""
+    given = tuple(sorted((name, environment.get(name, "")) for name in _DECIDING))
+    key = root, given, tuple(more), network, os.geteuid()
+    view = _views.get(key)
+    if view is None or not view.is_current():
+        if len(_views) > _MOST_VIEWS:
+            _views.clear()
+        view = _views[key] = Outside(root, environment, more, network=network)
+    return view
+
+
+_views: dict[Hashable, Outside] = {}
+_DECIDING = ("HOME", "PATH", "XDG_CACHE_HOME", "npm_config_cache", *_NAMED_BY.split())
+
 
 def _above(path: str) -> Iterator[str]:
     while (path := os.path.dirname(path)) != "/":
         yield path
+
+
+def _time_of(directory: str) -> int:
+    with suppress(OSError):
+        return os.stat(directory).st_mtime_ns
+    return 0
 
 
 def _links_to(path: str) -> dict[str, str]:
@@ -204,19 +252,3 @@ def _git_settings(home: str) -> list[str]:
         if name in _GIT_PATHS:
             found.append(os.path.join(home, value[2:]) if value.startswith("~/") else value)
     return [each for each in found if os.path.isabs(each)]
-
-
-def _unreadable_for_others(top: str) -> list[str]:
-    """Return the paths below a directory that only some users may read. Root could read them in a sandbox."""
-    found: list[str] = []
-    stack = [top]
-    while stack:
-        with suppress(OSError), os.scandir(stack.pop()) as listed:
-            for entry in listed:
-                mode = entry.stat(follow_symlinks=False).st_mode
-                wanted = _DIRECTORY_FOR_ALL if stat.S_ISDIR(mode) else _FILE_FOR_ALL
-                if mode & wanted != wanted:
-                    found.append(entry.path)
-                elif stat.S_ISDIR(mode):
-                    stack.append(entry.path)
-    return found

@@ -1,0 +1,313 @@
+"""A staged command sees what is listed outside the root, and nothing else."""
+
+import os
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import Mount, Policy, Workspace
+from agentfs.commands import outside
+from tests.conftest import needs
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+SECRET, PID, code_of = _here["SECRET"], _here["PID"], _here["code_of"]
+
+
+@pytest.fixture(params=["/tmp", "/var/tmp"])
+def place(request):
+    """A directory with a root, where a command has a private one, or in a place that it does not see."""
+    with tempfile.TemporaryDirectory(dir=request.param) as directory:
+        found = Path(directory).resolve()
+        (found / "root").mkdir()
+        yield found
+
+
+@pytest.fixture
+def home(place, monkeypatch):
+    monkeypatch.setenv("HOME", str(place / "home"))
+    (place / "home").mkdir()
+    return place / "home"
+
+
+def put(path: Path, text: str = SECRET, mode: int = 0o644) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def ran(root: Path, command: str, **options) -> str:
+    with Workspace(root, policy=Policy(run="staged", **options)) as ws:
+        result = ws.run(command)
+        return (result.stdout + result.stderr).decode()
+
+
+HIDDEN = """
+.ssh/id_rsa .aws/credentials .netrc .git-credentials .bash_history .docker/config.json .config/gcloud/x
+.kube/config
+.mozilla/cookies .claude/x .cargo/credentials.toml .npm/_logs/x .local/share/uv/credentials/x notes.txt
+.config/git/credentials .cache/huggingface/token .config/unheard-of/secret
+.local/share/keyrings/x
+"""
+
+
+def test_regression_nothing_of_the_home_is_seen_except_toolchains_and_caches(place, home):
+    """At 2577aaf1 everything was seen but what a list of names hid."""
+    for name in HIDDEN.split():
+        put(home / name)
+    for name in (".cargo/bin/tool", ".rustup/x", ".cache/pip/http/x", ".npm/_cacache/x", ".local/bin/x"):
+        put(home / name, "listed\n")
+    found = ran(place / "root", f"grep -r TOKEN ~ {place} /tmp /var /run -l 2>/dev/null; grep -rl listed ~")
+    assert sorted(found.split()) == sorted(
+        str(home / each)
+        for each in (".cargo/bin/tool", ".rustup/x", ".cache/pip/http/x", ".npm/_cacache/x", ".local/bin/x")
+    )
+
+
+def test_regression_caches_are_used_and_not_changed(place, home):
+    put(home / ".cache/pip/entry", "cached\n")
+    put(home / ".npm/_cacache/entry", "cached\n")
+    read, write = "cat ~/.cache/pip/entry ~/.npm/_cacache/entry", "echo x > ~/.cache/pip/entry"
+    assert (
+        ran(place / "root", f"{read} && {write} && touch ~/.npm/_cacache/new && echo fine")
+        == "cached\ncached\nfine\n"
+    )
+    assert (home / ".cache/pip/entry").read_text() == "cached\n"
+    assert not (home / ".npm/_cacache/new").exists()
+
+
+def test_regression_an_installation_without_network_finds_its_wheel(place, home, monkeypatch):
+    wheel = runpy.run_path(str(Path(__file__).parent / "test_undone.py"))["make_wheel"](
+        place / "wheels" / "tiny"
+    )
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    install = f"{shlex.quote(sys.executable)} -m pip install -q --no-index --no-deps --target vendor tiny"
+    assert "tiny.py" in ran(place / "root", f"{install} && ls vendor")
+
+
+def test_regression_other_files_are_not_seen_and_nothing_is_written_beside_the_root(place, home):
+    put(place / "other/secret")
+    put(home / "project/.env")
+    found = ran(
+        place / "root", f"cat {place}/other/secret; ls {place}; echo x > {place}/beside; ls -A /run ~"
+    )
+    assert SECRET not in found
+    assert "Read-only file system" in found
+    assert not (place / "beside").exists()
+
+
+def test_files_outside_that_are_gone_are_counted(place, home):
+    with Workspace(place / "root", policy=Policy(run="staged")) as ws:
+        result = ws.run("echo 1 > ~/a; mkdir -p ~/d ~/.cache; echo 2 | tee ~/d/b ~/.cache/x; echo 3 > /tmp/c")
+    assert f"2 files in {home}: gone with the command" in result.text
+    assert "1 file in /tmp: gone with the command" in result.text
+
+
+def test_a_home_that_is_the_root_is_seen_without_its_protected_files(home):
+    put(home / "notes.txt", "plain\n")
+    put(home / ".ssh/id_rsa")
+    assert SECRET not in ran(home, "cat notes.txt .ssh/id_rsa ~/notes.txt; echo new > made")
+    assert (home / "made").read_text() == "new\n"
+
+
+# Programs
+
+
+def test_regression_a_virtual_environment_is_found(place, monkeypatch):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
+    monkeypatch.setenv("PATH", f"{place / 'venv' / 'bin'}:/usr/bin:/bin")
+    assert ran(place / "root", "python -c 'import sys; print(sys.prefix)'") == f"{place / 'venv'}\n"
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_directory_of_programs_is_shown_without_its_neighbours(place, monkeypatch, link):
+    programs = place / "mine" / "programs"
+    put(programs / "hello", "#!/bin/sh\necho hello\n", 0o755)
+    put(place / "mine/notes.txt", "not shown\n")
+    if link:
+        (place / "link").symlink_to(programs)
+    monkeypatch.setenv("PATH", f"{place / 'link' if link else programs}:/usr/bin:/bin")
+    shown = ran(place / "root", f"hello; ls {place / 'mine'}; echo x > {programs}/hello")
+    assert shown.startswith("hello\nprograms\n")
+    assert (programs / "hello").read_text() == "#!/bin/sh\necho hello\n"
+
+
+def test_regression_links_and_interpreters_of_programs_are_shown(place, home, monkeypatch):
+    put(home / "src/tool/run.sh", "#!" + str(home / "opt/bin/my-sh") + "\necho ran\n", 0o755)
+    put(home / "src/tool/private")
+    put(home / "opt/bin/my-sh", "", 0o755)
+    shutil.copy("/bin/sh", home / "opt/bin/my-sh")
+    (home / ".local/bin").mkdir(parents=True)
+    (home / ".local/bin/tool").symlink_to("../../src/tool/run.sh")
+    monkeypatch.setenv("PATH", f"{home}/.local/bin:/usr/bin:/bin")
+    assert ran(place / "root", "tool; cat ~/src/tool/private 2>/dev/null; ls ~/src/tool") == "ran\nrun.sh\n"
+
+
+def test_what_a_tree_says_shows_nothing(place, home, monkeypatch):
+    """A model can write these files: links of programs, alternates, hooks."""
+    put(home / "private/bin/x")
+    root = place / "root"
+    (root / ".venv/bin").mkdir(parents=True)
+    (root / ".venv/bin/python3").symlink_to(home / "private/bin/x")
+    put(root / ".git/objects/info/alternates", f"{home}/private\n")
+    put(root / ".git/config", f"[core]\n hooksPath = {home}/private/bin\n")
+    monkeypatch.setenv("PATH", f"{root}/.venv/bin:/usr/bin:/bin")
+    assert SECRET not in ran(root, f"cat .venv/bin/python3; cat {home}/private/bin/x; ls -A ~")
+
+
+def test_programs_of_the_tree_itself_are_those_of_the_overlay(place, monkeypatch):
+    monkeypatch.setenv("PATH", f"{place / 'root/bin'}:/usr/bin:/bin")
+    (place / "root/bin").mkdir()
+    assert (
+        ran(place / "root", "printf '#!/bin/sh\\necho made\\n' > bin/new; chmod +x bin/new; new") == "made\n"
+    )
+
+
+def test_the_program_adds_paths(place):
+    shown = put(place / "data/set", "rows\n")
+    put(place / "other/x")
+    command = f"cat {shown} {place}/other/x; echo x > {shown}; echo x > {place}/data/new"
+    assert ran(place / "root", command, run_paths=[place / "data"]).startswith("rows\n")
+    assert "rows" not in ran(place / "root", command)
+    assert sorted(os.listdir(place / "data")) == ["set"]
+    for wrong in (["data"], "data", [3], None):
+        assert code_of(lambda wrong=wrong: Policy(run_paths=wrong)) == "invalid_argument"
+
+
+def test_a_view_is_kept_until_a_directory_of_it_changes(place, home, monkeypatch):
+    programs = place / "programs"
+    put(programs / "one", "#!/bin/sh\necho one\n", 0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    assert ran(place / "root", "one; ls -A ~") == "one\n"
+    made = []
+    monkeypatch.setattr(outside.Outside, "_show_programs", made.append)
+    assert ran(place / "root", "one") == "one\n"
+    assert not made
+    monkeypatch.undo()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    put(home / ".cargo/bin/new", "#!/bin/sh\necho new\n", 0o755)
+    (programs / "two").symlink_to(home / ".cargo/bin/new")
+    assert ran(place / "root", "two") == "new\n"
+
+
+# Settings of git
+
+
+@needs("git")
+def test_regression_the_settings_of_the_user_are_those_of_git(place, home):
+    root = place / "root"
+    put(home / "hooks/pre-commit", "#!/bin/sh\necho refused; exit 1\n", 0o755)
+    put(home / "more", "[alias]\n hello = !echo hello\n")
+    put(
+        home / ".gitconfig",
+        f"[user]\n name = a\n email = b\n[include]\n path = more\n[core]\n hooksPath = {home}/hooks\n",
+    )
+    subprocess.run(["git", "init", "-q", root], check=True)
+    found = ran(root, "git hello; echo x > x; git add x; git commit -qm x; git log --oneline")
+    assert "hello\n" in found
+    assert "refused\n" in found
+    assert "does not have any commits" in found
+
+
+@needs("git")
+def test_regression_the_settings_of_a_repository_that_change_commits_count(place, home):
+    root = place / "root"
+    for setting in (
+        ["init", "-q"],
+        ["config", "core.hooksPath", ".hk"],
+        ["config", "core.autocrlf", "input"],
+    ):
+        subprocess.run(["git", *setting], cwd=root, check=True)
+    put(root / ".hk/pre-commit", "#!/bin/sh\nexit 1\n", 0o755)
+    (root / "a").write_bytes(b"1\r\n")
+    with Workspace(root, policy=Policy(run="staged")) as ws:
+        assert ws.run("git add a; git -c user.name=x -c user.email=y commit -qm a").exit_status == 1
+    assert subprocess.check_output(["git", "cat-file", "blob", ":a"], cwd=root) == b"1\n"
+
+
+# Attacks
+
+LISTEN = """
+import socket, sys
+server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); server.listen(); print(1, flush=True)
+while True: server.accept()[0].sendall(b"reached")
+"""
+CONNECT = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(9))"
+
+
+def listening(path: Path, *before: str) -> subprocess.Popen[bytes]:
+    server = subprocess.Popen([*before, sys.executable, "-c", LISTEN, str(path)], stdout=subprocess.PIPE)
+    assert server.stdout.readline() == b"1\n"
+    return server
+
+
+def test_regression_sockets_and_pipes_outside_are_not_reached(place):
+    """A list of the sockets of this network namespace, made at the start, missed these."""
+    own_network = ["unshare", "-n"] if os.geteuid() == 0 else []
+    servers = [listening(place / "one", *own_network)]
+    os.mkfifo(place / "pipe")
+    received: list[str] = []
+    reader = threading.Thread(target=lambda: received.append((place / "pipe").read_text()), daemon=True)
+    reader.start()
+    try:
+        timer = threading.Timer(0.2, lambda: servers.append(listening(place / "two")))
+        timer.start()
+        reach = f"{shlex.quote(sys.executable)} -c {shlex.quote(CONNECT)}"
+        script = (
+            f"sleep 0.8; {reach} {place}/one; {reach} {place}/two; timeout 1 sh -c 'echo x > {place}/pipe'"
+        )
+        assert "reached" not in ran(place / "root", script)
+        timer.join()
+        for name in ("one", "two"):
+            assert b"reached" in subprocess.check_output(["bash", "-c", f"{reach} {place}/{name}"])
+        time.sleep(0.1)
+        assert not received
+    finally:
+        for each in servers:
+            each.kill()
+            each.wait()
+            each.stdout.close()
+        with open(place / "pipe", "w"):
+            pass
+        reader.join()
+
+
+def test_regression_sockets_in_the_trees_are_not_reached(place):
+    dep = place / "dep"
+    dep.mkdir()
+    servers = [listening(dep / "socket"), listening(place / "root/socket")]
+    reach = f"{shlex.quote(sys.executable)} -c {shlex.quote(CONNECT)}"
+    try:
+        for read_only in (True, False):
+            mounts = {"dep": Mount(dep, read_only=read_only)}
+            with Workspace(place / "root", policy=Policy(run="staged"), mounts=mounts) as ws:
+                assert b"reached" not in ws.run(f"{reach} dep/socket; {reach} socket").stdout
+        assert b"reached" in subprocess.check_output(["bash", "-c", f"{reach} {dep}/socket"])
+    finally:
+        for each in servers:
+            each.kill()
+            each.wait()
+            each.stdout.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read them")
+def test_regression_what_only_root_may_read_in_etc_is_empty(place):
+    assert "root:" in Path("/etc/shadow").read_text()
+    assert "root:" not in ran(place / "root", "cat /etc/shadow /etc/shadow-")
+
+
+def test_regression_the_keys_of_the_session_are_not_reached(place):
+    """Root's session keyring was shared with the command."""
+    add = "import ctypes; print(ctypes.CDLL(None).syscall(250, 0, -3, 0))"  # the id of the keyring
+    own = subprocess.check_output([sys.executable, "-c", add])
+    inside = ran(place / "root", f"{shlex.quote(sys.executable)} -c {shlex.quote(add)}")
+    assert inside.encode() != own
