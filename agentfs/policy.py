@@ -92,6 +92,12 @@ def _listed(value: object) -> tuple[object, ...] | None:
     return tuple(cast("Iterable[object]", value))
 
 
+def _place(path: object) -> str:
+    """Return a path as a text, or "" for anything else."""
+    is_path = isinstance(path, str | os.PathLike)
+    return str(os.fspath(cast("str | os.PathLike[str]", path))) if is_path else ""
+
+
 def _wrong(field: str, wanted: str, value: object) -> InvalidArgumentError:
     return InvalidArgumentError(f"{field} must be {wanted}, not {value!r}.")
 
@@ -184,11 +190,11 @@ class Policy:
         if after is None or not all(isinstance(each, AfterChange) for each in after):
             raise _wrong("Policy.after_change", "a list of AfterChange", self.after_change)
         object.__setattr__(self, "after_change", after)
-        paths = _listed(self.run_paths)
-        shown = [os.fspath(each) if isinstance(each, str | os.PathLike) else None for each in paths or ()]
-        if paths is None or not all(isinstance(each, str) and os.path.isabs(each) for each in shown):
+        given = _listed(self.run_paths)
+        paths = [_place(each) for each in given or ()]
+        if given is None or not all(map(os.path.isabs, paths)):
             raise _wrong("Policy.run_paths", "a list of absolute paths", self.run_paths)
-        object.__setattr__(self, "run_paths", tuple(shown))
+        object.__setattr__(self, "run_paths", tuple(paths))
         for name in ("allow", "deny", "ask"):
             rules = _listed(getattr(self, name))
             if rules is None:

@@ -34,7 +34,7 @@ MOST = {
     ("text",): 1_151,
     ("fs",): 3_349,
     ("base", "concurrency"): 846,
-    ("",): 1_462,  # the modules at the top
+    ("",): 1_466,  # the modules at the top
 }
 
 
