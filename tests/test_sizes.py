@@ -19,7 +19,7 @@ MOST = {
     ("mcp",): 260,
     ("frameworks",): 596,
     ("dialects",): 2_412,
-    ("remote",): 781,
+    ("remote",): 783,
     ("store",): 555,
     ("commands",): 2_000,
     ("tools", "arguments", "habits"): 2_335,
