@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import tiktoken  # type: ignore[import-not-found] # no dependency of ours
 
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 
 ENCODINGS = ("cl100k_base", "o200k_base")
 

@@ -19,7 +19,7 @@ from save import save
 from agentfs import Limits, Workspace
 from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import ReadOptions
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 
 PEERS = ("agentfs", "without numbers", "Claude Code", "codex", "opencode", "gemini-cli")
 MORE = ("read", "edit: the diff", "edit: a miss")  # tasks with more than some peers show

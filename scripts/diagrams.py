@@ -12,7 +12,7 @@ import textwrap
 from typing import NamedTuple
 
 from agentfs.base.advice import StyleKind
-from agentfs.text import styled_diff
+from agentfs.text.diff import styled_diff
 from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
 from scripts.pages import blocks_of
 

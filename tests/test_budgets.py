@@ -3,7 +3,7 @@
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.text import fits
+from agentfs.text.display import fits
 from tests import kit
 
 

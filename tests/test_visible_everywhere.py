@@ -16,7 +16,7 @@ import regex
 import yaml
 
 from agentfs import Policy, Workspace, dialects
-from agentfs.text import one_line
+from agentfs.base.visible import one_line
 from tests.conftest import part_or_all
 
 NAMES = (

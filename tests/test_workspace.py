@@ -19,7 +19,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Root
 from agentfs.providers import FORMATS
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 from tests import kit
 from tests.tool_calls import accepts
 

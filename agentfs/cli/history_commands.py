@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from agentfs import history
+from agentfs.base.visible import to_json
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import print_error, print_text, write_output
 from agentfs.errors import InvalidArgumentError
@@ -20,7 +21,6 @@ from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import to_json
 from agentfs.workspace import Workspace
 
 _TIME = "%Y-%m-%d %H:%M:%S"

@@ -2,8 +2,8 @@
 
 import sys
 
+from agentfs.base.visible import escape_controls
 from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
-from agentfs.text import escape_controls
 
 FAILED = 2  # the exit status of a command that failed
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 from agentfs import history
+from agentfs.base.visible import to_json
 from agentfs.cli.command_options import CommandOptions, named_values
 from agentfs.cli.output import FAILED, input_text, print_error, print_text, write_output
 from agentfs.cli.policy_file import opened, settings_of
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
-from agentfs.text import to_json
 from agentfs.workspace import Workspace
 
 _NOTHING_FOUND = 1

@@ -21,7 +21,7 @@ from agentfs.history.scan import with_moves
 from agentfs.history.step_merge import Lines, alike_clash, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
-from agentfs.text import first_names, line_ranges
+from agentfs.text.display import first_names, line_ranges
 from agentfs.tree.walk import VCS_NAMES
 
 

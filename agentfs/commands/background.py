@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agentfs.base.advice import Advice, Joined, call
+from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.base.forks import watch_forks
 from agentfs.commands.result_text import output_text
 from agentfs.errors import BusyError, DeadlineExceededError, NotFoundError
 from agentfs.fs import quote
 from agentfs.results import CommandOutput, RunResult
-from agentfs.text import continuation, footer, plural
+from agentfs.text.display import continuation, footer
 
 if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
     from agentfs.commands.captured_output import CapturedOutput

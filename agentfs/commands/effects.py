@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.commands.stage import Overlay
 from agentfs.errors import AgentFSError, ConflictError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.root import Root
-from agentfs.text import plural
 
 _OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
 _OPAQUE = f"{_OVERLAY}opaque"  # on a directory that hides the one below it
@@ -60,8 +60,7 @@ class _Upper:
     """The upper directory of an overlay on the tree with the real path `top`."""
 
     def __init__(self, path: str, root: Root, most_bytes: int, top: str, found: Effects) -> None:
-        self._path, self._root, self._top, self._found = path, root, top, found
-        self._most_bytes = most_bytes
+        self._path, self._root, self._most_bytes, self._top, self._found = path, root, most_bytes, top, found
         self._links: set[tuple[int, int]] = set()
         self._new = set[str]()  # directories that the tree does not have
 
@@ -246,8 +245,7 @@ def set_times(root: Root, times: Mapping[str, int]) -> None:
         with suppress(AgentFSError, OSError), root.open_directory(display_name(directory)) as opened:
             status = os.stat(name, dir_fd=opened.handle, follow_symlinks=False)
             if stat.S_ISREG(status.st_mode):
-                given = status.st_atime_ns, time
-                os.utime(name, ns=given, dir_fd=opened.handle, follow_symlinks=False)
+                os.utime(name, ns=(status.st_atime_ns, time), dir_fd=opened.handle, follow_symlinks=False)
 
 
 def size_of(root: Root, path: str) -> int:

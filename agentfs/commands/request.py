@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.advice import Advice, ParameterName, plural
 from agentfs.base.programs import system_program
+from agentfs.base.visible import one_line
 from agentfs.commands.environment import can_be_passed, environment
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, must_be
@@ -17,7 +18,7 @@ from agentfs.history.recording import MAX_LABEL
 from agentfs.history.report import MayShow
 from agentfs.limits import LARGEST, Limits
 from agentfs.shown.outputs import OutputStore
-from agentfs.text import cut_line, cut_mark, one_line, plural
+from agentfs.text.display import cut_line, cut_mark
 
 DEFAULT_SECONDS = 120.0  # the timeout of `Workspace.run`
 _MOST_BYTES = 100_000  # of a command; the system passes at most 128 KiB

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentfs.base.advice import Advice, Joined, NextCall, call
+from agentfs.base.advice import Advice, Joined, NextCall, call, plural
+from agentfs.base.visible import visible
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.results import RunResult
 from agentfs.shown.outputs import OutputStore
-from agentfs.text import Shrink, both_ends, continuation, fitted, footer, plural, visible
+from agentfs.text.display import Shrink, both_ends, continuation, fitted, footer
 
 _MOST_CHARS = 30_000  # of output in one text
 _IN_ERROR_CHARS = 4_000

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 from agentfs import Limits, Policy, ToolResult, Toolset, Workspace, results
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import Name
-from agentfs.base.advice import Advice, Joined, Names, NextCall, Retry, call, say
+from agentfs.base.advice import Advice, Joined, Names, NextCall, Retry, call, plural, say
 from agentfs.base.call_context import check
 from agentfs.base.visible import first_line, literal, one_line, to_json, visible
 from agentfs.editing.change_options import EditLinesOptions, InsertOptions, SpliceOptions
@@ -25,7 +25,8 @@ from agentfs.search.excerpts import without_marks
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import MAX_CONTEXT, GlobOptions, GrepOptions, parse_filesize, parse_types
 from agentfs.search.other_globs import globs_below
-from agentfs.text import count_lines, cut_line, estimate_tokens, most_that_fit, newline_of, plural
+from agentfs.text.display import cut_line, estimate_tokens, most_that_fit
+from agentfs.text.lines import count_lines, newline_of
 from agentfs.text.nearest import nearest
 from agentfs.tools.result import AFTER_AN_EXCEPTION
 from agentfs.tools.tool import RenderContext, Tool, declarations, declare, tool_of

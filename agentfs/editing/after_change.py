@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from agentfs.base import call_context
+from agentfs.base.advice import plural
+from agentfs.base.visible import one_line
 from agentfs.editing.draft import FileEdit
 from agentfs.editing.rendering import diff_lines
 from agentfs.errors import AgentFSError
 from agentfs.fs import LinesBy
 from agentfs.limits import Limits
 from agentfs.policy import AfterChange
-from agentfs.text import cut_line, footer, one_line, plural, unified_diff
-from agentfs.text.diff import git_line_changes, line_count
+from agentfs.text.diff import git_line_changes, line_count, unified_diff
+from agentfs.text.display import cut_line, footer
 from agentfs.tree.globs import compile_globs
 
 _MOST_FINDINGS = 20

@@ -15,7 +15,9 @@ from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.oserrors import kept_changing
 from agentfs.shown.workspace_context import Context
-from agentfs.text import ReplacedLines, footer, lf_view, line_changes, line_ranges, unified_diff
+from agentfs.text.diff import ReplacedLines, line_changes, unified_diff
+from agentfs.text.display import footer, line_ranges
+from agentfs.text.lines import lf_view
 
 SINCE_SHOWN = "changed since it was shown"
 _EXTERNAL_DIFF_LINES = 40

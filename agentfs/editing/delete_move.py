@@ -37,7 +37,7 @@ from agentfs.history.report import changed_meanwhile
 from agentfs.limits import Limits
 from agentfs.results import DeleteResult, Entry, MoveResult
 from agentfs.shown.workspace_context import Context
-from agentfs.text import footer, with_text
+from agentfs.text.display import footer, with_text
 from agentfs.tree.walk import Walk
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts

@@ -20,20 +20,9 @@ from agentfs.errors import (
 from agentfs.fs import Change, Current, FileNode, quote
 from agentfs.limits import Limits
 from agentfs.reading.media import check_content
-from agentfs.text import (
-    UNKNOWN_8BIT,
-    Decoded,
-    EditView,
-    LfView,
-    ReplacedLines,
-    Replacement,
-    count_lines,
-    decode,
-    decode_in,
-    likely_encoding,
-    line_changes,
-    unified_diff,
-)
+from agentfs.text.decoding import UNKNOWN_8BIT, Decoded, decode, decode_in, likely_encoding
+from agentfs.text.diff import ReplacedLines, line_changes, unified_diff
+from agentfs.text.lines import EditView, LfView, Replacement, count_lines
 from agentfs.text.notebook import (
     NotANotebookError,
     Notebook,

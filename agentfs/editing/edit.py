@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
 from agentfs.editing.commit import EditTarget, commit
 from agentfs.editing.draft import AS_JSON, Draft, FileEdit
 from agentfs.editing.explain import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
@@ -36,7 +36,8 @@ from agentfs.errors import (
 from agentfs.fs import Current, quote
 from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
-from agentfs.text import EditView, Replacement, count_lines, line_ranges, newline_of, plural
+from agentfs.text.display import line_ranges
+from agentfs.text.lines import EditView, Replacement, count_lines, newline_of
 
 _Span = tuple[int, int, str]
 _FOUND_BY = {

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName, call
+from agentfs.base.visible import visible
 from agentfs.editing.change_options import EditLinesOptions
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget
 from agentfs.editing.draft import Draft, FileEdit, as_read
@@ -23,7 +24,8 @@ from agentfs.errors import (
 from agentfs.fs import Current, quote
 from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
-from agentfs.text import Replacement, bodies_of, cut_line, first_names, footer, visible
+from agentfs.text.display import cut_line, first_names, footer
+from agentfs.text.lines import Replacement, bodies_of
 from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000

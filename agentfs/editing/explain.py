@@ -14,8 +14,9 @@ from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call, plural
 from agentfs.base.lazy import difflib
+from agentfs.base.visible import visible
 from agentfs.editing.match import (
     MOST_COUNTED,
     NEW,
@@ -29,18 +30,9 @@ from agentfs.editing.match import (
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.shown.workspace_context import Context
-from agentfs.text import (
-    CUT_MARK,
-    bodies_of,
-    changed_lines,
-    count_lines,
-    cut_line,
-    lf_view,
-    line_ranges,
-    numbered,
-    plural,
-    visible,
-)
+from agentfs.text.compare import changed_lines
+from agentfs.text.display import CUT_MARK, cut_line, line_ranges, numbered
+from agentfs.text.lines import bodies_of, count_lines, lf_view
 
 Span = tuple[int, int]
 

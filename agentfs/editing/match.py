@@ -13,8 +13,10 @@ from itertools import accumulate
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.visible import unvisible
 from agentfs.errors import InvalidArgumentError
-from agentfs.text import Replacement, View, changed_lines, pieces_of, unvisible
+from agentfs.text.compare import changed_lines
+from agentfs.text.lines import Replacement, View, pieces_of
 
 OLD, NEW = ParameterName("old_string"), ParameterName("new_string")
 # Counting stops here; the error then says "at least".

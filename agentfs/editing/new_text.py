@@ -6,9 +6,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from agentfs.base.lazy import tomllib
+from agentfs.base.visible import one_line
 from agentfs.editing.draft import FileEdit
 from agentfs.fs import quote
-from agentfs.text import declared_encoding, one_line
+from agentfs.text.decoding import declared_encoding
 
 _LANGUAGES = {"json": "JSON", "toml": "TOML", "yaml": "YAML", "yml": "YAML"}  # by the end of the name
 _MOST_CHARACTERS = 100_000  # of a file that is parsed; YAML takes about a second then

@@ -4,19 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from agentfs.base.advice import Advice, ToolName
+from agentfs.base.advice import Advice, ToolName, plural
 from agentfs.limits import Limits
 from agentfs.results import Result
-from agentfs.text import (
-    Shrink,
-    bounded_lines,
-    carriage_return_note,
-    fitted,
-    footer,
-    plural,
-    styled_diff,
-    with_text,
-)
+from agentfs.text.diff import bounded_lines, styled_diff
+from agentfs.text.display import Shrink, carriage_return_note, fitted, footer, with_text
 
 R = TypeVar("R", bound=Result)
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, plural
+from agentfs.base.visible import one_line
 from agentfs.editing.after_change import finish
 from agentfs.editing.commit import SINCE_SHOWN, ExternalChanges, external_changes, record
 from agentfs.editing.draft import Draft, FileEdit, check_size, edit_view
@@ -42,19 +43,9 @@ from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.second_look import Reading, second_look
 from agentfs.shown.workspace_context import Context, watched
-from agentfs.text import (
-    Decoded,
-    Replacement,
-    Shrink,
-    decode_in,
-    first_names,
-    fitted,
-    footer,
-    notes_of,
-    one_line,
-    plural,
-    with_text,
-)
+from agentfs.text.decoding import Decoded, decode_in
+from agentfs.text.display import Shrink, first_names, fitted, footer, notes_of, with_text
+from agentfs.text.lines import Replacement
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff

@@ -7,7 +7,7 @@ import codecs
 from typing import Literal
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
+from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call, plural
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget, commit
 from agentfs.editing.draft import Draft, FileEdit, as_read, check_notebook, check_size, edit_view, encoded
 from agentfs.editing.match import check_line_numbers, shown_characters
@@ -18,24 +18,19 @@ from agentfs.policy import Overwrite
 from agentfs.results import DirectoryResult, WriteResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import (
+from agentfs.text.decoding import (
     UNKNOWN_8BIT,
     Decoded,
-    Replacement,
     bom_of,
     codec_name,
-    count_lines,
     declared_encoding,
     decode,
     decode_in,
     is_binary,
-    line_ranges,
-    newline_of,
-    plural,
-    styled_diff,
-    unified_diff,
-    with_text,
 )
+from agentfs.text.diff import styled_diff, unified_diff
+from agentfs.text.display import line_ranges, with_text
+from agentfs.text.lines import Replacement, count_lines, newline_of
 from agentfs.text.notebook import is_named_notebook, notebook_problem, shown_text
 
 LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]

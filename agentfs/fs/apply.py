@@ -49,7 +49,7 @@ from agentfs.fs.node import (
 )
 from agentfs.fs.path import quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.text import first_names
+from agentfs.text.display import first_names
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RETRY_SECONDS = 0.5  # how long a failed batch retries to reverse its changes

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 
 from agentfs.fs.file import OpenFile
-from agentfs.text import UNKNOWN_8BIT
+from agentfs.text.decoding import UNKNOWN_8BIT
 
 BLOCK = 256 * 1024  # bytes read at once, which fit into a processor's cache
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentfs import history
 from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
 from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, node_to_json, quote
@@ -19,7 +20,6 @@ from agentfs.history import log as bounds
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step, Toggle, step_to_json
 from agentfs.limits import Limits
-from agentfs.text import plural
 
 if TYPE_CHECKING:
     from agentfs.history.report import Display

@@ -14,11 +14,12 @@ from contextlib import (
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from agentfs.base.visible import one_line
 from agentfs.errors import InvalidArgumentError
 from agentfs.history.log import Recording
 from agentfs.history.recording import MAX_LABEL
 from agentfs.results import RecordedResult, ToolResult
-from agentfs.text import cut_line, cut_mark, one_line
+from agentfs.text.display import cut_line, cut_mark
 
 F = TypeVar("F", bound=Callable[..., Any])
 RecordingBlock = AbstractContextManager[Recording]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, call
+from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.errors import (
     AgentFSError,
     ClosedError,
@@ -26,7 +26,7 @@ from agentfs.history.scan import LEFT_OUT, UNSEEN, Scan, Seen, Status, with_move
 from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
-from agentfs.text import Shrink, fitted, footer, plural
+from agentfs.text.display import Shrink, fitted, footer
 
 MAX_LABEL = 200  # characters
 _DROP: Statement = ("DELETE FROM meta WHERE key = 'recordings'", ())

@@ -6,26 +6,16 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, NextCall, call
+from agentfs.base.advice import Advice, Joined, NextCall, call, plural
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.log import Step, file_moves, filled_changes
 from agentfs.history.step_merge import Clash, Lines
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
-from agentfs.text import (
-    bounded_lines,
-    continuation,
-    decode,
-    first_names,
-    footer,
-    hunks,
-    line_ranges,
-    plural,
-    styled_diff,
-    unified_diff,
-)
-from agentfs.text.diff import git_header
+from agentfs.text.decoding import decode
+from agentfs.text.diff import bounded_lines, git_header, hunks, styled_diff, unified_diff
+from agentfs.text.display import continuation, first_names, footer, line_ranges
 from agentfs.text.git_patch import Blob, git_patch
 
 _PATCH_BYTES = 32 * 1024 * 1024

@@ -7,7 +7,9 @@ from functools import cache
 from typing import Literal, NamedTuple, cast
 
 from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.base.lazy import hashlib
+from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
 from agentfs.history.authors import BY_OTHERS, TracedFile, TracedHunk, is_text, replay, text_of
@@ -19,8 +21,8 @@ from agentfs.history.step_merge import kept_reader, merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.results import FileReview, Hunk, Origin, Review
 from agentfs.shown.workspace_context import Context
-from agentfs.text import UNKNOWN_8BIT, ReplacedLines, bounded_lines, decode, one_line, plural
-from agentfs.text.diff import split_lines
+from agentfs.text.decoding import UNKNOWN_8BIT, decode
+from agentfs.text.diff import ReplacedLines, bounded_lines, split_lines
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.errors import ConflictError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
 from agentfs.fs.apply import Applied
@@ -20,8 +21,9 @@ from agentfs.history.step_merge import merge_nodes
 from agentfs.history.undo import record_restored
 from agentfs.results import FileReview, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
-from agentfs.text import decode, newline_of, plural
+from agentfs.text.decoding import decode
 from agentfs.text.diff import line_count, split_lines
+from agentfs.text.lines import newline_of
 
 _RETRY_SECONDS = 5.0  # while others change the files
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
 from agentfs.fs import (
     Change,
@@ -35,7 +36,6 @@ from agentfs.history.database import Contents
 from agentfs.history.log import is_same_node
 from agentfs.history.step_merge import read_node
 from agentfs.limits import Limits
-from agentfs.text import plural
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import VCS_NAMES, Walk
 

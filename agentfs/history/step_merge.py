@@ -21,7 +21,7 @@ from agentfs.fs import (
     entry_type,
 )
 from agentfs.history.log import UndoPlan, file_moves, is_same_node
-from agentfs.text import line_changes
+from agentfs.text.diff import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from agentfs.base.advice import Advice, NextCall, ParameterName, call
+from agentfs.base.advice import Advice, NextCall, ParameterName, call, plural
 from agentfs.errors import BusyError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.apply import Applied
@@ -20,7 +20,7 @@ from agentfs.history.step_merge import Clash, Outcome, list_unread, merge_plan, 
 from agentfs.results import UndoResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import plural, with_text
+from agentfs.text.display import with_text
 
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 

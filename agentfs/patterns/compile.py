@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from agentfs.base.advice import Advice, Retry, plural
+from agentfs.base.visible import visible
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.search_plan import Plan, make_plan
 from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, as_plain_text, literal_syntax, read_syntax
-from agentfs.text import visible
 
 _MAX_DEPTH = 50
 _MAX_COST = 20_000  # within this bound, the slowest tested pattern compiles in 0.2 s

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.patterns.search_plan import Plan
-from agentfs.text import codec_name, decode, lf_view
+from agentfs.text.decoding import codec_name, decode
+from agentfs.text.lines import lf_view
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _ASCII = bytes(range(128))

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from agentfs.arguments.parameters import KEYWORDS, Schema, SchemaRules
+from agentfs.base.advice import plural
 from agentfs.permissions import Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, data_url, field
 from agentfs.results import ToolResult
-from agentfs.text import both_ends, plural
+from agentfs.text.display import both_ends
 
 _STRICT = SchemaRules(every_required=True, closed_only=True, keywords=KEYWORDS - {"minLength", "maxLength"})
 _FORMAT = Format(SchemaRules(), strict_rules=_STRICT)
@@ -124,10 +125,8 @@ def command_output(result: ToolResult, most: int | None = None) -> Message:
         result: The result of `run`.
         most: The characters of each stream; more are cut out in the middle.
     """
-    if not result.success:
-        data: Any = {"stdout": "", "stderr": result.content, "exit_status": REFUSED, "timed_out": False}
-    else:
-        data = result.data
+    refused = {"stdout": "", "stderr": result.content, "exit_status": REFUSED, "timed_out": False}
+    data: Any = result.data if result.success else refused
     streams = {name: _cut(data[name], min(most or _MOST_CHARS, _MOST_CHARS)) for name in ("stdout", "stderr")}
     exit_code = {"type": "exit", "exit_code": data["exit_status"]}
     return {**streams, "outcome": {"type": "timeout"} if data["timed_out"] else exit_code}

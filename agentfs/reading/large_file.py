@@ -8,7 +8,8 @@ from agentfs.fs import OpenFile, revision_of_stat, text_pieces
 from agentfs.reading.page import FileInfo
 from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Newline
-from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, declared_encoding, line_start
+from agentfs.text.decoding import UNKNOWN_8BIT, bom_of, codec_of, declared_encoding
+from agentfs.text.lines import line_start
 
 MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
 

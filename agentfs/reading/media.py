@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from agentfs.base.advice import Advice, FirstOf, ParameterName, Retry
+from agentfs.base.advice import Advice, FirstOf, ParameterName, Retry, plural
 from agentfs.errors import BinaryError, DeadlineExceededError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
@@ -23,7 +23,9 @@ from agentfs.reading.page import FileInfo, ReadOptions, max_lines, render_page, 
 from agentfs.reading.pdf import Pdf
 from agentfs.reading.slices import LineSlice
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, count_lines, footer, is_binary, plural
+from agentfs.text.decoding import HEAD, is_binary
+from agentfs.text.display import footer
+from agentfs.text.lines import count_lines
 from agentfs.text.notebook import Notebook, OutputImage
 
 _HEX_ROWS = 32  # rows of a read without a limit: enough for a header

@@ -9,33 +9,28 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry
+from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, plural
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import LARGEST, Limits
 from agentfs.permissions import Effect
 from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Image, Newline, ReadResult
-from agentfs.text import (
-    UNKNOWN_8BIT,
-    Decoded,
+from agentfs.text.decoding import UNKNOWN_8BIT, Decoded
+from agentfs.text.display import (
     Shrink,
     carriage_return_note,
     continuation,
-    count_lines,
     cut_line,
-    end_of,
     first_names,
     fitted,
     footer,
     line_ranges,
-    line_start,
-    newline_of,
     notes_of,
     number_lines,
-    plural,
     visible_lines,
 )
+from agentfs.text.lines import count_lines, end_of, line_start, newline_of
 
 _MAX_IMAGES = 10
 _MAX_NAMED = 5  # lines that were cut and are named in the footer

@@ -11,7 +11,7 @@ from agentfs.base import call_context
 from agentfs.errors import BinaryError, DeadlineExceededError
 from agentfs.fs import quote
 from agentfs.reading.images import MEDIA_EXTRA
-from agentfs.text import lf_view
+from agentfs.text.lines import lf_view
 
 # Limits for one PDF page. With much more text, pypdf takes minutes and GiB, even for a file of a few kB.
 _PDF_LIMITS = {
@@ -38,10 +38,6 @@ class _TimedBytes(BytesIO):
         if self.reads % _CHECK_EVERY == 0:
             call_context.check()
         return super().read(size)
-
-
-def _check_time(*_: object) -> None:
-    call_context.check()
 
 
 class Pdf:
@@ -108,7 +104,7 @@ class Pdf:
             with self._limited(
                 array_maximum_element_count=_MAX_ARRAY_ELEMENTS, stream_parsing_work_maximum_count=max_tokens
             ):
-                text = page.extract_text(visitor_operand_before=_check_time)
+                text = page.extract_text(visitor_operand_before=lambda *_: call_context.check())
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - as above

@@ -23,7 +23,8 @@ from agentfs.results import ReadResult
 from agentfs.shown.outputs import NO_LINE_IDS
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.text import HEAD, Decoded, count_lines, decode, decode_in
+from agentfs.text.decoding import HEAD, Decoded, decode, decode_in
+from agentfs.text.lines import count_lines
 from agentfs.text.notebook import NotANotebookError, Notebook, is_named_notebook
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page

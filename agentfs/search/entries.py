@@ -30,7 +30,7 @@ from agentfs.search.options import (
     paths_of,
 )
 from agentfs.shown.workspace_context import Context
-from agentfs.text import most_characters
+from agentfs.text.display import most_characters
 from agentfs.tree.globs import compile_exclude
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit, entry_name

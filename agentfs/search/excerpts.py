@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agentfs.patterns.line_search import LineMatch
 from agentfs.results import Match
 from agentfs.search.large import TextBlock, start_of_lines
-from agentfs.text import cut_line, cut_mark
+from agentfs.text.display import cut_line, cut_mark
 
 BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
 

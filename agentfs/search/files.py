@@ -21,7 +21,7 @@ from agentfs.results import GlobResult, Skipped
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.outputs import OutputStore
-from agentfs.text import HEAD, codec_name, is_binary
+from agentfs.text.decoding import HEAD, codec_name, is_binary
 from agentfs.text.notebook import is_named_notebook
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded

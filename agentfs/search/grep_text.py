@@ -10,7 +10,7 @@ from itertools import accumulate, groupby, islice
 from operator import attrgetter
 
 from agentfs.base.advice import Joined, plural
-from agentfs.base.visible import one_line
+from agentfs.base.visible import one_line, visible
 from agentfs.errors import AgentFSError, InvalidPatternError
 from agentfs.fs import Root, quote, revision_of
 from agentfs.limits import Limits
@@ -25,19 +25,18 @@ from agentfs.search.second_look import explain_pattern, second_look
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
-from agentfs.text import (
+from agentfs.text.decoding import decode
+from agentfs.text.display import (
     Shrink,
-    bodies_of,
     continuation,
-    decode,
     first_names,
     fitted,
     footer,
     most_characters,
     notes_of,
-    visible,
     with_note,
 )
+from agentfs.text.lines import bodies_of
 from agentfs.text.notebook import shown_text
 
 _IN_NO_FILE = "\ue000\uf8ff\ue000\uf8ff"  # private characters

@@ -12,7 +12,7 @@ from itertools import chain
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.fs import OpenFile, incremental_decoder, join_returns, text_pieces
 from agentfs.patterns.line_search import LineMatch, LineSearch
-from agentfs.text import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
+from agentfs.text.decoding import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
 
 LONGEST_LINE = 1024 * 1024  # characters; the text of a longer line comes in parts
 _START = 1024 * 1024  # bytes that decide about the encoding

@@ -9,7 +9,7 @@ from agentfs.fs import Root, display_name
 from agentfs.limits import Limits
 from agentfs.results import Skipped
 from agentfs.search.options import SearchOptions
-from agentfs.text import first_names
+from agentfs.text.display import first_names
 from agentfs.tree.visit import Excluded
 from agentfs.tree.walk import MAX_LISTED
 

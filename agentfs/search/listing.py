@@ -15,7 +15,7 @@ from agentfs.search.options import GlobOptions, ListOptions, as_list, next_page,
 from agentfs.search.other_globs import search_with_meant_globs, with_relative_globs
 from agentfs.search.second_look import explain_no_entries
 from agentfs.shown.workspace_context import Context, watched
-from agentfs.text import Shrink, continuation, fitted, footer, notes_of
+from agentfs.text.display import Shrink, continuation, fitted, footer, notes_of
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _ENTRY = ("entry", "entries")

@@ -17,7 +17,7 @@ from agentfs.patterns.search_plan import Plan, plan_of_literals
 from agentfs.patterns.syntax import escape, has_capital, literal_syntax, read_syntax
 from agentfs.permissions import Effect
 from agentfs.results import GlobResult
-from agentfs.text import codec_name
+from agentfs.text.decoding import codec_name
 
 OneOrMore = str | Sequence[str]
 Case = Literal["smart", "sensitive", "insensitive"]

@@ -10,7 +10,7 @@ from agentfs.base.visible import literal, one_line
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.fs import Root
 from agentfs.search.options import SearchOptions, as_list, paths_of
-from agentfs.text import first_names
+from agentfs.text.display import first_names
 from agentfs.tree.globs import compile_globs, expand
 from agentfs.tree.ignore_sources import with_slash
 

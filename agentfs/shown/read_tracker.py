@@ -14,7 +14,9 @@ from typing import NamedTuple
 from agentfs.base.forks import watch_forks
 from agentfs.base.lazy import hashlib
 from agentfs.fs.path import is_in
-from agentfs.text import DIFF_CONTEXT, ReplacedLines, bodies_of, changed_lines, count_lines
+from agentfs.text.compare import changed_lines
+from agentfs.text.diff import DIFF_CONTEXT, ReplacedLines
+from agentfs.text.lines import bodies_of, count_lines
 
 MAX_KNOWN_FILES = 4096
 MAX_VERSIONS = 16

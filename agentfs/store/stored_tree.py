@@ -17,7 +17,7 @@ from agentfs.results import PullResult, PushResult, Result, StoreStatus
 from agentfs.store.cache import META, open_cache
 from agentfs.store.objects import Objects
 from agentfs.store.sync import CONFLICTS, MOST_NAMES, Sync
-from agentfs.text import with_text
+from agentfs.text.display import with_text
 
 _R = TypeVar("_R", bound=Result)
 

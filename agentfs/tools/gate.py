@@ -23,7 +23,7 @@ from agentfs.permission.decide import Judged, Subject, check_rule, decide
 from agentfs.permissions import GROUPS, Action, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
-from agentfs.text import head_and_tail
+from agentfs.text.display import head_and_tail
 from agentfs.text.nearest import nearest
 from agentfs.tools.tool import Tool
 

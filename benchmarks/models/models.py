@@ -11,7 +11,7 @@ from typing import Any
 from tasks import Task
 from tool_sets import Tools
 
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 
 Message = dict[str, Any]
 # A model answers the messages, with the tokens of the turn.

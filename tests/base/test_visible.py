@@ -6,7 +6,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import one_line, quoted, to_json, unvisible, visible
+from agentfs.base.visible import one_line, quoted, to_json, unvisible, visible
 from tests.conftest import law
 
 PIECES = (

@@ -17,7 +17,7 @@ from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.wording import _CODES_JA, _OWN_MESSAGES, COSTS
 from agentfs.errors import AgentFSError
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.editing.draft import changed_ranges
-from agentfs.text import ReplacedLines, Replacement, count_lines, line_changes
+from agentfs.text.diff import ReplacedLines, line_changes
+from agentfs.text.lines import Replacement, count_lines
 from tests.conftest import lines_of
 
 

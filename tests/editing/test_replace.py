@@ -26,7 +26,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 from tests import kit
 from tests.conftest import part_or_all
 from tests.history.judges import git_applied, snapshot

@@ -8,7 +8,7 @@ from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import ReadOptions
 from agentfs.limits import Limits
 from agentfs.reading import large_file
-from agentfs.text import fits
+from agentfs.text.display import fits
 from tests.conftest import law
 
 LOADED = Limits()

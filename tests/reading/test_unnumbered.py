@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
+from agentfs.base.visible import visible
 from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import ReadOptions
 from agentfs.errors import AgentFSError
-from agentfs.text import estimate_tokens, visible
+from agentfs.text.display import estimate_tokens
 
 
 def unnumbered(ws, path, *range_, **options):

@@ -13,7 +13,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search.listing import list_directory
 from agentfs.search.options import ListOptions
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 from tests.search.contexts import context_of
 
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from agentfs.shown import read_tracker as module
 from agentfs.shown.read_tracker import ReadTracker
-from agentfs.text import ReplacedLines
+from agentfs.text.diff import ReplacedLines
 
 
 def test_nothing_is_read_at_first():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentfs.limits import Limits
 from agentfs.results import Result
-from agentfs.text import Shrink, estimate_tokens, fits, fitted
+from agentfs.text.display import Shrink, estimate_tokens, fits, fitted
 
 # The tokens of each text by tiktoken's cl100k_base, counted once.
 COUNTED = [

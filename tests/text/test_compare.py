@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import changed_lines, compare
+from agentfs.text import compare
+from agentfs.text.compare import changed_lines
 from tests.conftest import needs
 
 texts = st.lists(st.sampled_from("abcde"), max_size=20)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
-from agentfs.text import decode, decode_in, is_binary
+from agentfs.text.decoding import decode, decode_in, is_binary
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs.text import compare, unified_diff
+from agentfs.text import compare
+from agentfs.text.diff import unified_diff
 from tests.conftest import law, needs
 
 pytestmark = needs("git")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import cut_line, footer, numbered
+from agentfs.text.display import cut_line, footer, numbered
 from tests.conftest import lines_of
 
 

@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import bodies_of, count_lines, lf_view, line_start, newline_of, without_end
-from agentfs.text.lines import View, end_of, pieces_of
+from agentfs.text.lines import (
+    View,
+    bodies_of,
+    count_lines,
+    end_of,
+    lf_view,
+    line_start,
+    newline_of,
+    pieces_of,
+    without_end,
+)
 from tests.conftest import lines_of
 
 PIECES = ("a", "b", "\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "é", "😀")

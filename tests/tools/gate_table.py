@@ -21,7 +21,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel, Field
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.text import estimate_tokens
+from agentfs.text.display import estimate_tokens
 from agentfs.tools.tool import Tool, tool_of
 from tests import kit
 

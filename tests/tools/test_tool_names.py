@@ -12,7 +12,7 @@ from agentfs.arguments.hints import Name
 from agentfs.base.advice import Joined, call
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import ReadResult
-from agentfs.text import continuation, footer
+from agentfs.text.display import continuation, footer
 from agentfs.tools.tool import RenderContext, Tool
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_calls import accepts
