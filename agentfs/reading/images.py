@@ -97,7 +97,7 @@ def as_image(data: bytes, media_type: str) -> Image:
     return Image(base64.b64encode(data).decode(), media_type)
 
 
-def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tuple[Image | None, str]:
+def scale_down(data: bytes, form: str) -> tuple[Image | None, str]:
     """Return a smaller image and its size as text, or None and the reason."""
     try:
         pillow = importlib.import_module("PIL.Image")
@@ -105,30 +105,28 @@ def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tupl
         return None, f"it is too large, and the extra that scales images down is missing ({MEDIA_EXTRA})"
     try:
         with warnings.catch_warnings(action="ignore"):
-            return _scale_down(pillow, data, form, max_bytes, max_side)
+            return _scale_down(pillow, data, form)
     except DeadlineExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - hostile bytes make decoders raise anything
         return None, f"it is too large, and could not be scaled down ({type(error).__name__})"
 
 
-def _scale_down(
-    pillow: Any, data: bytes, form: str, max_bytes: int, max_side: int
-) -> tuple[Image | None, str]:
+def _scale_down(pillow: Any, data: bytes, form: str) -> tuple[Image | None, str]:
     with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
         if opened.width * opened.height * _BYTES_PER_PIXEL.get(form, _OTHER_BYTES) > _MAX_MEMORY:
             return None, "it has too many pixels to be scaled down"
-        opened.draft(None, (max_side, max_side))  # a JPEG can be decoded at a smaller size
+        opened.draft(None, (MAX_IMAGE_SIDE, MAX_IMAGE_SIDE))  # a JPEG can be decoded at a smaller size
         call_context.check()
         image = opened
         if opened.mode not in {"RGB", "RGBA", "L", "LA"}:
             image = opened.convert("RGBA" if opened.mode in {"P", "PA"} else "RGB")
-        for side in (max_side, max_side // 2, max_side // 4):
+        for side in (MAX_IMAGE_SIDE, MAX_IMAGE_SIDE // 2, MAX_IMAGE_SIDE // 4):
             image.thumbnail((side, side))
             for kind in ("png",) if "A" in image.mode else ("png", "jpeg"):  # JPEG has no transparency
                 call_context.check()
                 out = BytesIO()
                 image.save(out, kind)
-                if out.tell() <= max_bytes:
+                if out.tell() <= MAX_IMAGE_BYTES:
                     return as_image(out.getvalue(), f"image/{kind}"), f"{image.width}x{image.height}"
     return None, "it is too large even if scaled down"

@@ -10,15 +10,8 @@ from agentfs.base.advice import Advice, FirstOf, ParameterName, Retry, plural
 from agentfs.errors import BinaryError, DeadlineExceededError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.reading.images import (
-    MAX_IMAGE_BYTES,
-    MAX_IMAGE_SIDE,
-    ImageInfo,
-    as_image,
-    image_format,
-    image_info,
-    scale_down,
-)
+from agentfs.reading import images
+from agentfs.reading.images import ImageInfo, as_image, image_format, image_info
 from agentfs.reading.page import FileInfo, ReadOptions, max_lines, render_page, text_page
 from agentfs.reading.pdf import Pdf
 from agentfs.reading.slices import LineSlice
@@ -146,11 +139,9 @@ def _read_image(file: OpenFile, form: str, limits: Limits) -> ReadResult:
     problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else info.problem
     if not problem:
         shown: Image | None = as_image(data, info.media_type)
-        fits = len(data) <= MAX_IMAGE_BYTES
-        if not fits or max(info.width, info.height) > MAX_IMAGE_SIDE:
-            smaller, outcome = scale_down(
-                data, info.format, max_bytes=MAX_IMAGE_BYTES, max_side=MAX_IMAGE_SIDE
-            )
+        fits = len(data) <= images.MAX_IMAGE_BYTES
+        if not fits or max(info.width, info.height) > images.MAX_IMAGE_SIDE:
+            smaller, outcome = images.scale_down(data, info.format)
             if smaller is not None:
                 note = f"{note}; shown scaled down to {outcome}"
             shown = smaller or (shown if fits else None)
@@ -194,16 +185,16 @@ def read_notebook(
 ) -> ReadResult:
     """Return a page of the text of a notebook; `ids` are the ids of its lines."""
     first = options.first(info.path, info.total)
-    images: list[tuple[int, Image]] = []
+    placed: list[tuple[int, Image]] = []
     notes = [_NOTEBOOK, *notes]
     for each in book.images:
         if first <= each.line < first + max_lines(options.limit, limits):
             found = _output_image(each)
             if isinstance(found, Image):
-                images.append((each.line, found))
+                placed.append((each.line, found))
             else:
                 notes.append(f"the image of line {each.line} is not shown: {found}")
-    return text_page(info, book.text, limits, options, notes, ids, images)
+    return text_page(info, book.text, limits, options, notes, ids, placed)
 
 
 def _output_image(output: OutputImage) -> Image | str:
@@ -215,13 +206,13 @@ def _output_image(output: OutputImage) -> Image | str:
     info = image_info(data)
     if info is None:
         return "its format is unknown"
-    if len(data) > MAX_IMAGE_BYTES:
-        return f"it has over {plural(MAX_IMAGE_BYTES, 'byte')}"
+    if len(data) > images.MAX_IMAGE_BYTES:
+        return f"it has over {plural(images.MAX_IMAGE_BYTES, 'byte')}"
     return info.problem or as_image(data, info.media_type)
 
 
 def _described(
-    file: OpenFile, limits: Limits, kind: Literal["image", "binary"], note: str, *images: Image
+    file: OpenFile, limits: Limits, kind: Literal["image", "binary"], note: str, *shown: Image
 ) -> ReadResult:
     return ReadResult(
         path=file.path,
@@ -229,7 +220,7 @@ def _described(
         total_exact=False,
         total_bytes=file.stat.st_size,
         revision=_revision(file, limits),
-        images=images,
+        images=shown,
         text=footer(note),
         notes=(note,),
     )

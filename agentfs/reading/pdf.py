@@ -40,6 +40,10 @@ class _TimedBytes(BytesIO):
         return super().read(size)
 
 
+def _check_time(*_: object) -> None:
+    call_context.check()
+
+
 class Pdf:
     """An open PDF; `total` is its number of pages."""
 
@@ -104,7 +108,7 @@ class Pdf:
             with self._limited(
                 array_maximum_element_count=_MAX_ARRAY_ELEMENTS, stream_parsing_work_maximum_count=max_tokens
             ):
-                text = page.extract_text(visitor_operand_before=lambda *_: call_context.check())
+                text = page.extract_text(visitor_operand_before=_check_time)
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - as above

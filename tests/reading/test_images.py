@@ -7,7 +7,7 @@ import pytest
 from PIL import Image as Pillow
 
 from agentfs import Workspace
-from agentfs.reading import images, media
+from agentfs.reading import images
 from tests.reading.conftest import make_image
 
 FORMS = [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("GIF", "image/gif"), ("WEBP", "image/webp")]
@@ -72,8 +72,8 @@ def test_a_text_that_begins_like_an_image_is_text(ws, tmp_path):
 
 
 def _most(monkeypatch, side=2000, size=3_750_000):
-    monkeypatch.setattr(media, "MAX_IMAGE_SIDE", side)
-    monkeypatch.setattr(media, "MAX_IMAGE_BYTES", size)
+    monkeypatch.setattr(images, "MAX_IMAGE_SIDE", side)
+    monkeypatch.setattr(images, "MAX_IMAGE_BYTES", size)
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
@@ -113,4 +113,4 @@ def test_a_decompression_bomb_is_not_opened(tmp_path):
         struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
         for name, body in chunks
     )
-    assert images.scale_down(data, "PNG", max_bytes=10**6, max_side=1000)[0] is None
+    assert images.scale_down(data, "PNG")[0] is None
