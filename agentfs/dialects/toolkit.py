@@ -269,8 +269,7 @@ def relative_in(workspace: Workspace, path: str) -> str:
 
 def left_out(skipped: results.Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what a search left out: the fields of `Skipped` that are set, except `rules`."""
-    leave = {"rules", *without}
-    return {name: value for name, value in vars(skipped).items() if value and name not in leave}
+    return {name: value for name, value in vars(skipped).items() if value and name not in {"rules", *without}}
 
 
 def left_out_field(skipped: results.Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
