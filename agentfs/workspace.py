@@ -77,6 +77,10 @@ _ADVICE_ON_WRITE = {
 }
 
 
+def _advice_on_write(workspace: "Workspace") -> str:
+    return _ADVICE_ON_WRITE[workspace.policy.overwrite]
+
+
 def _options(kind: Callable[..., _Options], arguments: dict[str, Any]) -> _Options:
     """Return the options of a method; `arguments` are `self` and its parameters."""
     del arguments["self"]
@@ -340,7 +344,7 @@ class Workspace:
         """
         return cast("ReadResult", self._carry_out(_options(reading.page.ReadOptions, locals())))
 
-    @tool(effect="write", default=True, advice=lambda workspace: _ADVICE_ON_WRITE[workspace.policy.overwrite])
+    @tool(effect="write", default=True, advice=_advice_on_write)
     def write(
         self,
         path: Path,

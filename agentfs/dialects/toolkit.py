@@ -29,7 +29,7 @@ from agentfs.text.display import cut_line, estimate_tokens, most_that_fit
 from agentfs.text.lines import count_lines, newline_of
 from agentfs.text.nearest import nearest
 from agentfs.tools.result import AFTER_AN_EXCEPTION
-from agentfs.tools.tool import RenderContext, Tool, declarations, declare, tool_of
+from agentfs.tools.tool import RenderContext, Tool, declarations, tool, tool_of
 from agentfs.tree.globs import compile_globs
 
 # The names that it hands on, beside its own.
@@ -147,7 +147,7 @@ def offer(*, effect: Effect, **fields: Any) -> Callable[[_F], _F]:
     Returns:
         A decorator that returns the method itself.
     """
-    return lambda function: declare(function, Tool(function=function, effect=effect, **fields))
+    return tool(effect=effect, **fields)
 
 
 # The methods with the options that only dialects need. Each runs under the rules of its method, over

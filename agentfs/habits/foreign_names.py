@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from agentfs.arguments.parameters import snake_case
@@ -127,27 +127,28 @@ def method_meant(name: str) -> str:
     return next((method for method, habit in HABITS.items() if name in habit.tools.split()), name)
 
 
-def shell_arguments(given: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
-    """Return the arguments of `run` for those of other shells, and what was converted.
+def shell_arguments(
+    given: Mapping[Any, Any], add_coercion: Callable[[str, str], object]
+) -> Mapping[Any, Any]:
+    """Return the arguments of `run` for those of other shells.
 
     A command may be a list of words, as of Codex, and its time in milliseconds, as of Claude Code. Each
     command has a shell of its own, so that restarting it, as Anthropic's tool can, does nothing.
     """
-    meant, converted = dict(given), list[tuple[str, str]]()
+    meant = dict(given)
     for name in ("command", "cmd"):
         given_words: Any = meant.get(name)
         words: list[Any] = [*given_words] if isinstance(given_words, list) else []
         if words and all(isinstance(word, str) for word in words):
-            is_shell = (
-                words[0].rpartition("/")[2] in _SHELLS and len(words) == 3 and words[1] in ("-c", "-lc")
-            )
-            meant[name] = words[2] if is_shell else shlex.join(words)
-            converted.append(("command", "words as a command line"))
+            shell, *options = words[:2]
+            is_shell = shell.rpartition("/")[2] in _SHELLS and options in (["-c"], ["-lc"])
+            meant[name] = words[2] if is_shell and len(words) == 3 else shlex.join(words)
+            add_coercion("command", "words as a command line")
     milliseconds: Any = meant.get("timeout_ms")
     if isinstance(milliseconds, (int, float)) and not isinstance(milliseconds, bool):
         meant.setdefault("timeout", meant.pop("timeout_ms") / 1000)
-        converted.append(("timeout", f"timeout_ms={milliseconds} in seconds"))
+        add_coercion("timeout", f"timeout_ms={milliseconds} in seconds")
     if meant.pop("restart", None) is True and "command" not in meant:
         meant["command"] = ":"
-        converted.append(("command", "restart as nothing to do"))
-    return meant, converted
+        add_coercion("command", "restart as nothing to do")
+    return meant

@@ -4,13 +4,13 @@ An unambiguous value is converted. All problems are collected, so that the model
 of other products' tools and parameters count for methods of a workspace. Nothing is run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentfs.arguments.json_text import short_repr
 from agentfs.arguments.kinds import ListOf, String, UnionOf
-from agentfs.arguments.parameters import ArgumentReader, Parameter, describe_names, snake_case
+from agentfs.arguments.parameters import ArgumentReader, describe_names, snake_case
 from agentfs.errors import InvalidArgumentError, UnknownToolError
 from agentfs.habits.foreign_names import (
     ALIASES,
@@ -30,27 +30,18 @@ _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 _ONE_OR_MORE.opening = ('["',)  # a glob may begin with `[`
 
 
-class BoundCall(NamedTuple):
-    """The values to pass to a tool, under visible names; defaults are left out."""
-
-    values: dict[str, Any]
-    coercions: tuple[Coercion, ...]
-
-
 def find_tool(tools: Mapping[str, Tool], name: Any) -> tuple[Tool, tuple[Coercion, ...]]:
     """Return the tool that a name means; raise `unknown_tool` if there is none."""
+    near = None
     if isinstance(name, str):
         if (tool := tools.get(name)) is not None:
             return tool, ()
-        wanted = plain_name(name)
-        same = (
-            each for each in tools.values() if wanted in (snake_case(each.name), snake_case(each.own_name))
-        )
-        method = method_meant(wanted)
-        meant = (each for each in tools.values() if is_method(each.function) and each.own_name == method)
-        if (tool := next(same, None) or next(meant, None)) is not None:
+        wanted, method = plain_name(name), method_meant(plain_name(name))
+        same = [each for each in tools.values() if wanted in map(snake_case, (each.name, each.own_name))]
+        meant = [each for each in tools.values() if is_method(each.function) and each.own_name == method]
+        for tool in (*same, *meant):
             return tool, (Coercion("tool name", f"{short_repr(name)} as {short_repr(tool.name)}"),)
-    near = nearest(name.lower(), tools) if isinstance(name, str) else None
+        near = nearest(name.lower(), tools)
     raise UnknownToolError(
         f"There is no tool {short_repr(name)}{f' (did you mean `{near}`?)' if near else ''}.",
         hint=f"The tools are {', '.join(tools)}.",
@@ -64,28 +55,14 @@ def _aliases_of(method: str) -> Mapping[str, str]:
     return {name: f"{ALIASES.get(name, '')} {own.get(name, '')}" for name in (*ALIASES, *own)}
 
 
-def bind(tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
-    """Read the arguments of a call; raise `invalid_argument` with everything that is wrong with them."""
-    habit = HABITS.get(tool.own_name, Habit()) if is_method(tool.function) else None
-    converted: list[tuple[str, str]] = []
-    parameters: Sequence[Parameter] = tool.parameters
-    aliases: Mapping[str, str] = {own: name for name, own in tool.renames.items()}
-    if habit is not None:
-        known = {*tool.visible_names, *tool.visible_names.values()}
-        if tool.own_name == "run":
-            given, converted = shell_arguments(given)
-        explaining = [name for name in given if name in EXPLAINING and name not in known]
-        converted += [(name, "left out") for name in explaining]
-        given = {name: value for name, value in given.items() if name not in explaining}
-        aliases = _aliases_of(tool.own_name)
-        lists = habit.lists.split()
-        parameters = [
-            each._replace(kind=_ONE_OR_MORE) if each.target in lists else each for each in tool.parameters
-        ]
-    reader = ArgumentReader(aliases)
-    for where, rule in converted:
-        reader.add_coercion(where, rule)
-    values = reader.read_members(parameters, given)
+def bind(tool: Tool, given: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[Coercion, ...]]:
+    """Read the arguments of a call under visible names; raise `invalid_argument` with all that is wrong."""
+    if not is_method(tool.function):
+        reader = ArgumentReader({own: name for name, own in tool.renames.items()})
+        values = reader.read_members(tool.parameters, given)
+    else:
+        reader = ArgumentReader(_aliases_of(tool.own_name))
+        values = _read_for_method(tool, given, reader)
     if reader.problems:
         messages = [problem.message for problem in reader.problems[:_MAX_REPORTED]]
         if len(reader.problems) > len(messages):
@@ -95,10 +72,27 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
             hint=f"{tool.name} takes {describe_names(tool.parameters) or 'no arguments'}.",
             details={"problems": [problem._asdict() for problem in reader.problems[:_MAX_REPORTED]]},
         )
-    for each in tool.parameters if habit is not None else ():
-        value = values.get(each.name)
-        meant: Mapping[int, Any] = habit.values.get(each.target, {}) if habit is not None else {}
+    return values, tuple(reader.coercions)
+
+
+def _read_for_method(tool: Tool, given: Mapping[Any, Any], reader: ArgumentReader) -> dict[str, Any]:
+    """Read the arguments of a method as models of other products send them."""
+    habit = HABITS.get(tool.own_name, Habit())
+    if tool.own_name == "run":
+        given = shell_arguments(given, reader.add_coercion)
+    known = {*tool.visible_names, *tool.visible_names.values()}
+    for name in sorted((EXPLAINING & given.keys()) - known):
+        given = {each: value for each, value in given.items() if each != name}
+        reader.add_coercion(name, "left out")
+    lists = habit.lists.split()
+    parameters = [
+        each._replace(kind=_ONE_OR_MORE) if each.target in lists else each for each in tool.parameters
+    ]
+    values = reader.read_members(parameters, given)
+    for own, meant in habit.values.items():
+        name = tool.visible_names.get(own, own)
+        value = values.get(name)
         if isinstance(value, int) and value in meant:
-            values[each.name] = meant[value]
-            reader.add_coercion(each.name, f"{value} as {meant[value]}")
-    return BoundCall(values, tuple(reader.coercions))
+            values[name] = meant[value]
+            reader.add_coercion(name, f"{value} as {meant[value]}")
+    return values

@@ -30,17 +30,15 @@ def plain_function(
     type. So no hint is a union, except with None.
     """
     parameters = sorted(tool.parameters, key=lambda parameter: not parameter.required)
-    names = [parameter.identifier for parameter in parameters]
-    if len(set(names)) < len(names):
+    declared = {each.identifier: _declared(each, hints) for each in parameters}
+    if len(declared) < len(parameters):
         raise InvalidArgumentError(
             f"{tool.name} cannot be a function: two of its parameters become the same identifier."
         )
-
-    declared = [_declared(parameter, hints) for parameter in parameters]
-    signature = inspect.Signature(declared, return_annotation=str)
+    signature = inspect.Signature([*declared.values()], return_annotation=str)
 
     def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        known = {name: kwargs.pop(name) for name in names if name in kwargs}
+        known = {name: kwargs.pop(name) for name in declared if name in kwargs}
         # Raises TypeError like any function.
         return {**signature.bind_partial(*args, **known).arguments, **kwargs}
 
@@ -51,13 +49,12 @@ def plain_function(
         return await run_async(tool.name, given(args, kwargs))
 
     function: Callable[..., Any] = acall if tool.is_async else call
-    descriptions = {
+    texts = {
         each.identifier: each.full_description(choices=hints == "plain", formats=True) for each in parameters
     }
-    returns = "The result as text, or the error."
     function.__name__ = function.__qualname__ = tool.name
-    function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}
-    function.__doc__ = write_docstring(tool.description, descriptions, returns)
+    function.__annotations__ = {name: each.annotation for name, each in declared.items()} | {"return": str}
+    function.__doc__ = write_docstring(tool.description, texts, "The result as text, or the error.")
     function.__dict__["__signature__"] = signature  # `inspect.signature` reads it
     return function
 
@@ -77,22 +74,20 @@ def _declared(parameter: Parameter, hints: Hints) -> inspect.Parameter:
     if not parameter.required and default is None and hint is not Any:
         hint = hint | None
     text = _Description(parameter.full_description(formats=True))
-    described = import_module("pydantic").Field(description=text) if hints == "field" else text
-    return inspect.Parameter(
-        parameter.identifier,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=inspect.Parameter.empty if parameter.required else default,
-        annotation=hint if hints == "plain" else Annotated[hint, described],
-    )
+    if hints != "plain":
+        field = import_module("pydantic").Field(description=text) if hints == "field" else text
+        hint = Annotated[hint, field]
+    shown: Any = inspect.Parameter.empty if parameter.required else default
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(parameter.identifier, kind, default=shown, annotation=hint)
 
 
 def _without_literals(hint: Any) -> Any:
     """Return a hint in which the type of the choices replaces a Literal."""
     origin: Any = get_origin(hint)
-    args: tuple[Any, ...] = get_args(hint)
     if origin is Literal:
-        return args[0].__class__
-    plain = tuple(map(_without_literals, args))
+        return get_args(hint)[0].__class__
+    plain = tuple(map(_without_literals, get_args(hint)))
     if not plain:
         return hint
     return reduce(lambda one, other: one | other, plain) if origin in (Union, UnionType) else origin[plain]

@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from agentfs.arguments.kinds import ListOf, PathOf
 from agentfs.arguments.parameters import Parameter
@@ -20,84 +20,58 @@ from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentE
 from agentfs.limits import Limits
 from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused
 from agentfs.permission.decide import Judged, Subject, check_rule, decide
-from agentfs.permissions import GROUPS, Action, PermissionRequest, Rule
+from agentfs.permissions import GROUPS, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.text.display import head_and_tail
 from agentfs.text.nearest import nearest
+from agentfs.tools.binding import bind
 from agentfs.tools.tool import Tool
 
 _GRACE = 2.0  # seconds for a cancelled async function to end
+_PATHS = ("path", "to", "paths")  # the parameters of methods that rules are about
 
 
-class GatedBy(Protocol):
-    """The attributes of a workspace that the gate uses."""
-
-    policy: Policy
-    limits: Limits
-
-    @property
-    def root(self) -> str:
-        """The absolute path of the root."""
-        ...
-
-    def _keep(self, kept: str) -> str:
-        """Keep a text under a name that `read` accepts."""
-        ...
-
-
-def permission_of(
-    workspace: GatedBy, tool: Tool, values: Mapping[str, Any]
-) -> Callable[[], Mapping[str, Any]] | None:
-    """Decide about a call; return None if it is allowed, or the function that asks the user.
-
-    The function returns the arguments that the user changes.
+def permitted(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Decide about a call, ask the user if necessary, and return the values, which the user may change.
 
     Raises:
         AgentFSError: The call is refused (`refused`, `read_only`).
     """
+    if not must_ask(workspace, tool, values):
+        return values
     policy, subject = workspace.policy, _subject(workspace, tool, values)
-    decision = decide(policy, rule_names(tool), tool.effect, subject)
-    if decision.outcome == "refuse":
-        raise refused(policy, decision, tool.name, subject.paths)
-    if decision.outcome == "allow":
-        return None
+    if policy.on_ask is None:
+        raise not_permitted(NOBODY, tool.name, subject.paths)
     context = call_context.current.get()
     called_as = one_line(context.tool) if context and context.tool else None
     paths = tuple(map(one_line, subject.paths))
-
-    def ask() -> Mapping[str, Any]:
-        if policy.on_ask is None:
-            raise not_permitted(NOBODY, tool.name, subject.paths)
-        request = PermissionRequest(tool.name, tool.effect, values, paths, tool=called_as)
-        return ask_user(policy.on_ask, request).arguments or {}
-
-    return ask
+    request = PermissionRequest(tool.name, tool.effect, values, paths, tool=called_as)
+    if changed := ask_user(policy.on_ask, request).arguments:
+        values, _ = bind(tool, {**values, **changed})
+        must_ask(workspace, tool, values)  # it may be refused now
+    return values
 
 
-_CHANGES: tuple[Action, ...] = ("create", "edit", "delete")
+def must_ask(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> bool:
+    """Return True if the user must be asked about a call; raise the error if it is refused."""
+    subject = _subject(workspace, tool, values)
+    decision = decide(workspace.policy, rule_names(tool), tool.effect, subject)
+    if decision.outcome == "refuse":
+        raise refused(workspace.policy, decision, tool.name, subject.paths)
+    return decision.outcome == "ask"
 
 
-def may_ask(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> bool:
-    """Return True if the user may be asked about a call; an error is raised if it is refused."""
+def may_ask(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> bool:
+    """Return True if the user may be asked about a call, which may be one of a method."""
     if not tool.checks_itself:
-        return permission_of(workspace, tool, values) is not None
-    policy = workspace.policy
-    effects: Sequence[Judged] = _CHANGES if tool.effect == "write" else (tool.effect,)
-    named = {tool.renames.get(each, each) for each in ("path", "to", "paths")}
-    given: list[Any] = [
-        values[each.name] for each in tool.parameters if each.target in named and each.name in values
-    ]
-    paths: list[Any] = []
-    for each in given:
-        paths += each if isinstance(each, list) else [each]
-    spellings = [spelling for path in paths for spelling in _spellings(workspace, str(path))]
-    command = values.get("command") if tool.effect == "execute" else None
-    subject = Subject(tuple(spellings), command=command)
+        return must_ask(workspace, tool, values)
+    policy, subject = workspace.policy, _subject(workspace, tool, values)
+    effects: tuple[Judged, ...] = ("create", "edit", "delete") if tool.effect == "write" else (tool.effect,)
     if any(decide(policy, tool.stands_for, each, subject).outcome == "ask" for each in effects):
         return True
-    unnamed = [rule for rule in policy.ask_rules if rule.glob and rule.name in GROUPS]
-    return tool.effect == "write" and not paths and bool(unnamed)  # it finds its files by itself
+    finds_its_files = tool.effect == "write" and not subject.paths
+    return finds_its_files and any(rule.glob and rule.name in GROUPS for rule in policy.ask_rules)
 
 
 def rule_names(tool: Tool) -> list[str]:
@@ -105,27 +79,33 @@ def rule_names(tool: Tool) -> list[str]:
     return [*dict.fromkeys([tool.name, tool.own_name])]
 
 
-def check_tool_rule(rule: Rule, names: Sequence[str], own: Iterable[Tool]) -> None:
+def check_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) -> None:
     """Raise `invalid_argument` for a rule that names none of the tools, or whose text matches nothing."""
-    if rule.name not in names:
-        near = nearest(rule.name, (*GROUPS, *names))
-        raise InvalidArgumentError(
-            f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
-            hint=f"The tools are {', '.join(names)}; rules about paths are "
-            f"{', '.join(GROUPS)}. Add all tools of the program at once.",
-            details={"rule": rule.text, "nearest": near},
-        )
-    for tool in own:
-        if rule.name not in rule_names(tool) or rule.subject is None or tool.rule_parameter is not None:
-            continue
-        if not any(map(_takes_paths, tool.parameters)):
+    for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
+        if rule.name not in GROUPS and rule.name not in names:
+            near = nearest(rule.name, (*GROUPS, *names))
             raise InvalidArgumentError(
-                f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
-                hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
-                "parameter the hint pathlib.Path.",
-                details={"rule": rule.text},
+                f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
+                hint=f"The tools are {', '.join(names)}; rules about paths are "
+                f"{', '.join(GROUPS)}. Add all tools of the program at once.",
+                details={"rule": rule.text, "nearest": near},
             )
-        check_rule(rule)
+        for tool in own:
+            if rule.subject is not None and rule.name in rule_names(tool) and rule.name not in GROUPS:
+                _check_subject(rule, tool)
+
+
+def _check_subject(rule: Rule, tool: Tool) -> None:
+    if tool.rule_parameter is not None:
+        return
+    if not any(map(_takes_paths, tool.parameters)):
+        raise InvalidArgumentError(
+            f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
+            hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
+            "parameter the hint pathlib.Path.",
+            details={"rule": rule.text},
+        )
+    check_rule(rule)
 
 
 def _takes_paths(parameter: Parameter) -> bool:
@@ -133,21 +113,23 @@ def _takes_paths(parameter: Parameter) -> bool:
     return isinstance(kind.item if isinstance(kind, ListOf) else kind, PathOf)
 
 
-def _subject(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> Subject:
+def _subject(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Subject:
     """Return what rules about a call are matched with: its declared parameter, or else its paths."""
     if tool.rule_parameter is not None:
-        value = values.get(tool.rule_parameter.name, tool.rule_parameter.default)
-        text = value if isinstance(value, str) else str(value)
+        text = str(values.get(tool.rule_parameter.name, tool.rule_parameter.default))
         return Subject(command=text) if tool.effect == "execute" else Subject(text=text)
+    of_method = {tool.renames.get(each, each) for each in _PATHS} if tool.checks_itself else set[str]()
     found: list[str] = []
-    for parameter in filter(_takes_paths, tool.parameters):
-        given: Any = values.get(parameter.name, parameter.default)
-        for path in cast("Any", given) if isinstance(given, list) else [given]:
-            found += [] if path is None else _spellings(workspace, str(path))
+    for parameter in tool.parameters:
+        is_named = parameter.target in of_method
+        if is_named or _takes_paths(parameter):
+            given: Any = values.get(parameter.name, None if is_named else parameter.default)
+            for path in cast("Any", given) if isinstance(given, list) else [given]:
+                found += [] if path is None else _spellings(workspace, str(path))
     return Subject(tuple(dict.fromkeys(found)))
 
 
-def _spellings(workspace: GatedBy, path: str) -> list[str]:
+def _spellings(workspace: Any, path: str) -> list[str]:
     """Return the paths relative to the root that a path of a tool may mean; an outer path stays absolute."""
     root: Any = getattr(workspace, "_root", None)  # without one, the files are at a remote side
     if root is not None:
@@ -187,18 +169,15 @@ def run_in_time(tool: Tool, seconds: float | None, function: Callable[[], Any]) 
         ) from None
 
 
-def within_output_limit(
-    result: ToolResult, limits: Limits, workspace: GatedBy | None, names: Names
-) -> ToolResult:
+def within_output_limit(result: ToolResult, limits: Limits, workspace: Any, names: Names) -> ToolResult:
     """Return a result whose text is within `Limits.output_tokens`; the full text is kept under a name."""
     content = result.content.encode("utf-8", "backslashreplace").decode()  # no API carries a lone surrogate
     shown = head_and_tail(content, limits)
     if shown is content:
         return result if content == result.content else replace(result, content=content)
-    reading: tuple[str, ...] = ()
     following = None
     if workspace is not None:
-        keep = workspace._keep  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] # of its workspace
+        keep = workspace._keep  # noqa: SLF001 # of its workspace
         following = names.call(call("read", path=keep(content)))
-        reading = (Advice("full text: ", following),) if following else ()
+    reading = (Advice("full text: ", following),) if following else ()
     return replace(result, content=str(head_and_tail(content, limits, *reading)), next=following)

@@ -41,38 +41,21 @@ def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResu
     return ToolResult(True, content, first_line(content), file_path=path, data=data)
 
 
-def from_error(
-    error: AgentFSError, tool: Tool | None = None, values: Mapping[str, Any] | None = None
-) -> ToolResult:
-    """Return the result of a call that raised an error of agentfs."""
-    return ToolResult(
-        success=False,
-        content=str(error),
-        short_result=first_line(error.message),
-        error={"code": error.code, "message": error.message},
-        file_path=_file_path(tool, values or {}),
-        data=error.to_dict(),
-    )
+def from_error(error: Exception, tool: Tool | None = None, values: Mapping[str, Any] = {}) -> ToolResult:
+    """Return the result of a call that raised an exception."""
+    if isinstance(error, AgentFSError):
+        code, message, content, data = error.code, error.message, str(error), error.to_dict()
+    else:  # Its text may hold a secret or an outer path. A tool that wants to tell more raises a `ToolError`.
+        name, kind = tool.name if tool else "The call", type(error).__name__
+        message = f"{name} failed with an internal error, {kind}, not because of the arguments."
+        code, content, data = "internal", f"{message}\n{AFTER_AN_EXCEPTION}", None
+    failure = {"code": code, "message": message}
+    path = None if tool is None else _file_path(tool, values)
+    return ToolResult(False, content, first_line(message), failure, file_path=path, data=data)
 
 
-def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any]) -> ToolResult:
-    """Return the result of a call that raised any other exception."""
-    # The text may hold a secret or an outer path. A tool that wants to tell more raises a `ToolError`.
-    name = tool.name if tool else "The call"
-    message = f"{name} failed with an internal error, {type(error).__name__}, not because of the arguments."
-    return ToolResult(
-        success=False,
-        content=f"{message}\n{AFTER_AN_EXCEPTION}",
-        short_result=first_line(message),
-        error={"code": "internal", "message": message},
-        file_path=_file_path(tool, values),
-    )
-
-
-def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
+def _file_path(tool: Tool, values: Mapping[str, Any]) -> str | None:
     """Return the file that a call is about; an optional `path` is the start of a search instead."""
-    if tool is None:
-        return None
     own = tool.renames.get("path", "path")
     named = (values.get(each.name) for each in tool.parameters if each.target == own and each.required)
     path = next(named, None)
@@ -115,20 +98,18 @@ class ToolNames(Names):
     def tool(self, method: str) -> str | None:
         """Return the name of the tool for a method, with the arguments that select the method."""
         for tool in self._tools:
-            chosen = tool.stands_for.get(method)
-            if chosen is not None:
+            if (chosen := tool.stands_for.get(method)) is not None:
                 arguments = " and ".join(f'{name}="{value}"' for name, value in chosen.items())
                 return f"{tool.name} with {arguments}" if arguments else tool.name
         return None
 
     def parameter(self, name: str) -> str | None:
         """Return the visible name of a parameter of the called tool, or of a member of a parameter."""
-        own = self._called.renames.get(name, name)
-        if (visible := self._called.visible_names.get(own)) is not None:
+        if (visible := _visible(self._called, name)) is not None:
             return visible
         kinds = (kind for each in self._called.parameters for kind in each.kind.walk())
-        records = (kind for kind in kinds if isinstance(kind, Record))
-        return next((own for record in records for member in record.members if member.name == own), None)
+        members = (member.name for kind in kinds if isinstance(kind, Record) for member in kind.members)
+        return next((each for each in members if each == self._called.renames.get(name, name)), None)
 
     def call(self, call: NextCall) -> NextCall | None:
         """Return the call of a method as a call of a tool that can express it, the called tool first."""
@@ -146,24 +127,19 @@ class ToolNames(Names):
         if limit is None or not offset or "offset" in visible or call["name"] not in self._called.stands_for:
             return None
         # A page with fewer results than requested was cut by another limit, which a higher one does not lift.
-        cut = (
-            (self._values.get(limit) or 0) > offset or self._called.effect != "read" or call["name"] == "read"
-        )
-        return None if cut else self.repeated(Retry({limit: 2 * offset}))
+        is_cut = (self._values.get(limit) or 0) > offset
+        pages = self._called.effect == "read" and call["name"] != "read" and not is_cut
+        return self.repeated(Retry({limit: 2 * offset})) if pages else None
 
     def retry(self, retry: Retry) -> Retry | None:
         """Return changes of a method's arguments as changes of the called tool's arguments."""
         if self._called.retry is not None:
             return self._called.retry(retry, self._values)
-        visible = self._called.visible_names
-        names = {
-            name: visible.get(self._called.renames.get(name, name))
-            for name in (*retry.arguments, *retry.without)
-        }
-        if None in names.values():
+        arguments = {_visible(self._called, name): value for name, value in retry.arguments.items()}
+        without = [_visible(self._called, name) for name in retry.without]
+        if None in (*arguments, *without):
             return None
-        arguments = {str(names[name]): value for name, value in retry.arguments.items()}
-        return Retry(arguments, tuple(str(names[name]) for name in retry.without))
+        return Retry({str(name): value for name, value in arguments.items()}, tuple(map(str, without)))
 
     def repeated(self, retry: Retry) -> NextCall | None:
         """Return the answered call with these changes."""
@@ -171,15 +147,16 @@ class ToolNames(Names):
         return {"name": self._called.name, "arguments": {**kept, **retry.arguments}}
 
 
+def _visible(tool: Tool, name: str) -> str | None:
+    """Return the visible name of a method's parameter, or None if the tool does not have it."""
+    return tool.visible_names.get(tool.renames.get(name, name))
+
+
 def _arguments(tool: Tool, call: NextCall) -> dict[str, Any] | None:
     """Return the arguments of a method as arguments of a tool, or None if it cannot express them."""
     if call["name"] not in tool.stands_for:
         return None
-    visible = tool.visible_names
-    arguments: dict[str, Any] = dict(tool.stands_for[call["name"]])
-    for name, value in call["arguments"].items():
-        own = tool.renames.get(name, name)
-        if own not in visible:
-            return None
-        arguments[visible[own]] = value
-    return arguments if all(p.name in arguments for p in tool.parameters if p.required) else None
+    given = {_visible(tool, name): value for name, value in call["arguments"].items()}
+    arguments: dict[Any, Any] = {**tool.stands_for[call["name"]], **given}
+    required = {each.name for each in tool.parameters if each.required}
+    return arguments if None not in given and required <= arguments.keys() else None

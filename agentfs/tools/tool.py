@@ -3,11 +3,11 @@
 import inspect
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, get_args
-from weakref import WeakKeyDictionary
 
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import field_description, kind_of, resolve_hints, visible_name
@@ -82,9 +82,8 @@ class _Described(NamedTuple):
 
     text: str
     parameters: tuple[Parameter, ...]
-    returns: Any
     context_name: str | None
-    problems: tuple[str, ...]
+    problems: list[str]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,7 +175,7 @@ class Tool:
         """The description for the model."""
         return self.text or self._described.text
 
-    @cached_property
+    @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters that a model sees."""
         return self._described.parameters
@@ -204,13 +203,14 @@ class Tool:
         """Return the sentence for the system prompt, or ""."""
         return self.advice if isinstance(self.advice, str) else self.advice(self.function.__self__)  # type: ignore[attr-defined] # a method
 
-    def check_needs(self, methods: Iterable[str]) -> None:
-        """Raise `invalid_argument` if none of the methods shows the values that the tool needs."""
+    def check_needs(self, methods: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return `needs`; raise `invalid_argument` if none of the methods shows the needed values."""
         if self.needs and self.needs.keys().isdisjoint(methods):
             raise InvalidArgumentError(
                 f"The tool {self.name} needs values that only {' and '.join(self.needs)} show.",
                 hint="Offer one of them too.",
             )
+        return self.needs
 
     def check(self) -> "Tool":
         """Return this tool; raise `invalid_argument` with every reason why no model can call it."""
@@ -221,7 +221,7 @@ class Tool:
                 "it has no name of at most 64 ASCII letters, digits and underscores.",
                 hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
             )
-        problems = [*self._described.problems]
+        problems = self._described.problems
         if not self.description:
             problems.append("its docstring has no text before the sections")
         if self.rule is not None and self.rule_parameter is None:
@@ -232,65 +232,46 @@ class Tool:
 
     @cached_property
     def _described(self) -> _Described:
-        plain = getattr(self.function, "__func__", self.function)
+        docstring = read_docstring(inspect.getdoc(self.function))
+        hints, unresolved = resolve_hints(self.function)
         try:
-            known = _descriptions.setdefault(plain, {})
-        except TypeError:  # of a builtin, which cannot be a key
-            known = {}
-        if self.expose not in known:
-            known[self.expose] = _describe(self.function, self.name, self.expose)
-        return known[self.expose]
-
-
-# By function, and by the parameters after the `*` that a model sees.
-_descriptions: WeakKeyDictionary[Any, dict[tuple[str, ...], _Described]] = WeakKeyDictionary()
-
-
-def _describe(function: Callable[..., Any], name: str, exposed: Sequence[str]) -> _Described:
-    docstring = read_docstring(inspect.getdoc(function))
-    hints, unresolved = resolve_hints(function)
-    try:
-        signature = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        raise InvalidArgumentError(f"{name} cannot be a tool: it has no signature.") from None
-    problems = [f"it has no parameter `{each}`" for each in exposed if each not in signature]
-    contexts = [each for each, hint in hints.items() if each in signature and _is_context(hint)]
-    if len(contexts) > 1:
-        problems.append(f"{' and '.join(f'`{each}`' for each in contexts)} both take the CallContext")
-    parameters: list[Parameter] = []
-    for own, declared in signature.items():
-        if own in contexts:
-            continue
-        if not (declared.kind is declared.POSITIONAL_OR_KEYWORD or own in exposed):
-            problems += _problem_of_hidden(declared)
-        elif own in unresolved:
-            reason = unresolved[own]
-            problems.append(f"`{own}`: its hint cannot be resolved ({reason}); import it at run time")
-        elif own not in hints:
-            problems.append(f"`{own}`: it has no type hint")
-        else:
+            signature = inspect.signature(self.function).parameters
+        except (TypeError, ValueError):
+            return _Described(docstring.description, (), None, ["it has no signature"])
+        problems = [f"it has no parameter `{each}`" for each in self.expose if each not in signature]
+        contexts = [
+            name for name in signature if CallContext in (hints.get(name), *get_args(hints.get(name)))
+        ]
+        if len(contexts) > 1:
+            problems.append(f"{' and '.join(f'`{each}`' for each in contexts)} both take the CallContext")
+        parameters: list[Parameter] = []
+        for own in (each for each in signature.values() if each.name not in contexts):
             try:
-                parameters.append(_parameter(declared, hints[own], docstring.parameters.get(own, "")))
+                if own.kind is own.POSITIONAL_OR_KEYWORD or own.name in self.expose:
+                    hint = _hint(own.name, hints, unresolved)
+                    parameters.append(_parameter(own, hint, docstring.parameters.get(own.name, "")))
+                else:
+                    _check_hidden(own)
             except InvalidArgumentError as error:
-                problems.append(f"`{own}`: {error.message}")
-    names = [parameter.name for parameter in parameters]
-    problems += [f"two parameters are named `{each}`" for each in sorted(set(names)) if names.count(each) > 1]
-    context_name = contexts[0] if contexts else None
-    return _Described(
-        docstring.description, tuple(parameters), hints.get("return"), context_name, tuple(problems)
-    )
+                problems.append(f"`{own.name}`: {error.message}")
+        shown = Counter(parameter.name for parameter in parameters)
+        problems += [f"two parameters are named `{name}`" for name, count in shown.items() if count > 1]
+        return _Described(docstring.description, tuple(parameters), (*contexts, None)[0], problems)
 
 
-def _is_context(hint: Any) -> bool:
-    return CallContext in (hint, *get_args(hint))
+def _hint(name: str, hints: Mapping[str, Any], unresolved: Mapping[str, Exception]) -> Any:
+    if name in unresolved:
+        raise InvalidArgumentError(f"its hint cannot be resolved ({unresolved[name]}); import it at run time")
+    if name not in hints:
+        raise InvalidArgumentError("it has no type hint")
+    return hints[name]
 
 
-def _problem_of_hidden(declared: inspect.Parameter) -> list[str]:
+def _check_hidden(declared: inspect.Parameter) -> None:
     if declared.kind is declared.POSITIONAL_ONLY:
-        return [f"`{declared.name}` is positional-only; a model names its arguments"]
+        raise InvalidArgumentError("it is positional-only, and a model names its arguments")
     if declared.kind is declared.KEYWORD_ONLY and declared.default is declared.empty:
-        return [f"`{declared.name}` is after the `*`, hidden from the model, and has no default"]
-    return []
+        raise InvalidArgumentError("it is after the `*`, hidden from the model, and has no default")
 
 
 def _parameter(declared: inspect.Parameter, hint: Any, text: str) -> Parameter:
@@ -304,16 +285,7 @@ def _parameter(declared: inspect.Parameter, hint: Any, text: str) -> Parameter:
     return Parameter(name, kind_of(hint), text or field_description(hint), required, default, declared.name)
 
 
-def tool(
-    *,
-    effect: Effect,
-    rule: str | None = None,
-    default: bool = False,
-    for_models: bool = True,
-    advice: str | Callable[[Any], str] = "",
-    needs: Mapping[str, tuple[str, ...]] = {},
-    ways: tuple[str, ...] = (),
-) -> Callable[[_F], _F]:
+def tool(*, effect: Effect, rule: str | None = None, **fields: Any) -> Callable[[_F], _F]:
     """Declare a method or function as a tool.
 
     Args:
@@ -322,13 +294,8 @@ def tool(
         rule: The parameter that the text of a permission rule is about: a command line if the effect is
             "execute", as in `bash(git push*)`; otherwise any text, as in `fetch(https://example.org/*)`.
             By default rules are about the parameters with the hint `pathlib.Path`.
-        default: True if `Workspace.tools()` includes it.
-        for_models: False if it is never offered to a model.
-        advice: A sentence for the system prompt, with methods as `{grep}`, or a function that returns it for
-            the object of the method. It is left out unless all of the methods are offered.
-        needs: Methods, each with the parameters that a model then sees; at least one of these methods must
-            be offered too.
-        ways: The values of `Policy.run` with which it is offered; by default all.
+        **fields: More fields of `agentfs.tools.tool.Tool`, for a method of a workspace: `default=True` if
+            `Workspace.tools()` includes it, and `advice`.
 
     Returns:
         A decorator that returns the function itself.
@@ -338,28 +305,11 @@ def tool(
     """
 
     def decorate(function: _F) -> _F:
-        return declare(
-            function,
-            Tool(
-                function=function,
-                effect=effect,
-                rule=rule,
-                default=default,
-                for_models=for_models,
-                advice=advice,
-                needs=needs,
-                ways=ways,
-            ),
-        )
+        function.__dict__["_agentfs_tool"] = Tool(function=function, effect=effect, rule=rule, **fields)
+        return function
 
-    Tool(function=decorate, effect=effect)  # checks the effect before the decorator is used
+    Tool(function=decorate, effect=effect, **fields)  # checks the effect before the decorator is used
     return decorate
-
-
-def declare(function: _F, declared: Tool) -> _F:
-    """Attach a declaration to a function and return the function."""
-    function.__dict__["_agentfs_tool"] = declared
-    return function
 
 
 def declaration_of(function: Any) -> Tool | None:
@@ -392,28 +342,12 @@ def declarations(cls: type[Any]) -> dict[str, Tool]:
     return {name: each for name, each in declared.items() if each is not None}
 
 
-def declared_tools(cls: type[Any]) -> dict[str, Tool]:
-    """Return the methods that may be offered to a model, default tools first."""
-    offered = {name: each for name, each in declarations(cls).items() if each.for_models}
-    return dict(sorted(offered.items(), key=lambda item: not item[1].default))
-
-
 def offered_tools(workspace: Any) -> dict[str, Tool]:
-    """Return the methods that the policy of a workspace offers to a model."""
-    declared, way = declared_tools(workspace.__class__), workspace.policy.run
-    return {name: each for name, each in declared.items() if not each.ways or way in each.ways}
-
-
-def exposable(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the `*` that a schema can be made for."""
-    hints, _ = resolve_hints(function)
-    described = read_docstring(inspect.getdoc(function)).parameters
-    found: list[str] = []
-    for declared in inspect.signature(function).parameters.values():
-        if declared.kind is declared.KEYWORD_ONLY and declared.name in described and declared.name in hints:
-            try:
-                _parameter(declared, hints[declared.name], "")
-            except InvalidArgumentError:
-                continue
-            found.append(declared.name)
-    return found
+    """Return the methods that the policy of a workspace offers to a model, default tools first."""
+    way = workspace.policy.run
+    offered = {
+        name: each
+        for name, each in declarations(workspace.__class__).items()
+        if each.for_models and (not each.ways or way in each.ways)
+    }
+    return dict(sorted(offered.items(), key=lambda item: not item[1].default))

@@ -2,11 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from itertools import groupby
-from string import Formatter
 from typing import Any, Self
 
 from agentfs.arguments.json_text import parse_arguments, short_repr
@@ -18,23 +17,14 @@ from agentfs.concurrency.runner import Runner, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.limits import Limits
-from agentfs.permissions import GROUPS, READING
-from agentfs.policy import Policy
+from agentfs.permissions import READING
 from agentfs.providers import STRICT_FORMATS, provider_of, read_calls, replies
 from agentfs.providers.provider import ToolCall
 from agentfs.results import Coercion, Result, ToolResult
+from agentfs.tools import gate
 from agentfs.tools.binding import bind, find_tool
 from agentfs.tools.functions import Hints, plain_function
-from agentfs.tools.gate import (
-    GatedBy,
-    check_tool_rule,
-    may_ask,
-    permission_of,
-    rule_names,
-    run_in_time,
-    within_output_limit,
-)
-from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, from_error, from_value
 from agentfs.tools.tool import (
     CallContext,
     RenderContext,
@@ -56,21 +46,27 @@ _INSTRUCTIONS_END = (
 class Called:
     """One call of a toolset: the parts that are known so far."""
 
-    def __init__(self, name: Any) -> None:
+    tool: Tool | None = None
+    values: Mapping[str, Any] = {}
+    coercions: tuple[Coercion, ...] = ()
+    failure: BaseException | None = None
+
+    def __init__(self, tools: Mapping[str, Tool], name: Any, sent: Any) -> None:
+        """Find the tool and parse the arguments; `failure` is the error of either."""
         self.name = name
-        self.tool: Tool | None = None
-        self.given: Mapping[Any, Any] = {}
-        self.values: dict[str, Any] = {}
-        self.coercions: tuple[Coercion, ...] = ()
-        self.problem: AgentFSError | None = None  # with the name or the text of the arguments
-        self.failure: BaseException | None = None
+        self.given: Mapping[Any, Any] = sent if isinstance(sent, Mapping) else {}
+        try:
+            self.tool, self.coercions = find_tool(tools, name)
+            self.given = parse_arguments(sent, repair=self.tool.effect in READING)
+        except AgentFSError as error:
+            self.failure = error
 
     def bind(self) -> Tool:
         """Read the arguments, and return the tool; raise the error for a wrong call."""
-        if self.problem is not None or self.tool is None:
-            raise self.problem or UnknownToolError(f"There is no tool {short_repr(self.name)}.")
-        bound = bind(self.tool, self.given)
-        self.values, self.coercions = bound.values, self.coercions + bound.coercions
+        if self.failure is not None or self.tool is None:
+            raise self.failure or UnknownToolError(f"There is no tool {short_repr(self.name)}.")
+        self.values, coercions = bind(self.tool, self.given)
+        self.coercions += coercions
         return self.tool
 
 
@@ -86,7 +82,6 @@ class Toolset:
     thread-safe as its callables.
     """
 
-    _rules_checked = False
     _rule_names: tuple[str, ...] = ()  # also of tools that were left out later
 
     def __init__(
@@ -99,7 +94,7 @@ class Toolset:
         concurrency: int = 8,
         render: Renderer | None = None,
         timeout: float | None = None,
-        workspace: GatedBy | None = None,
+        workspace: Any = None,
     ) -> None:
         """Describe callables as tools.
 
@@ -124,61 +119,48 @@ class Toolset:
         """
         self._render = render
         self._runner = Runner(concurrency)
-        exposed = dict(expose or {})
-        made = (tool_of(each, prefix=prefix, expose=exposed.get(_own_name(each), ())) for each in callables)
-        self._set_tools(replace(tool, render=tool.render or render) for tool in made)
         self._given = workspace, on_event, timeout
-        self._settle()
-        if unknown := exposed.keys() - {tool.own_name for tool in self}:
+        exposed = dict(expose or {})
+        made = [tool_of(each, prefix=prefix, expose=exposed.get(_own_name(each), ())) for each in callables]
+        if unknown := exposed.keys() - {tool.own_name for tool in made}:
             raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
+        self._take(replace(tool, render=tool.render or render) for tool in made)
 
-    def _set_tools(self, tools: Iterable[Tool]) -> None:
+    def _take(self, tools: Iterable[Tool]) -> None:
+        """Hold these tools; find the workspace with its settings, and check its rules."""
         self._tools: dict[str, Tool] = {}
         for tool in tools:
-            if (other := self._tools.get(tool.name)) is not None:
-                both = " and ".join(map(_origin, (other, tool)))
+            if (other := self._tools.setdefault(tool.name, tool)) is not tool:
                 raise InvalidArgumentError(
-                    f"Two of the tools are named {tool.name}: {both}.",
+                    f"Two of the tools are named {tool.name}: {_origin(other)} and {_origin(tool)}.",
                     hint="Give one of the functions another name, or pass a `prefix`.",
                 )
-            self._tools[tool.name] = tool
-
-    def _check_rules(self, *, added: bool = False) -> None:
-        """Raise `invalid_argument` for a rule that can match nothing.
-
-        A toolset of methods alone may get tools later, so it is checked at its first use.
-        """
-        if self._workspace is None or self._rules_checked:
-            return
-        own = [tool for tool in self if not tool.checks_itself]
-        if added and not own:
-            return
-        policy: Policy = self._workspace.policy
-        workspace: Any = self._workspace
-        methods = [name for name, each in declarations(workspace.__class__).items() if each.effect != "none"]
-        known = (*self._rule_names, *methods, *(name for tool in own for name in rule_names(tool)))
-        self._rule_names = tuple(dict.fromkeys(known))
-        for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
-            if rule.name not in GROUPS:
-                check_tool_rule(rule, self._rule_names, own)
-        self._rules_checked = True
-
-    def _with(self, tools: Iterable[Tool]) -> Self:
-        other = copy(self)
-        other._set_tools(tools)  # noqa: SLF001 - its own
-        other._settle()  # noqa: SLF001 - its own
-        return other
-
-    def _settle(self) -> None:
-        """Find the workspace and its settings, and check its rules."""
         workspace, on_event, timeout = self._given
         owners = (getattr(each.function, "__self__", None) for each in self if is_method(each.function))
         self._workspace: Any = next(owners, None) if workspace is None else workspace
         self._limits = Limits() if self._workspace is None else self._workspace.limits
         self._timeout = self._limits.timeout if timeout is None and self._workspace is not None else timeout
         self._events = EventEmitter(on_event or getattr(self._workspace, "on_event", None))
+        self._own = [tool for tool in self if not tool.checks_itself]
         self._rules_checked = False
-        self._check_rules(added=True)
+        if self._own:  # a toolset of methods alone may get tools later, so it is checked at its first use
+            self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Raise `invalid_argument` for a rule that can match nothing."""
+        if self._workspace is None or self._rules_checked:
+            return
+        declared = declarations(self._workspace.__class__)
+        methods = [name for name, each in declared.items() if each.effect != "none"]
+        names = (*self._rule_names, *methods, *(name for tool in self._own for name in gate.rule_names(tool)))
+        self._rule_names = tuple(dict.fromkeys(names))
+        gate.check_rules(self._workspace.policy, self._rule_names, self._own)
+        self._rules_checked = True
+
+    def _with(self, tools: Iterable[Tool]) -> Self:
+        other = copy(self)
+        other._take(tools)  # noqa: SLF001 - its own
+        return other
 
     def __repr__(self) -> str:
         return f"Toolset({', '.join(self._tools)})"
@@ -278,9 +260,11 @@ class Toolset:
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt on how to use the tools together."""
         names = {tool.own_name: f"`{tool.name}`" for tool in self}
-        advice = [tool.advice_text() for tool in self]
-        usable = [text.format(**names) for text in advice if text and names.keys() >= _fields(text)]
-        return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
+        usable: list[str] = []
+        for tool in self:
+            with suppress(KeyError):  # a method that is not offered
+                usable.append(tool.advice_text().format(**names))
+        return " ".join((_INSTRUCTIONS_START, *filter(None, usable), *_INSTRUCTIONS_END))
 
     def call(
         self, name: str, arguments: str | Mapping[str, Any] | None = None, *, context: Any = None
@@ -424,16 +408,7 @@ class Toolset:
 
     def _run(self, name: Any, sent: Any, context: Any) -> ToolResult:
         """Find the tool, read the arguments, and run the call within the events about it."""
-        called = Called(name)
-        try:
-            called.tool, called.coercions = find_tool(self._tools, name)
-        except AgentFSError as error:
-            called.problem = error
-        try:
-            repair = called.tool is not None and called.tool.effect in READING
-            called.given = parse_arguments(sent, repair=repair)
-        except AgentFSError as error:
-            called.problem = called.problem or error
+        called = Called(self._tools, name, sent)
         # A tool that calls a tool keeps the context of the outer call.
         outer = call_context.current.get()
         token = call_context.current.set(call_context.Execution(name)) if outer is None else None
@@ -453,43 +428,36 @@ class Toolset:
         """Bind, decide, run and render a call; whatever fails is a result too."""
         outcome: Any
         try:
-            tool = called.bind()
-            if tool.checks_itself:
+            bound = called.bind()
+            if bound.checks_itself:
                 with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                    outcome = tool.function(**tool.call_arguments(called.values))
+                    outcome = bound.function(**bound.call_arguments(called.values))
                     if inspect.isawaitable(outcome):
                         outcome = call_context.run_awaitable(outcome)
             else:
-                outcome = self._act(called, tool, context)
+                outcome = self._act(called, bound, context)
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(self._names(called))
-            result = from_value(tool, called.values, outcome)
-        except AgentFSError as error:
-            if isinstance(error, call_context.BusyLoopError):
-                raise
-            if error.__cause__ is not None:
-                self._events.log_exception(short_repr(called.name), error.__cause__)
-            called.failure, outcome = error, error.in_names(self._names(called))
-            result = from_error(outcome, called.tool, called.values)
-        except Exception as error:  # noqa: BLE001 - logged, and a failure for the model
-            outcome, result = error, self._failed(called, error)
-        if called.tool is not None and not called.tool.checks_itself:
-            result = within_output_limit(result, self._limits, self._workspace, self._names(called))
-        if (render := called.tool.render if called.tool else self._render) is not None:
-            given = called.tool.call_arguments(called.values) if called.tool else {}
+            result = from_value(bound, called.values, outcome)
+        except call_context.BusyLoopError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a failure for the model
+            result, outcome = self._failed(called, error)
+        tool = called.tool
+        if tool is not None and not tool.checks_itself:
+            result = gate.within_output_limit(result, self._limits, self._workspace, self._names(called))
+        if (render := tool.render if tool else self._render) is not None:
+            given = tool.call_arguments(called.values) if tool else {}
             try:
-                result = render(RenderContext(result, outcome, given, called.tool))
+                result = render(RenderContext(result, outcome, given, tool))
             except Exception as error:  # noqa: BLE001 - as above
-                result = self._failed(called, error)
+                result, _ = self._failed(called, error)
         return replace(result, coercions=called.coercions) if called.coercions else result
 
     def _act(self, called: Called, tool: Tool, context: Any) -> Any:
         """Call a function of the program's own, if the rules allow it."""
         if self._workspace is not None:
-            ask = permission_of(self._workspace, tool, called.values)
-            if ask is not None and (changed := ask()):
-                called.values = bind(tool, {**called.values, **changed}).values
-                permission_of(self._workspace, tool, called.values)
+            called.values = gate.permitted(self._workspace, tool, called.values)
         if tool.effect not in READING and not tool.is_async:
             call_context.begin_change()
         given = tool.call_arguments(called.values)
@@ -499,12 +467,16 @@ class Toolset:
                 given[tool.context_name] = CallContext(self._workspace, context, current_call_id())
             return tool.function(**given)
 
-        return run_in_time(tool, self._timeout, work)
+        return gate.run_in_time(tool, self._timeout, work)
 
-    def _failed(self, called: Called, error: Exception) -> ToolResult:
-        self._events.log_exception(short_repr(called.name), error)
+    def _failed(self, called: Called, error: Exception) -> tuple[ToolResult, Exception]:
+        """Return the result of a call that raised, and the error in the names of the tools."""
         called.failure = error
-        return from_exception(error, called.tool, called.values)
+        is_ours = isinstance(error, AgentFSError)
+        if (unexpected := error.__cause__ if is_ours else error) is not None:
+            self._events.log_exception(short_repr(called.name), unexpected)
+        shown = error.in_names(self._names(called)) if isinstance(error, AgentFSError) else error
+        return from_error(shown, called.tool, called.values), shown
 
     def _names(self, called: Called) -> Names:
         return METHODS if called.tool is None else ToolNames(tuple(self), called.tool, called.values)
@@ -534,7 +506,7 @@ def needs_approval(toolset: Toolset, name: str, arguments: Mapping[str, Any]) ->
     workspace, tools = toolset._workspace, toolset._tools  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     try:
         tool, _ = find_tool(tools, name)
-        return workspace is not None and may_ask(workspace, tool, bind(tool, arguments).values)
+        return workspace is not None and gate.may_ask(workspace, tool, bind(tool, arguments)[0])
     except AgentFSError:
         return False  # the call is refused without a question
 
@@ -545,12 +517,8 @@ def _own_name(given: Callable[..., Any] | Tool) -> str:
 
 def _origin(tool: Tool) -> str:
     """Return a function with its module, for an error."""
-    function = tool.function
-    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', tool.own_name)}"
-
-
-def _fields(text: str) -> set[str]:
-    return {field for _, field, _, _ in Formatter().parse(text) if field}
+    names = (getattr(tool.function, name, "?") for name in ("__module__", "__qualname__"))
+    return ".".join(names)
 
 
 def toolset_of(
@@ -576,9 +544,7 @@ def toolset_of(
                 f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
             )
     exposed = {name: tuple(parameters) for name, parameters in expose.items()}
-    for name in chosen:
-        needs = declared[name].needs
-        declared[name].check_needs(chosen)
+    for needs in (declared[name].check_needs(chosen) for name in chosen):
         for other in needs.keys() & {*chosen}:
             exposed[other] = (*exposed.get(other, ()), *needs[other])
     methods = [getattr(workspace, name) for name in chosen]

@@ -254,7 +254,7 @@ def starred(*, path: str) -> None:
     (Tool(function=look, expose=("nothing",)), "no parameter `nothing`"),
     (twice, "two parameters are named `to`"),
     (spaced, "`path`: its name must consist"),
-    (starred, "`path` is after the `*`, hidden from the model, and has no default"),
+    (starred, "`path`: it is after the `*`, hidden from the model, and has no default"),
     (Tool(function=look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip
 def test_a_tool_that_does_not_fit_its_function_is_an_error(given, message):
