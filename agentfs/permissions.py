@@ -132,6 +132,11 @@ class Rule(NamedTuple):
     glob: str | None
 
 
+def is_about_changes(rule: Rule) -> bool:
+    """Return True for a rule about changes of some paths."""
+    return rule.glob is not None and not _CHANGES.isdisjoint(GROUPS.get(rule.name, ()))
+
+
 def parse_rule(text: Any) -> Rule:
     """Parse a rule such as `edit(src/**)` or `delete`; raise `invalid_argument` for any other text."""
     found = re.fullmatch(_RULE, text) if isinstance(text, str) else None

@@ -2,18 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, field, fields
+from dataclasses import KW_ONLY, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule
+from agentfs.permissions import Mode, OnAsk, Rule, is_about_changes, mistake_in, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
-Durability = Literal["data", "full", "fast"]
 Run = Literal["staged", "recorded"]
 
 # Fields that a view may override. All others confine or protect.
@@ -218,6 +217,17 @@ class Policy:
         return tuple(map(parse_rule, self.ask))
 
     @cached_property
+    def change_rules(self) -> tuple[Rule, ...]:
+        """The deny and ask rules about changes of some paths."""
+        return tuple(filter(is_about_changes, (*self.deny_rules, *self.ask_rules)))
+
+    @property
+    def judges_ignored(self) -> bool:
+        """True if one of these rules is about names in any directory, so in ignored ones too."""
+        first = [(each.glob or "").partition("/") for each in self.change_rules]
+        return any(not slash or set("*?[{") & {*name} for name, slash, _ in first)
+
+    @cached_property
     def guards(self) -> bool:
         """True if a rule, the mode or a callback may refuse a call."""
         asks = self.mode != "bypass" and (self.on_ask is not None or bool(self.allow))
@@ -247,3 +257,9 @@ class Mount:
         if not isinstance(given["source"], (str, os.PathLike)):
             raise InvalidArgumentError(f"Mount.source cannot be {given['source']!r}.")
         Policy(read_only=self.read_only)  # checks the value
+
+
+def host_policy(policy: Policy) -> Policy:
+    """Return a policy without mode, rules and callback, whose `write` needs no read before."""
+    free: dict[str, Any] = {"mode": "default", "on_ask": None, "allow": (), "ask": (), "deny": ()}
+    return replace(policy, read_only=False, overwrite="always", **free)

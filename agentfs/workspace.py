@@ -9,7 +9,7 @@ from os import fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
-from agentfs import commands, concurrency, editing, history, reading, search, tools
+from agentfs import commands, concurrency, editing, history, reading, results, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.base.lazy import import_before_writes
@@ -20,36 +20,12 @@ from agentfs.fs import Root
 from agentfs.history.log import Recording
 from agentfs.history.state import open_history
 from agentfs.limits import Limits
-from agentfs.policy import Mount, Policy
-from agentfs.results import (
-    ChangesResult,
-    CheckpointResult,
-    CommandOutput,
-    Containment,
-    DeleteResult,
-    DirectoryResult,
-    Edit,
-    EditResult,
-    Entry,
-    GlobResult,
-    GrepResult,
-    LineChange,
-    ListResult,
-    MoveResult,
-    ReadResult,
-    ReplaceResult,
-    Result,
-    Review,
-    ReviewedResult,
-    RunResult,
-    UndoResult,
-    WatchReport,
-    WriteResult,
-)
+from agentfs.permission.method_call import may_show_recorded
+from agentfs.policy import Mount, Policy, host_policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.guard import check_rules, guard_methods, guard_options, host_of, may_show_recorded, view_of
+from agentfs.tools.guard import check_rules, guard_methods, guard_options
 from agentfs.tools.tool import tool
 
 if TYPE_CHECKING:
@@ -58,8 +34,10 @@ if TYPE_CHECKING:
     from agentfs.tools.toolset import Toolset
 
 # Callers may pass mappings.
-Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
-LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
+Edits: TypeAlias = Annotated[Sequence[results.Edit | Mapping[str, Any]], ModelType(list[results.Edit])]
+LineChanges: TypeAlias = Annotated[
+    Sequence[results.LineChange | Mapping[str, Any]], ModelType(list[results.LineChange])
+]
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
@@ -69,16 +47,14 @@ _RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Options = TypeVar("_Options")
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
-# By `Policy.overwrite`.
-_ADVICE_ON_WRITE = {
-    "seen": "{write} replaces only a file that {read} has shown you to its end.",
-    "never": "{write} only creates files.",
-    "always": "",
-}
 
 
 def _advice_on_write(workspace: "Workspace") -> str:
-    return _ADVICE_ON_WRITE[workspace.policy.overwrite]
+    return {
+        "seen": "{write} replaces only a file that {read} has shown you to its end.",
+        "never": "{write} only creates files.",
+        "always": "",
+    }[workspace.policy.overwrite]
 
 
 def _options(kind: Callable[..., _Options], arguments: dict[str, Any]) -> _Options:
@@ -203,7 +179,7 @@ class Workspace:
         return self._root.workdir
 
     @property
-    def containment(self) -> Containment:
+    def containment(self) -> results.Containment:
         """The mechanisms that now confine calls to the root and keep writers apart."""
         self._check_open()
         return self._root.containment
@@ -215,10 +191,11 @@ class Workspace:
         It has the same root, journal and read history, but no mode, rules and callback, and `write` needs no
         read before. The boundary, the protected names and the limits stay. Never give its tools to a model.
         """
-        return host_of(self)
+        policy = host_policy(self.policy)
+        return self._copied(policy=policy, _root=self._root.for_host(policy), _is_host=True)
 
     @property
-    def watch(self) -> WatchReport | None:
+    def watch(self) -> results.WatchReport | None:
         """A report on the tree in memory: sizes, and why parts are missing. None without `watch=True`."""
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
@@ -308,7 +285,21 @@ class Workspace:
                 `workdir`: `not_found`, `not_a_directory`, `outside_workspace`. For `only`:
                 `outside_workspace`.
         """
-        return view_of(self, limits, policy, workdir, only)
+        policy = policy or self.policy
+        check_rules(type(self), policy)
+        root, outputs = self._root.with_policy(policy), self._outputs
+        if only is not None:
+            root, outputs = root.restricted_to([fspath(each) for each in only]), OutputStore()
+            root.recovery_notes = ()  # they name files of all directories
+        if workdir is not None:
+            root = root.starting_in(fspath(workdir))
+        return self._copied(limits=limits or self.limits, policy=policy, _root=root, _outputs=outputs)
+
+    def _copied(self, **changed: Any) -> Self:
+        """Return a copy with other attributes, whose calls are checked."""
+        other = copy(self)
+        vars(other).update(changed, _guarded_by="")
+        return other
 
     @tool(effect="read", default=True)
     def read(
@@ -321,7 +312,7 @@ class Workspace:
         raw: bool = False,
         *,
         line_ids: bool = False,
-    ) -> ReadResult:
+    ) -> results.ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
         Args:
@@ -342,7 +333,7 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        return cast("ReadResult", self._carry_out(_options(reading.page.ReadOptions, locals())))
+        return cast("results.ReadResult", self._carry_out(_options(reading.page.ReadOptions, locals())))
 
     @tool(effect="write", default=True, advice=_advice_on_write)
     def write(
@@ -354,7 +345,7 @@ class Workspace:
         encoding: str | None = None,
         newline: Literal["keep", "given", "\n", "\r\n", "\r"] = "keep",
         preview: bool = False,
-    ) -> WriteResult:
+    ) -> results.WriteResult:
         r"""Create a file, or replace one you have read in full; to change parts of a file, use edit.
 
         Args:
@@ -383,7 +374,7 @@ class Workspace:
         return editing.write.write_file(target, content, overwrite=overwrite, newline=newline)
 
     @tool(effect="write")
-    def append(self, path: Path, content: str) -> WriteResult:
+    def append(self, path: Path, content: str) -> results.WriteResult:
         """Add lines to the end of a file, or create it; no earlier read is needed.
 
         Args:
@@ -415,7 +406,7 @@ class Workspace:
         *,
         expect: int | None = None,
         preview: bool = False,
-    ) -> EditResult:
+    ) -> results.EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
 
         Args:
@@ -436,7 +427,7 @@ class Workspace:
             AgentFSError: `no_match`; `ambiguous`, with each place, or if the number of replacements is not
                 `expect`; `no_change`; `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
         """
-        edits = [Edit(old_string, new_string, replace_all)]
+        edits = [results.Edit(old_string, new_string, replace_all)]
         target = self._edit_target(path, encoding, preview=preview, raw=raw)
         return editing.edit.edit_file(target, edits, expect)
 
@@ -449,7 +440,7 @@ class Workspace:
         raw: bool = False,
         *,
         preview: bool = False,
-    ) -> EditResult:
+    ) -> results.EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
 
         All are made, or none.
@@ -468,11 +459,11 @@ class Workspace:
             AgentFSError: As `edit`, naming the edit that failed.
         """
         target = self._edit_target(path, encoding, preview=preview, raw=raw)
-        made = [Edit(**each) if isinstance(each, Mapping) else each for each in edits]
+        made = [results.Edit(**each) if isinstance(each, Mapping) else each for each in edits]
         return editing.edit.edit_file(target, made)
 
     @tool(effect="write", needs={"read": ("line_ids",), "grep": ("line_ids",)})
-    def edit_lines(self, path: Path, changes: LineChanges, *, preview: bool = False) -> EditResult:
+    def edit_lines(self, path: Path, changes: LineChanges, *, preview: bool = False) -> results.EditResult:
         """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
 
         Args:
@@ -487,10 +478,9 @@ class Workspace:
             AgentFSError: `unread` if no ids were shown, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
-        changes = [LineChange(**each) if isinstance(each, Mapping) else each for each in changes]
-        return cast(
-            "EditResult", self._carry_out(_options(editing.change_options.EditLinesOptions, locals()))
-        )
+        changes = [results.LineChange(**each) if isinstance(each, Mapping) else each for each in changes]
+        options = _options(editing.change_options.EditLinesOptions, locals())
+        return cast("results.EditResult", self._carry_out(options))
 
     @tool(effect="write", advice="The same change in many files is one {replace}.")
     def replace(
@@ -504,7 +494,7 @@ class Workspace:
         word: bool = False,
         regex: bool = False,
         preview: bool = False,
-    ) -> ReplaceResult:
+    ) -> results.ReplaceResult:
         r"""Replace a text in all files that have it, such as a name; all files are changed, or none.
 
         Args:
@@ -544,7 +534,7 @@ class Workspace:
         return Context(self._root, self._read_tracker, self.limits, self._outputs)
 
     @tool(effect="write")
-    def delete(self, path: Path, recursive: bool = False) -> DeleteResult:
+    def delete(self, path: Path, recursive: bool = False) -> results.DeleteResult:
         """Delete a file, a link, or a directory; undo brings it back.
 
         Args:
@@ -562,7 +552,7 @@ class Workspace:
         return editing.delete_move.delete_path(self._context, fspath(path), recursive=recursive)
 
     @tool(effect="write")
-    def move(self, path: Path, to: Path) -> MoveResult:
+    def move(self, path: Path, to: Path) -> results.MoveResult:
         """Move or rename a file, a link, or a directory with its contents.
 
         Args:
@@ -580,7 +570,7 @@ class Workspace:
         return editing.delete_move.move_path(self._context, fspath(path), fspath(to))
 
     @tool(effect="read", for_models=False)
-    def stat(self, path: Path) -> Entry:
+    def stat(self, path: Path) -> results.Entry:
         """Return the kind, size and time of a file or directory, as `ls` lists it; for programs.
 
         Args:
@@ -613,7 +603,7 @@ class Workspace:
             return file.read_whole(self.limits.file_bytes)
 
     @tool(effect="write", for_models=False)
-    def write_bytes(self, path: Path, data: bytes) -> WriteResult:
+    def write_bytes(self, path: Path, data: bytes) -> results.WriteResult:
         """Create a file, or replace all of its bytes; for programs. A link inside the root is followed.
 
         The file need not have been read, and its mode stays. `undo` takes the change back.
@@ -634,7 +624,7 @@ class Workspace:
         return editing.write.write_bytes(self._context, fspath(path), memoryview(data).tobytes())
 
     @tool(effect="write", for_models=False)
-    def mkdir(self, path: Path) -> DirectoryResult:
+    def mkdir(self, path: Path) -> results.DirectoryResult:
         """Make a directory, and those above it, as one step; for programs. One that exists is left as it is.
 
         Args:
@@ -662,7 +652,7 @@ class Workspace:
         ignore: str | Sequence[str] | None = None,
         hidden: bool | None = None,
         sort: Literal["name", "modified", "size"] = "name",
-    ) -> ListResult:
+    ) -> results.ListResult:
         """List a directory: directories first, then files, by name.
 
         Args:
@@ -681,7 +671,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        return cast("ListResult", self._carry_out(_options(search.options.ListOptions, locals())))
+        return cast("results.ListResult", self._carry_out(_options(search.options.ListOptions, locals())))
 
     @tool(effect="read", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -698,7 +688,7 @@ class Workspace:
         hidden: bool | None = None,
         sort: Literal["path", "modified", "size"] = "path",
         timeout: float | None = None,
-    ) -> GlobResult:
+    ) -> results.GlobResult:
         """Find files by name.
 
         Args:
@@ -720,7 +710,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        return cast("GlobResult", self._carry_out(_options(search.options.GlobOptions, locals())))
+        return cast("results.GlobResult", self._carry_out(_options(search.options.GlobOptions, locals())))
 
     @tool(effect="read", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -747,7 +737,7 @@ class Workspace:
         line_ids: bool = False,
         sort: Literal["path", "modified", "size"] = "path",
         timeout: float | None = None,
-    ) -> GrepResult:
+    ) -> results.GrepResult:
         r"""Search the contents of files with a regular expression.
 
         Args:
@@ -780,7 +770,7 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        return cast("GrepResult", self._carry_out(_options(search.options.GrepOptions, locals())))
+        return cast("results.GrepResult", self._carry_out(_options(search.options.GrepOptions, locals())))
 
     @guard_options
     def _carry_out(self, options: Any) -> Any:
@@ -803,12 +793,12 @@ class Workspace:
             case _:
                 return search.grep_text.grep_files(context, options)
 
-    def _keep(self, kept: Result | str, kind: str = "out") -> str:
+    def _keep(self, kept: results.Result | str, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path."""
         return self._outputs.keep(kept, self._root, kind)
 
     @tool(effect="write")
-    def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:
+    def undo(self, steps: int = 1, paths: Files | None = None) -> results.UndoResult:
         """Take back your last changes, all of them or none; what other programs changed since stays.
 
         Args:
@@ -825,7 +815,7 @@ class Workspace:
         return history.undo.undo(self._journal, self._context, steps, paths)
 
     @tool(effect="write")
-    def redo(self, steps: int = 1) -> UndoResult:
+    def redo(self, steps: int = 1) -> results.UndoResult:
         """Make changes again that were undone; what other programs changed since stays.
 
         Args:
@@ -840,7 +830,7 @@ class Workspace:
         return history.undo.redo(self._journal, self._context, steps)
 
     @tool(effect="none")
-    def checkpoint(self, name: str | None = None) -> CheckpointResult:
+    def checkpoint(self, name: str | None = None) -> results.CheckpointResult:
         """Name the present state of the files, so that rollback can return to it.
 
         Args:
@@ -855,7 +845,7 @@ class Workspace:
         return history.operations.checkpoint(self._journal, name)
 
     @tool(effect="write")
-    def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
+    def rollback(self, to: str, paths: Files | None = None) -> results.UndoResult:
         """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
 
         Args:
@@ -891,9 +881,7 @@ class Workspace:
             The transaction, a `Workspace` to use within the block.
         """
         with history.operations.transaction(self._journal, self._context) as (root, journal):
-            inner = copy(self)
-            inner.__dict__.update(_root=root, _journal=journal, _state=None, _guarded_by="")
-            yield inner
+            yield self._copied(_root=root, _journal=journal, _state=None)
 
     @contextmanager
     def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
@@ -940,7 +928,7 @@ class Workspace:
         return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")
-    def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:
+    def changes(self, since: str | None = None, paths: Files | None = None) -> results.ChangesResult:
         """Show how your files differ from before your changes, as one patch.
 
         Args:
@@ -957,7 +945,7 @@ class Workspace:
         return history.operations.changes(self._journal, self._context, since, paths)
 
     @tool(effect="read", for_models=False)
-    def review(self, since: str | None = None, paths: Files | None = None) -> Review:
+    def review(self, since: str | None = None, paths: Files | None = None) -> results.Review:
         """Show what has changed, hunk by hunk, with the author of each line, to accept it or take it back.
 
         Args:
@@ -976,7 +964,7 @@ class Workspace:
     @tool(effect="write", for_models=False)
     def apply_review(
         self, accept: Sequence[str] = (), reject: Sequence[str] = (), edit: Mapping[str, str] | None = None
-    ) -> ReviewedResult:
+    ) -> results.ReviewedResult:
         """Decide about hunks of a review, all of them or none, as one step that `undo` takes back.
 
         Args:
@@ -1012,7 +1000,7 @@ class Workspace:
         stdin: bytes | str | None = None,
         background: bool = False,
         preview: bool = False,
-    ) -> RunResult:
+    ) -> results.RunResult:
         """Run a shell command; its changes are under the same rules and undo as those of the other tools.
 
         A staged command has no network, a `/tmp` of its own, and sees protected files empty.
@@ -1043,7 +1031,7 @@ class Workspace:
         return commands.run.run(self._surroundings, asked)
 
     @tool(effect="none", needs={"run": ("background",)}, ways=("recorded",))
-    def output(self, id: str, offset: int = 0) -> CommandOutput:  # noqa: A002 - the contract's name
+    def output(self, id: str, offset: int = 0) -> results.CommandOutput:  # noqa: A002 - the contract's name
         """Show what a command in the background has written.
 
         Args:
@@ -1059,7 +1047,7 @@ class Workspace:
         return self._background.find(id).output(offset)
 
     @tool(effect="none", needs={"run": ("background",)}, ways=("recorded",))
-    def stop(self, id: str) -> RunResult:  # noqa: A002 - as above
+    def stop(self, id: str) -> results.RunResult:  # noqa: A002 - as above
         """Stop a command in the background, with all its processes.
 
         Args:

@@ -95,7 +95,7 @@ def allows(patterns: Iterable[str], line: str) -> bool:
 
     def allowed(command: SimpleCommand) -> bool:
         text = _marked(command.words, _UNKNOWN)
-        return command.allowable and any(_matches_glob(glob, text) for glob in globs)
+        return command.allowable and any(matches_glob(glob, text) for glob in globs)
 
     commands = simple_commands(line)
     return bool(commands) and all(map(allowed, commands))
@@ -107,11 +107,8 @@ def catches(pattern: str, line: str) -> bool:
     Blanks in quotes count as separators, and a program with a path also as its name: `rm*` catches `/bin/rm`.
     """
     glob = _marked(pattern.split(), "*")
-    for words, _ in simple_commands(line):
-        for judged in _behind(words):
-            if _may_match_glob(glob, _marked(" ".join(judged).split(), _UNKNOWN)):
-                return True
-    return False
+    judged = (each for words, _ in simple_commands(line) for each in _behind(words))
+    return any(_may_match(glob, _marked(" ".join(each).split(), _UNKNOWN)) for each in judged)
 
 
 def _behind(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ...]]:
@@ -144,7 +141,7 @@ def _marked(words: Iterable[str], wildcard: str) -> str:
     return "".join(word if word and not word.strip(wildcard) else f"\x01{word}\x02" for word in words)
 
 
-def _matches_glob(glob: str, text: str) -> bool:
+def matches_glob(glob: str, text: str) -> bool:
     """Return True if a text matches a glob; only `*` matches an expansion in the text."""
     first, *rest = glob.split("*")
     if not rest or not text.startswith(first):
@@ -159,12 +156,12 @@ def _matches_glob(glob: str, text: str) -> bool:
     return at <= len(text) - len(last) and text.endswith(last)
 
 
-def _may_match_glob(glob: str, text: str) -> bool:
+def _may_match(glob: str, text: str) -> bool:
     """Return True if a text may match a glob, for some text from its first expansion on."""
     known, expansion, _ = text.partition(_UNKNOWN)
     first, star, _ = glob.partition("*")
     if not expansion:
-        return _matches_glob(glob, text)
+        return matches_glob(glob, text)
     return first.startswith(known) or (bool(star) and known.startswith(first))
 
 

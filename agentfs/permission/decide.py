@@ -17,13 +17,12 @@ from agentfs.tree.globs import compile_globs, expand
 # The effect of a tool, or what happens to a path. A "command" is one whose changes are judged when it ends.
 Judged: TypeAlias = Effect | Action | Literal["command"]
 
-_ALL: frozenset[str] = GROUPS["*"]
 # The actions that a call with each effect may take; a group is about the call if it has one of them.
 _ACTIONS: dict[str, frozenset[str]] = {
     "none": frozenset[str](),
     "write": GROUPS["change"],
     "command": frozenset({"read", "execute"}),
-    "execute": _ALL,
+    "execute": GROUPS["*"],
 } | {action: frozenset({action}) for action in ("read", "create", "edit", "delete")}
 _WILDCARD = re.compile(r"[\[\]{}]")
 
@@ -87,7 +86,7 @@ def is_caught(rule: Rule, names: Collection[str], effect: Judged, subject: Subje
     if subject.command is not None:
         return command_lines.catches(rule.subject, subject.command)
     if subject.text is not None:
-        return _matches_text(rule.subject, subject.text)
+        return command_lines.matches_glob(rule.subject, subject.text)
     return covers_path(rule, subject)
 
 
@@ -106,7 +105,7 @@ def _is_allowed(rules: Sequence[Rule], names: Collection[str], effect: Judged, s
     if subject.command is not None:
         return command_lines.allows(own, subject.command)
     if subject.text is not None:
-        return any(_matches_text(each, subject.text) for each in own)
+        return any(command_lines.matches_glob(each, subject.text) for each in own)
     return bool(subject.paths) and any(
         all(matches_path(rule.glob or "", path) for path in subject.paths) for rule in about
     )
@@ -138,11 +137,6 @@ def path_and_parents(path: str) -> Iterable[str]:
 def _compiled(glob: str) -> Callable[[str], bool]:
     literal = _WILDCARD.sub(r"\\\g<0>", glob)  # `app/[id]` is also the directory with this name
     return compile_globs([glob] if literal == glob else [glob, literal])
-
-
-def _matches_text(pattern: str, text: str) -> bool:
-    """Return True if a pattern matches a whole text; only `*` has a meaning in it: any characters."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
 
 
 def check_rule(rule: Rule) -> None:

@@ -9,42 +9,26 @@ no lock held, and it runs again.
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from itertools import takewhile
+from typing import Any, Literal
 
+from agentfs import errors
 from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
 from agentfs.base.visible import one_line
-from agentfs.errors import (
-    AccessError,
-    AgentFSError,
-    InvalidArgumentError,
-    OperationalError,
-    PathError,
-    StaleError,
-    UnreadError,
-)
 from agentfs.fs import Change, Root, quote
 from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused, request_about
 from agentfs.permission.decide import Decision, Subject, covers_path, decide, is_caught, path_and_parents
 from agentfs.permissions import GROUPS, Action, Effect, OnAsk, PermissionRequest, Rule
 from agentfs.policy import Policy
-from agentfs.shown.outputs import OutputStore
+from agentfs.search.options import has_wildcard
 
-_R = TypeVar("_R")
 _ACTIONS: tuple[Action, ...] = ("create", "edit", "delete")
 # Errors of a change that reveal no content, so they are raised before the user is asked.
-_UNASKED = (PathError, AccessError, UnreadError, OperationalError)
-
-
-class WorkspaceParts(Protocol):
-    """The attributes of a workspace that a call uses."""
-
-    policy: Policy
-    _root: Root
-    _outputs: OutputStore
-    _guarded_by: str
+_UNASKED = (errors.PathError, errors.AccessError, errors.UnreadError, errors.OperationalError)
 
 
 class _Unanswered(call_context.Interruption):
@@ -55,11 +39,8 @@ class _Unanswered(call_context.Interruption):
         self.changes = changes
 
 
-class _Plan(NamedTuple):
-    """The changes that a call is about to make, or the error that it raises."""
-
-    changes: Sequence[Change] = ()
-    error: AgentFSError | None = None
+# The changes that a call is about to make, or the error that it raises.
+_Plan = tuple[Sequence[Change], errors.AgentFSError | None]
 
 
 class MethodCall:
@@ -67,7 +48,6 @@ class MethodCall:
 
     Args:
         workspace: The workspace.
-        policy: Its policy, whose rules about links are also about their targets.
         method: The function.
         effect: Its effect.
         bound: The arguments.
@@ -76,8 +56,7 @@ class MethodCall:
 
     def __init__(
         self,
-        workspace: WorkspaceParts,
-        policy: Policy,
+        workspace: Any,
         method: Callable[..., Any],
         effect: Effect,
         bound: inspect.BoundArguments,
@@ -86,7 +65,7 @@ class MethodCall:
         bound.apply_defaults()
         self.arguments: dict[str, Any] = dict([*bound.arguments.items()][1:])  # without the workspace
         self.workspace = workspace
-        self.policy = policy
+        self.policy = _with_link_targets(workspace.policy, workspace._root)
         self.name = method.__name__
         self.only_reads = effect == "read"
         self.is_preview = self.arguments.get("preview") is True
@@ -105,20 +84,20 @@ class MethodCall:
         if self.is_command:
             return self._call(self._judge_command())
         if self._to_end(self._must_be_asked_about):
-            plan = self._to_end(self._plan)
+            changes, error = self._to_end(self._plan)
         else:
             try:
                 return self._call(CallAccess(self))
             except _Unanswered as unanswered:
-                plan = _Plan(unanswered.changes)
-        answer = ask_user(self._asker(), self._request(plan.changes))
+                changes, error = unanswered.changes, None
+        answer = ask_user(self._asker(), self._request(changes))
         if answer.arguments is not None:
             self._change_arguments(answer.arguments)
             self._to_end(self._must_be_asked_about)  # it may be refused now
-            plan = self._to_end(self._plan)
-        if plan.error is not None:
-            raise plan.error
-        return self._call(CallAccess(self, granted=True, expected=plan.changes))
+            changes, error = self._to_end(self._plan)
+        if error is not None:
+            raise error
+        return self._call(CallAccess(self, granted=True, expected=changes))
 
     def _must_be_asked_about(self) -> bool:
         """Return True if the user must be asked whatever the call changes; raise if it is refused."""
@@ -174,9 +153,9 @@ class MethodCall:
     def ask_about(self, changes: Sequence[Change]) -> None:
         """Ask about a command, or about the changes that it has made."""
         if ask_user(self._asker(), self._request(changes)).arguments:
-            raise InvalidArgumentError("The arguments of a command cannot be changed.")
+            raise errors.InvalidArgumentError("The arguments of a command cannot be changed.")
 
-    def refusal(self, decision: Decision, paths: Sequence[str] | None = None) -> AgentFSError:
+    def refusal(self, decision: Decision, paths: Sequence[str] | None = None) -> errors.AgentFSError:
         """Return the error for a refused call."""
         return refused(self.policy, decision, self.name, self.paths if paths is None else paths)
 
@@ -212,17 +191,17 @@ class MethodCall:
     def _plan(self) -> _Plan:
         """Run the call up to its first change, and return what it is about to do."""
         if self.effect == "read" or not self._is_planned:
-            return _Plan()
+            return (), None
         try:
             self._call(CallAccess(self, granted=True, leaves="always"))
         except _Unanswered as planned:
-            return _Plan(planned.changes)
-        except AgentFSError as raised:
+            return planned.changes, None
+        except errors.AgentFSError as raised:
             reading = decide(self.policy, (), "read", Subject(self.paths))
             if isinstance(raised, _UNASKED) or reading.outcome == "allow":
                 raise
-            return _Plan(error=raised)  # it may quote contents that need permission
-        return _Plan()
+            return (), raised  # it may quote contents that need permission
+        return (), None
 
     def _request(self, changes: Sequence[Change]) -> PermissionRequest:
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
@@ -233,7 +212,7 @@ class MethodCall:
 
     def _change_arguments(self, changed: Any) -> None:
         if unknown := changed.keys() - self.arguments.keys():
-            raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
+            raise errors.InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
         self.arguments |= {name: as_text(value) for name, value in changed.items()}
 
     def _call(self, access: "CallAccess") -> Any:
@@ -243,7 +222,7 @@ class MethodCall:
         workspace._guarded_by = self.name
         return self._perform(workspace, self.arguments)
 
-    def _to_end(self, work: Callable[[], _R]) -> _R:
+    def _to_end(self, work: Callable[[], Any]) -> Any:
         return work() if self.effect == "read" else call_context.run_to_end(work)
 
     def _paths(self) -> tuple[str, ...]:
@@ -323,7 +302,7 @@ class CallAccess:
         """Judge the changes of a call before the first is made; leave the call if the user must be asked."""
         decisions = [self._call.judge(change) for change in changes]
         if self._expected and _by_path(changes) != self._expected:
-            raise StaleError(
+            raise errors.StaleError(
                 "The files have changed since the call was allowed; nothing was changed.",
                 hint="Read the file again, then decide again.",
             )
@@ -371,3 +350,37 @@ def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
 def action_of(change: Change) -> Action:
     """Return what a change does to its path."""
     return "create" if change.before is None else "delete" if change.after is None else "edit"
+
+
+def may_show_recorded(workspace: Any) -> Callable[[str], bool]:
+    """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
+    root = workspace._root
+    policy = _with_link_targets(workspace.policy, root)
+
+    def test(path: str) -> bool:
+        subject = Subject((path,), ignores_case=root.ignores_case)
+        return decide(policy, ("changes",), "read", subject).outcome == "allow" and root.may_show(path)
+
+    return test
+
+
+def _with_link_targets(policy: Policy, root: Root) -> Policy:
+    """Return a policy whose deny and ask rules about a link are also about its target.
+
+    Otherwise the path of the target would lead around the rule.
+    """
+    other = copy(policy)
+    for name in ("deny_rules", "ask_rules"):  # cached properties
+        vars(other)[name] = tuple(each for rule in getattr(policy, name) for each in _with_target(rule, root))
+    return other
+
+
+def _with_target(rule: Rule, root: Root) -> Iterable[Rule]:
+    yield rule
+    names = (rule.glob or "*").split("/")
+    literal = [*takewhile(lambda name: name and not has_wildcard(name), names)]
+    with suppress(errors.AgentFSError):  # a link out of the root leads nowhere
+        _, *links, target = root.unrestricted.spellings("/".join(literal) or ".", follow=True)
+        if links:
+            glob = "/".join(filter(None, [target, *names[len(literal) :]])) or "**"
+            yield rule._replace(glob=f"/{glob}")

@@ -23,12 +23,12 @@ from agentfs.events import OnEvent, reports_calls
 from agentfs.history.log import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
-from agentfs.policy import Policy
+from agentfs.policy import Policy, host_policy
 from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
-from agentfs.tools.guard import by_field, given_fields, host_policy
+from agentfs.tools.guard import by_field, given_fields
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 

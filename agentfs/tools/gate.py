@@ -32,7 +32,7 @@ _GRACE = 2.0  # seconds for a cancelled async function to end
 _PATHS = ("path", "to", "paths")  # the parameters of methods that rules are about
 
 
-def permitted(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def permit(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Decide about a call, ask the user if necessary, and return the values, which the user may change.
 
     Raises:

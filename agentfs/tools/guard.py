@@ -1,31 +1,23 @@
-"""The checks around every method: open workspace, argument types, deadline, permission."""
+"""The checks around every method: open workspace, deadline, permission, kept names."""
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false
 # ruff: noqa: SLF001 - the check is a part of the workspace
 
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from copy import copy
-from dataclasses import fields, replace
-from itertools import takewhile
-from os import PathLike, fspath
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from agentfs import permission, search
 from agentfs.arguments.hints import resolve_hints
 from agentfs.arguments.kinds import as_text
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
+from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import is_debugging, reports_calls
-from agentfs.fs import Root, quote
-from agentfs.history import Journal
-from agentfs.limits import Limits
-from agentfs.permissions import GROUPS, READING, Effect, Rule
+from agentfs.fs import quote
+from agentfs.permissions import GROUPS, READING, Effect
 from agentfs.policy import Policy
-from agentfs.shown.outputs import OutputStore
-from agentfs.shown.workspace_context import Context
 from agentfs.tools.recorded_commands import run_recorded
 from agentfs.tools.tool import declaration_of, declarations, is_method
 
@@ -33,26 +25,6 @@ _C = TypeVar("_C", bound=type)
 _CarryOut = Callable[[Any, Any], Any]
 # Methods that make options of their arguments; `guard_options` checks the call that carries these out.
 OPTION_METHODS = frozenset({"read", "ls", "glob", "grep", "edit_lines"})
-
-
-class Guarded(Protocol):
-    """The attributes of a workspace that the check uses."""
-
-    policy: Policy
-    limits: Limits
-    _root: Root
-    _journal: Journal
-    _outputs: OutputStore
-    _guarded_by: str
-    _is_host: bool
-
-    @property
-    def _context(self) -> Context: ...
-
-    def _check_open(self) -> None: ...
-
-
-_G = TypeVar("_G", bound=Guarded)
 
 
 def guard_methods(cls: _C) -> _C:
@@ -124,86 +96,13 @@ def check_rules(cls: type[Any], policy: Policy) -> None:
             permission.decide.check_rule(rule)
 
 
-def view_of(
-    workspace: _G,
-    limits: Limits | None,
-    policy: Policy | None,
-    workdir: str | PathLike[str] | None,
-    only: Sequence[str | PathLike[str]] | None,
-) -> _G:
-    """Return a copy of a workspace for `Workspace.view`."""
-    other = copy(workspace)
-    other._guarded_by = ""
-    other.limits = limits or workspace.limits
-    other.policy = policy or workspace.policy
-    check_rules(type(workspace), other.policy)
-    root = workspace._root.with_policy(other.policy)
-    if only is not None:
-        root = root.restricted_to([fspath(each) for each in only])
-        root.recovery_notes = ()  # they name files of all directories
-        other._outputs = OutputStore()
-    other._root = root if workdir is None else root.starting_in(fspath(workdir))
-    return other
-
-
-def host_policy(policy: Policy) -> Policy:
-    """Return a policy without mode, rules and callback, whose `write` needs no read before."""
-    free: dict[str, Any] = {"mode": "default", "on_ask": None, "allow": (), "ask": (), "deny": ()}
-    return replace(policy, read_only=False, overwrite="always", **free)
-
-
-def host_of(workspace: _G) -> _G:
-    """Return a copy of a workspace for `Workspace.host`."""
-    other = copy(workspace)
-    other.policy = host_policy(workspace.policy)
-    other._root = workspace._root.for_host(other.policy)
-    other._guarded_by = ""
-    other._is_host = True
-    return other
-
-
-def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
-    """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
-    root = workspace._root
-    policy = _with_link_targets(workspace.policy, root)
-
-    def test(path: str) -> bool:
-        subject = permission.decide.Subject((path,), ignores_case=root.ignores_case)
-        allowed = permission.decide.decide(policy, ("changes",), "read", subject).outcome == "allow"
-        return allowed and root.may_show(path)
-
-    return test
-
-
-def _with_link_targets(policy: Policy, root: Root) -> Policy:
-    """Return a policy whose deny and ask rules about a link are also about its target.
-
-    Otherwise the path of the target would lead around the rule.
-    """
-    other = copy(policy)
-    for name in ("deny_rules", "ask_rules"):  # cached properties
-        vars(other)[name] = tuple(each for rule in getattr(policy, name) for each in _with_target(rule, root))
-    return other
-
-
-def _with_target(rule: Rule, root: Root) -> Iterable[Rule]:
-    yield rule
-    names = (rule.glob or "*").split("/")
-    literal = [*takewhile(lambda name: name and not search.options.has_wildcard(name), names)]
-    with suppress(AgentFSError):  # a link out of the root leads nowhere
-        _, *links, target = root.unrestricted.spellings("/".join(literal) or ".", follow=True)
-        if links:
-            glob = "/".join(filter(None, [target, *names[len(literal) :]])) or "**"
-            yield rule._replace(glob=f"/{glob}")
-
-
 def check_open(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method check that the workspace is open."""
     if method.__name__ == "close":
         return method
 
     @functools.wraps(method)
-    def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._check_open()
         return method(self, *args, **kwargs)
 
@@ -216,7 +115,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
     signature = functools.cache(lambda: inspect.signature(method))
 
     @functools.wraps(method)
-    def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._root.check_open()
         positional = [*map(as_text, args)]
         named = {name: as_text(value) for name, value in kwargs.items()}
@@ -228,21 +127,20 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds, apart=bool(self._journal.groups)):
             if self.policy.guards and self._guarded_by != method.__name__:
-                policy = _with_link_targets(self.policy, self._root)
                 bound = signature().bind(self, *positional, **named)
-                return permission.method_call.MethodCall(self, policy, method, effect, bound, act).run()
-            return perform(self, method, positional, named, effect)
+                return permission.method_call.MethodCall(self, method, effect, bound, act).run()
+            return _perform(self, method, positional, named, effect)
 
-    def act(workspace: Guarded, arguments: dict[str, Any]) -> Any:
-        run = functools.partial(perform, workspace, method, (), arguments, effect)
+    def act(workspace: Any, arguments: dict[str, Any]) -> Any:
+        run = functools.partial(_perform, workspace, method, (), arguments, effect)
         if effect != "execute" or workspace.policy.run != "recorded":
             return run()
-        return run_recorded(workspace, host_of(workspace), arguments, run)
+        return run_recorded(workspace, arguments, run)
 
     return checked
 
 
-def _refuse_kept_names(workspace: Guarded, paths: str | Sequence[str]) -> None:
+def _refuse_kept_names(workspace: Any, paths: str | Sequence[str]) -> None:
     """Raise `invalid_argument` if a path is the name of a kept text or page, where only files will do."""
     for path in [paths] if isinstance(paths, str) else paths:
         if kept := workspace._outputs.get(path, workspace._root):
@@ -254,21 +152,17 @@ def _refuse_kept_names(workspace: Guarded, paths: str | Sequence[str]) -> None:
             )
 
 
-def _explain_missing(workspace: Guarded, name: str, error: NotFoundError) -> None:
+def _explain_missing(workspace: Any, name: str, error: NotFoundError) -> None:
     """Add the nearest names to the error for a path that does not exist."""
     workspace._root.check_open()  # nothing is found in a root that was removed during the call
     _refuse_kept_names(workspace, str(error.details.get("path", "")))
     search.missing_paths.explain_missing(workspace._context, name, error)
 
 
-def perform(
-    workspace: Guarded,
-    method: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    effect: Effect,
+def _perform(
+    workspace: Any, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], effect: Effect
 ) -> Any:
-    """Run a method, and add the nearest names to the error for a path that does not exist."""
+    """Run a method as the author of its changes, and explain a path that does not exist."""
     token = None
     if effect not in READING:
         execution = call_context.current.get()

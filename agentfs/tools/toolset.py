@@ -457,7 +457,7 @@ class Toolset:
     def _act(self, called: Called, tool: Tool, context: Any) -> Any:
         """Call a function of the program's own, if the rules allow it."""
         if self._workspace is not None:
-            called.values = gate.permitted(self._workspace, tool, called.values)
+            called.values = gate.permit(self._workspace, tool, called.values)
         if tool.effect not in READING and not tool.is_async:
             call_context.begin_change()
         given = tool.call_arguments(called.values)
