@@ -385,3 +385,30 @@ def test_a_refused_change_whose_content_is_not_kept_is_named(tree):
     assert answer.error["code"] == "refused"
     assert 'except "src/a.py", whose content is not kept' in answer.content
     assert not (tree / "y").exists()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"deny": ["change(*.lock)"]},
+        {"ask": ["change(**/*.lock)"], "allow": ["*"], "on_ask": asker([], answer=False)},
+    ],
+)
+def test_regression_a_rule_about_names_holds_in_ignored_directories(opened, tree, rules):
+    """Files in ignored directories were neither recorded nor judged by a rule without a slash."""
+    (tree / ".gitignore").write_text("out/\n")
+    (tree / "out").mkdir()
+    (tree / "out/a.lock").write_text("old")
+    before = snapshot(tree)
+    ws = opened("recorded", **rules)
+    assert code_of(lambda: ws.run("printf x > out/a.lock; printf y > out/b.lock; printf z > n")) == "refused"
+    assert snapshot(tree) == before
+    ws.run("printf x > out/a.o")
+    assert (tree / "out/a.o").read_text() == "x"
+
+
+def test_a_rule_about_names_below_an_ignored_directory_refuses_a_recorded_command(opened, tree):
+    (tree / ".gitignore").write_text("src/out/\n")
+    (tree / "src/out").mkdir()
+    ws = opened("recorded", deny=["change(src/**/*.lock)"])
+    assert code_of(lambda: ws.run("true")) == "refused"
