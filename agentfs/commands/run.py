@@ -130,9 +130,8 @@ def _begin_recorded(
 
 
 def _begin_recording(around: Surroundings, request: CommandRequest, kind: str) -> OpenRecording:
-    root = around.root
-    given = around.journal, root, around.limits, request.label(kind)
-    return begin_recording(*given, include_ignored=root.policy.judges_ignored)
+    given = around.journal, around.root, around.limits, request.label(kind)
+    return begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
 
 
 def _end_recording(around: Surroundings, recording: OpenRecording) -> RecordedResult:
