@@ -79,7 +79,7 @@ def rule_names(tool: Tool) -> list[str]:
     return [*dict.fromkeys([tool.name, tool.own_name])]
 
 
-def check_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) -> None:
+def check_tool_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) -> None:
     """Raise `invalid_argument` for a rule that names none of the tools, or whose text matches nothing."""
     for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
         if rule.name not in GROUPS and rule.name not in names:

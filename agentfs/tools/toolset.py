@@ -154,7 +154,7 @@ class Toolset:
         methods = [name for name, each in declared.items() if each.effect != "none"]
         names = (*self._rule_names, *methods, *(name for tool in self._own for name in gate.rule_names(tool)))
         self._rule_names = tuple(dict.fromkeys(names))
-        gate.check_rules(self._workspace.policy, self._rule_names, self._own)
+        gate.check_tool_rules(self._workspace.policy, self._rule_names, self._own)
         self._rules_checked = True
 
     def _with(self, tools: Iterable[Tool]) -> Self:
