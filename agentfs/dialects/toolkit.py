@@ -12,7 +12,7 @@ from agentfs import Limits, Policy, ToolResult, Toolset, Workspace, results
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import Name
 from agentfs.base.advice import Advice, Joined, Names, NextCall, Retry, call, plural, say
-from agentfs.base.call_context import check
+from agentfs.base.call_context import call_back, check
 from agentfs.base.visible import first_line, literal, one_line, to_json, visible
 from agentfs.editing.change_options import EditLinesOptions, InsertOptions, SpliceOptions
 from agentfs.editing.explain import explain_ambiguous, explain_no_match
@@ -34,7 +34,7 @@ from agentfs.tree.globs import compile_globs
 
 # The names that it hands on, beside its own.
 __all__ = ["Mode", "Name", "OnAsk", "PermissionAnswer", "RenderContext", "Tool", "read_docstring", "tool_of"]
-__all__ += ["Advice", "Joined", "Names", "NextCall", "Retry", "call", "check", "nearest", "say"]
+__all__ += ["Advice", "Joined", "Names", "NextCall", "Retry", "call", "call_back", "check", "nearest", "say"]
 __all__ += ["first_line", "literal", "one_line", "plural", "quote", "to_json", "visible"]
 __all__ += ["EditLinesOptions", "GlobOptions", "GrepOptions", "ReadOptions", "SpliceOptions"]
 __all__ += ["count_lines", "cut_line", "estimate_tokens", "most_that_fit", "newline_of", "occurrences"]

@@ -6,7 +6,6 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from inspect import isawaitable
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from agentfs import AgentFSError, Allow, Edit, PermissionRequest, Policy, ToolResult, Workspace
@@ -294,11 +293,10 @@ def _policy(policy: Policy, context: ToolContext, call: tuple[str, Any]) -> Poli
 def _asking_all(callbacks: Sequence[kit.OnAsk]) -> kit.OnAsk | None:
     """Return one callback that asks several in order, each about the call as the one before changed it."""
 
-    async def ask(request: PermissionRequest) -> kit.PermissionAnswer:
+    def ask(request: PermissionRequest) -> kit.PermissionAnswer:
         changed: dict[str, Any] = {}
         for callback in callbacks:
-            answer = callback(request)
-            answer = await answer if isawaitable(answer) else answer
+            answer: kit.PermissionAnswer = kit.call_back(callback, request)
             if isinstance(answer, Allow):
                 changed |= answer.arguments or {}
                 # The diff was that of other arguments.

@@ -136,6 +136,8 @@ class Tool:
     renames: Mapping[str, str] = field(default_factory=dict[str, str])
     follow: Callable[[NextCall], Mapping[str, Any] | None] | None = None
     retry: Callable[[Retry, Mapping[str, Any]], Retry | None] | None = None
+    # Shared by the copies of a tool for other objects: each call of a plugin of `wave` makes new ones.
+    _descriptions: dict[Any, _Described] = field(default_factory=dict[Any, _Described], repr=False)
 
     def __post_init__(self) -> None:
         if self.effect not in get_args(Effect):
@@ -221,7 +223,7 @@ class Tool:
                 "it has no name of at most 64 ASCII letters, digits and underscores.",
                 hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
             )
-        problems = self._described.problems
+        problems = [*self._described.problems]
         if not self.description:
             problems.append("its docstring has no text before the sections")
         if self.rule is not None and self.rule_parameter is None:
@@ -232,31 +234,36 @@ class Tool:
 
     @cached_property
     def _described(self) -> _Described:
-        docstring = read_docstring(inspect.getdoc(self.function))
-        hints, unresolved = resolve_hints(self.function)
+        key = getattr(self.function, "__func__", self.function), self.expose
+        if key not in self._descriptions:
+            self._descriptions[key] = _describe(self.function, self.expose)
+        return self._descriptions[key]
+
+
+def _describe(function: Callable[..., Any], exposed: Sequence[str]) -> _Described:
+    docstring = read_docstring(inspect.getdoc(function))
+    hints, unresolved = resolve_hints(function)
+    try:
+        signature = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return _Described(docstring.description, (), None, ["it has no signature"])
+    problems = [f"it has no parameter `{each}`" for each in exposed if each not in signature]
+    contexts = [name for name in signature if CallContext in (hints.get(name), *get_args(hints.get(name)))]
+    if len(contexts) > 1:
+        problems.append(f"{' and '.join(f'`{each}`' for each in contexts)} both take the CallContext")
+    parameters: list[Parameter] = []
+    for own in (each for each in signature.values() if each.name not in contexts):
         try:
-            signature = inspect.signature(self.function).parameters
-        except (TypeError, ValueError):
-            return _Described(docstring.description, (), None, ["it has no signature"])
-        problems = [f"it has no parameter `{each}`" for each in self.expose if each not in signature]
-        contexts = [
-            name for name in signature if CallContext in (hints.get(name), *get_args(hints.get(name)))
-        ]
-        if len(contexts) > 1:
-            problems.append(f"{' and '.join(f'`{each}`' for each in contexts)} both take the CallContext")
-        parameters: list[Parameter] = []
-        for own in (each for each in signature.values() if each.name not in contexts):
-            try:
-                if own.kind is own.POSITIONAL_OR_KEYWORD or own.name in self.expose:
-                    hint = _hint(own.name, hints, unresolved)
-                    parameters.append(_parameter(own, hint, docstring.parameters.get(own.name, "")))
-                else:
-                    _check_hidden(own)
-            except InvalidArgumentError as error:
-                problems.append(f"`{own.name}`: {error.message}")
-        shown = Counter(parameter.name for parameter in parameters)
-        problems += [f"two parameters are named `{name}`" for name, count in shown.items() if count > 1]
-        return _Described(docstring.description, tuple(parameters), (*contexts, None)[0], problems)
+            if own.kind is own.POSITIONAL_OR_KEYWORD or own.name in exposed:
+                hint = _hint(own.name, hints, unresolved)
+                parameters.append(_parameter(own, hint, docstring.parameters.get(own.name, "")))
+            else:
+                _check_hidden(own)
+        except InvalidArgumentError as error:
+            problems.append(f"`{own.name}`: {error.message}")
+    shown = Counter(parameter.name for parameter in parameters)
+    problems += [f"two parameters are named `{name}`" for name, count in shown.items() if count > 1]
+    return _Described(docstring.description, tuple(parameters), (*contexts, None)[0], problems)
 
 
 def _hint(name: str, hints: Mapping[str, Any], unresolved: Mapping[str, Exception]) -> Any:

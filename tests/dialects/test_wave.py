@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.dialects.wave import DIALECT, ToolContext, WaveResult, plugins
+from agentfs.dialects.wave import DIALECT, ToolContext, WaveResult, _policy, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
@@ -694,3 +694,24 @@ def test_what_is_cut_names_a_call_of_the_same_tool_or_says_that_there_is_none(ws
     for limit in (50, 100_000):
         page = cut.call("Grep", {**sent, "output_mode": "content", "head_limit": limit})
         assert page.next is None
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_callbacks_that_are_not_async_need_no_event_loop_of_their_own(ws, is_async):
+    """The composed callback was always async, so that a call in a thread with an event loop was an error."""
+
+    async def manager(_):
+        return True
+
+    asked = manager if is_async else lambda _: True
+    context = ToolContext(permission_manager=asked, can_use_tool_callback=lambda *_: True)
+
+    async def call():
+        policy = _policy(replace(ws.policy, ask=["read"]), context, ("Read", {}))
+        return DIALECT.tools(ws.view(policy=policy)).call("Read", {"file_path": "README.md"})
+
+    if is_async:
+        with pytest.raises(InvalidArgumentError, match="event loop"):
+            asyncio.run(call())
+    else:
+        assert asyncio.run(call()).success
