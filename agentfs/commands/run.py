@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, call
+from agentfs.base.advice import Advice, call, plural
 from agentfs.commands.apply_effects import Base, apply_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
@@ -21,7 +21,6 @@ from agentfs.fs.oserrors import read_only
 from agentfs.history.recording import OpenRecording, begin_recording, end_recording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
-from agentfs.text import plural
 
 _ATTEMPTS = 4  # to make a sandbox
 _LONGER = 5  # times the timeout that the next call may have
