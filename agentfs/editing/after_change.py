@@ -89,17 +89,11 @@ def _new_findings(rule: AfterChange, name: str, edit: FileEdit, returned: Sequen
 
     Two findings are the same if they differ only in numbers, such as those of their lines.
     """
-    found = list(map(str, returned))
-    if not found:
-        return []
-    known = (
-        None
-        if edit.creates
-        else call_context.call_back(rule.function, edit.current.real_path, edit.before.source)
-    )
+    path, before = edit.current.real_path, edit.before.source
+    known = call_context.call_back(rule.function, path, before) if returned and not edit.creates else ()
     left = Counter(_NUMBER.sub("", str(line)) for line in known or ())
     new: list[str] = []
-    for line in found:
+    for line in map(str, returned):
         text = _NUMBER.sub("", line)
         left[text] -= 1
         if left[text] < 0:

@@ -7,6 +7,7 @@ from functools import partial
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
 from agentfs.editing.new_names import check_new_name
+from agentfs.editing.rendering import error_of_many
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -37,13 +38,12 @@ from agentfs.history.report import changed_meanwhile
 from agentfs.limits import Limits
 from agentfs.results import DeleteResult, Entry, MoveResult
 from agentfs.shown.workspace_context import Context
-from agentfs.text.display import footer, with_text
+from agentfs.text.display import with_text
 from agentfs.tree.walk import Walk
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = 20_000  # files and directories; each takes two changes of a journal step
 _MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one call
-_MOST_NAMED = 20  # entries that keep a directory from being changed
 # Errors of one entry that concern the whole directory.
 _FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
 
@@ -54,9 +54,7 @@ _UNREAD = {"f": MovedNode("file"), "l": MovedNode("symlink"), "o": MovedNode("ot
 def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult:
     """Delete a file, a link or a directory; a link is not followed."""
     root, _, limits, _ = context
-    entry, real_path = root.entry(path), root.real_path(path)
-    if not real_path:
-        raise RefusedError("The workspace root cannot be deleted.", details={"path": path})
+    entry, real_path = _entry(root, path, "deleted")
     if entry.type == "directory" and not recursive:
         _check_empty(root, entry.path)
     contents = Contents()  # the contents need not fit in memory
@@ -70,7 +68,10 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
         nodes = _subtree(root, entry, real_path, most, read, {real_path: root.check_may_change})
         _check_deletable(root, limits, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
-        unlisted = files - _listed(root, limits, entry) if entry.type == "directory" and files else 0
+        others = 0  # hidden or ignored
+        if len(nodes) > 1:
+            walk = Walk(root, entry.path, max_entries=limits.walk_entries, others=True)
+            others = files - sum(len(visit.files) for visit in walk)
         changes = [Change(real_path + below, node, None) for below, node in nodes]
         try:
             notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root)).notes
@@ -81,9 +82,17 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
     kind = entry_type(nodes[0][1])
     what = "" if kind == "file" else f" ({kind})"
     if len(nodes) > 1:
-        what = f" (directory, {plural(files, 'file')}{f', {unlisted} hidden or ignored' if unlisted else ''})"
+        what = f" (directory, {plural(files, 'file')}{f', {others} hidden or ignored' if others else ''})"
     result = DeleteResult(entry.path, kind, files, notes=notes)
     return with_text(result, f"Deleted {quote(entry.path)}{what}.")
+
+
+def _entry(root: Root, path: str, done: str) -> tuple[Entry, str]:
+    """Return the entry at a path, and its real path; refuse the root."""
+    entry, real_path = root.entry(path), root.real_path(path)
+    if not real_path:
+        raise RefusedError(f"The workspace root cannot be {done}.", details={"path": path})
+    return entry, real_path
 
 
 def _check_deletable(root: Root, limits: Limits, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
@@ -102,20 +111,13 @@ def _check_deletable(root: Root, limits: Limits, entry: Entry, nodes: Sequence[t
         raise _too_large(entry, f"Its files have {plural(size, 'byte')}, more than undo keeps of one call.")
 
 
-def _listed(root: Root, limits: Limits, entry: Entry) -> int:
-    """Count the files and links below a directory that are neither hidden nor ignored."""
-    walk = Walk(root, entry.path, max_entries=limits.walk_entries, others=True)
-    return sum(len(visit.files) for visit in walk)
-
-
 def move_path(context: Context, path: str, to: str) -> MoveResult:
     """Move a file, a link or a directory tree to a free path; a link is not followed."""
     root, tracker, limits, _ = context
     entry, real_path, target = _source_and_target(root, path, to)
 
     def unread(path: str, type_: str) -> Node | None:
-        known = _UNREAD.get(type_)
-        return known or root.node(path, max_bytes=0, unread=True)
+        return _UNREAD.get(type_) or root.node(path, max_bytes=0, unread=True)
 
     with _about_directory(entry, "moved"):
         if entry.type != "directory":
@@ -127,10 +129,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
         conflict = partial(_conflict, root)
         applied = root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=conflict)
     tracker.record_copy(real_path, target)
-    try:
-        shown = root.entry(to).path
-    except AgentFSError:  # the move itself has succeeded
-        shown = display_name(target)
+    shown = root.display_path(target)
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
     result = MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes)
@@ -139,9 +138,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
 
 def _source_and_target(root: Root, path: str, to: str) -> tuple[Entry, str, str]:
     """Return the entry and the real path of the source, and the real path of the target, which is free."""
-    entry, real_path = root.entry(path), root.real_path(path)
-    if not real_path:
-        raise RefusedError("The workspace root cannot be moved.", details={"path": path})
+    entry, real_path = _entry(root, path, "moved")
     target = root.real_path(to, creating=True)
     if target == real_path:
         raise AlreadyExistsError(
@@ -200,7 +197,7 @@ def _subtree(
     node = node_of(real_path, "")
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(root, Change(real_path, node, None), node)
-    found, faults = [("", node)], list[AgentFSError]()
+    found, faults = [("", node)], dict[str, AgentFSError]()
 
     def add(directory: Directory, below: str) -> None:
         call_context.check()
@@ -210,14 +207,14 @@ def _subtree(
                 try:
                     check(f"{top}{below}/{name}")
                 except _FAULTS as error:
-                    faults.append(error)
+                    faults[entry.path + f"{below}/{name}"] = error
                     listed.pop(name, None)
         for name, type_ in listed.items():
             path = f"{below}/{name}"
             try:
                 each = node_of(real_path + path, type_)
             except _FAULTS as error:
-                faults.append(error)
+                faults[entry.path + path] = error
                 continue
             if each is None:
                 continue
@@ -233,30 +230,15 @@ def _subtree(
             if top.real_path != real_path:
                 raise _conflict(root, Change(real_path, node, None), None)
             add(top, "")
+    if len(faults) == 1:
+        raise next(iter(faults.values()))
     if faults:
-        raise _joined(faults)
+        raise error_of_many(f"{plural(len(faults), 'entry', 'entries')} in it cannot be changed:", faults)
     return found
 
 
 def _too_large(entry: Entry, why: str) -> TooLargeError:
     return TooLargeError(why, hint="Take its subdirectories one by one.", details={"path": entry.path})
-
-
-def _joined(faults: Sequence[AgentFSError]) -> AgentFSError:
-    """Return one error for all entries that keep a directory from being changed."""
-    first, *others = faults
-    if not others:
-        return first
-    more = [footer(f"{len(faults) - _MOST_NAMED} more")] if len(faults) > _MOST_NAMED else []
-    return type(first)(
-        f"{plural(len(faults), 'entry', 'entries')} in it cannot be changed:",
-        hint=first.hint,
-        details={
-            **first.details,
-            "paths": [error.details.get("path") for error in faults],
-            "places": [*(f"  {error.message}" for error in faults[:_MOST_NAMED]), *more],
-        },
-    )
 
 
 def _check_empty(root: Root, path: str) -> None:

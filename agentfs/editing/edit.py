@@ -3,7 +3,6 @@
 No earlier read is required, because the old text proves that the caller knows the content.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -37,7 +36,7 @@ from agentfs.fs import Current, quote
 from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
 from agentfs.text.display import line_ranges
-from agentfs.text.lines import EditView, Replacement, count_lines, newline_of
+from agentfs.text.lines import EditView, Replacement, count_lines, line_start, newline_of
 
 _Span = tuple[int, int, str]
 _FOUND_BY = {
@@ -111,17 +110,9 @@ def change_file(
         return compute(Draft(current, limits, target.encoding, raw=target.raw))
 
     path, edit, final, revision, notes, below = commit(target, edited)
+    counts, newline = (edit.replacements, edit.applied_via), newline_of(edit.before.source)
     result = EditResult(
-        path=path,
-        replacements=edit.replacements,
-        applied_via=edit.applied_via,
-        diff=final.diff,
-        changed=final.changed,
-        revision=revision,
-        newline=newline_of(edit.before.source),
-        notes=notes,
-        lines_changed=edit.lines,
-        created=edit.creates,
+        path, *counts, final.diff, final.changed, revision, edit.lines, newline, edit.creates, notes=notes
     )
     if edit.creates:
         done, diff = "would create" if preview else "Created", ""
@@ -139,18 +130,16 @@ def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
 
     def span(content: str) -> tuple[Sequence[_Span], Sequence[str]]:
-        starts = [0, *(found.end() for found in re.finditer("\n", content))]
-        total = len(starts) - (1 if content.endswith("\n") or not content else 0)
+        total = count_lines(content)
         if not 0 <= line <= total:
             why = f"It should be within the range of lines of the file: [0, {total}]"
             raise InvalidArgumentError(
                 f"Invalid `insert_line` parameter: {line}. {why}",
                 details={"parameter": "insert_line", "total_lines": total},
             )
-        body = text.replace("\r\n", "\n").removesuffix("\n")
-        if line == len(starts):  # the last line has no line end
-            return [(len(content), len(content), f"\n{body}")], ()
-        return [(starts[line], starts[line], f"{body}\n")], ()
+        at, body = line_start(content, line + 1, "\n"), text.replace("\r\n", "\n").removesuffix("\n")
+        is_begun = content[:at].endswith("\n") or not at  # else the last line has no line end
+        return [(at, at, f"{body}\n" if is_begun else f"\n{body}")], ()
 
     return splice_file(target, span)
 
@@ -180,10 +169,7 @@ def check_edit(edit: Edit) -> None:
             Advice(OLD, " is empty."),
             hint=Joined(
                 " ",
-                Advice(
-                    *("To insert, pass as ", OLD, " a line next to the place, and as ", NEW),
-                    " that line and the new text.",
-                ),
+                Advice("To insert, pass as ", OLD, " a line next to the place, and as ", NEW, " both."),
                 Advice("To create a file or replace its whole content, call ", ToolName("write"), "."),
             ),
             details={"parameter": "old_string"},
@@ -191,9 +177,8 @@ def check_edit(edit: Edit) -> None:
     if edit.old_string.replace("\r\n", "\n") == edit.new_string.replace("\r\n", "\n"):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
-        raise NoChangeError(
-            Advice(OLD, " and ", NEW, how), hint=Advice("Set ", NEW, " to the text you want.")
-        )
+        hint = Advice("Set ", NEW, " to the text you want.")
+        raise NoChangeError(Advice(OLD, " and ", NEW, how), hint=hint)
 
 
 def apply_edits(
@@ -235,24 +220,25 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
     check_edit(edit)
     view = draft.view
     old, new = view.lf(edit.old_string), view.lf(edit.new_string)
+    via, found = "", list[Replacement]()
     if edit.replace_all:
         shown = old if match == "exact" or old in view.text else shown_characters(old, view.text)
         if draft.places(shown):
             draft.replace_all(shown, new if shown == old else shown_characters(new, shown))
             return "exact" if shown == old else "visible_escapes"
     elif len(places := draft.places(old)) == 1:
-        if "|" in new:
-            check_line_numbers(NEW, new, old, view.text.count("\n", 0, places[0]) + 1)
-        draft.replace([Replacement(places[0], places[0] + len(old), new)])
-        return "exact"
+        via, found = "exact", [Replacement(places[0], places[0] + len(old), new)]
     elif not places and match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
         found = [each for each in found if view.is_editable(each.start, each.end)]
-        if len(found) == 1 and not has_other_cause(view.text, old, new, known):
-            check_line_numbers(NEW, new, old, view.text.count("\n", 0, found[0].start) + 1)
-            draft.replace(found)
-            return via
-    raise _not_once(draft, old, new, known)
+        if len(found) > 1 or has_other_cause(view.text, old, new, known):
+            found = []
+    if not found:
+        raise _not_once(draft, old, new, known)
+    if "|" in new:
+        check_line_numbers(NEW, new, old, view.text.count("\n", 0, found[0].start) + 1)
+    draft.replace(found)
+    return via
 
 
 def _not_once(draft: Draft, old: str, new: str, known: KnownTexts) -> AgentFSError:

@@ -1,6 +1,6 @@
 """`edit_lines`: replace whole lines, named by the ids that `read` and `grep` show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from agentfs.errors import (
 from agentfs.fs import Current, quote
 from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
-from agentfs.text.display import cut_line, first_names, footer
+from agentfs.text.display import cut_line, first_names
 from agentfs.text.lines import Replacement, bodies_of
 from agentfs.text.nearest import closest
 
@@ -126,20 +126,43 @@ def _ranges(
     lines: _Lines, versions: Sequence[VersionWithIds], changes: Sequence[LineChange]
 ) -> list[tuple[int, int]]:
     """Return the indexes of the first and the last line of each change; refuse conflicting changes."""
+    index, *indexes = (
+        {name: at for at, name in enumerate(ids)} for ids in (lines.ids, *(v.ids for v in versions))
+    )
     named = [_ids_of(change, number) for number, change in enumerate(changes, 1)]
-    index = {line_id: at for at, line_id in enumerate(lines.ids)}
-    if missing := [
-        line_id for line_id in dict.fromkeys(each for pair in named for each in pair) if line_id not in index
-    ]:
-        raise _missing(lines, versions, missing)
-    ranges = [(index[first], index[last]) for first, last in named]
-    for number, ((first, last), ids) in enumerate(zip(ranges, named, strict=True), 1):
-        if first > last:
-            where = f"{ids[0]} is line {first + 1} and {ids[1]} is line {last + 1}"
+    ids = dict.fromkeys(each for pair in named for each in pair)
+    if unknown := [each for each in ids if each not in index and not any(each in known for known in indexes)]:
+        raise _unknown(lines, unknown)
+    ranges, stale, rows = list[tuple[int, int]](), list[str](), list[_Row | str]()
+    for number, (first, last) in enumerate(named, 1):
+        call_context.check()
+        start, end = index.get(first, -1), index.get(last, -1)
+        if start > end >= 0:
+            where = f"{first} is line {start + 1} and {last} is line {end + 1}"
             why = (
                 f"Change {number}: {where}, so the range runs backwards; swap start_line_id and end_line_id."
             )
-            raise lines.error(InvalidArgumentError, why, lines=[first + 1, last + 1])
+            raise lines.error(InvalidArgumentError, why, lines=[start + 1, end + 1])
+        shown = [
+            (version, known[first], known[last] + 1)
+            for version, known in zip(versions, indexes, strict=True)
+            if first in known and last in known
+        ]
+        now = lines.ids[start : end + 1] if min(start, end) >= 0 else ()
+        if not now or not any(
+            [*version.ids[old_start:old_end]] == [*now]
+            # A later version than the first counts only if all its lines in the range were read.
+            and (count == 0 or any(a <= old_start + 1 and old_end <= b for a, b in version.ranges))
+            for count, (version, old_start, old_end) in enumerate(shown)
+        ):
+            stale += [first] if first == last else [first, last]
+            if shown and len(rows) < 2 * _MOST_SHOWN:
+                rows += _became(lines, index, *shown[-1])
+        ranges.append((start, end))
+    if stale:
+        what = "has a line" if len(stale) == 1 else "have lines"
+        why = f"{quote(lines.path)} has {SINCE_SHOWN}, and so {what} that would be replaced:"
+        raise lines.error(StaleError, why, rows, stale=stale)
     order = sorted(range(len(ranges)), key=lambda number: ranges[number])
     for before, after in pairwise(order):
         at = ranges[after][0]
@@ -147,8 +170,17 @@ def _ranges(
             which = f"{min(before, after) + 1} and {max(before, after) + 1}"
             why = f"Changes {which} both replace line {at + 1} ({lines.ids[at]}); join them into one."
             raise lines.error(OverlapError, why, lines=[at + 1])
-    _check_between(lines, versions, ranges)
     return ranges
+
+
+def _became(
+    lines: _Lines, index: Mapping[str, int], version: VersionWithIds, start: int, end: int
+) -> list[_Row | str]:
+    """Show the lines of an earlier version that have changed, and the lines that are in place of all."""
+    gone = [at for at in range(start, end) if version.ids[at] not in index]
+    was = [f"{version.ids[at]} was: {_excerpt(version.lines[at])}" for at in gone[:_MOST_SHOWN]]
+    now = lines.rows(*lines_now(version.lines, lines.bodies, start, end - 1))
+    return [*was, *(now or ["[and was deleted]"])]
 
 
 def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
@@ -167,57 +199,17 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
     )
 
 
-def _missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> AgentFSError:
-    """Return the error for ids that the file does not have: those of changed lines, or unknown ones."""
-    shown = {line_id: version for version in versions for line_id in version.ids}
-    if unknown := [line_id for line_id in missing if line_id not in shown]:
-        near = {at for line_id in unknown[:5] for at in _nearest(lines, line_id)}
-        rows = [row for at in sorted(near) for row in lines.rows(at, at + 1)]
-        listed = "the nearest ids are:" if rows else "its lines are:" if lines.ids else "it has no lines."
-        rows = rows or lines.rows(0, _MOST_SHOWN)
-        more = len(lines.bodies) - len(rows)
-        rows += [f"[and {more} more]"] if more else []
-        named = first_names([_excerpt(line_id) for line_id in unknown], _MOST_SHOWN)
-        are = "is not a line id" if len(unknown) == 1 else "are not line ids"
-        why = f"{named} {are} of {quote(lines.path)}; {listed}"
-        return lines.error(UnknownLineError, why, rows, unknown=unknown)
-    rows = list[_Row | str]()
-    for line_id in missing[:_MOST_SHOWN]:
-        version = shown[line_id]
-        at = version.ids.index(line_id)
-        now = lines.rows(*lines_now(version.lines, lines.bodies, at, at))
-        rows += [f"{line_id} was: {_excerpt(version.lines[at])}", *(now or ["[and was deleted]"])]
-    more = len(missing) - _MOST_SHOWN
-    rows += [footer(f"{more} more")] if more > 0 else []
-    what = "has a line" if len(missing) == 1 else "have lines"
-    why = f"{quote(lines.path)} has {SINCE_SHOWN}, and so {what} that would be replaced:"
-    return lines.error(StaleError, why, rows, stale=list(missing))
-
-
-def _nearest(lines: _Lines, line_id: str) -> list[int]:
-    return [lines.ids.index(each) for each in closest(line_id, lines.ids[:_MOST_LISTED], 3, 0.6)]
-
-
-def _check_between(
-    lines: _Lines, versions: Sequence[VersionWithIds], ranges: Sequence[tuple[int, int]]
-) -> None:
-    """Raise an error if the lines between two ids have changed since they were shown."""
-    longer = [each for each in ranges if each[0] < each[1]]
-    indexes = [{line_id: at for at, line_id in enumerate(each.ids)} for each in versions if longer]
-    for start, end in longer:
-        call_context.check()
-        first, last, now = lines.ids[start], lines.ids[end], [*lines.ids[start : end + 1]]
-        known = [
-            (version, index[first], index[last])
-            for version, index in zip(versions, indexes, strict=True)
-            if first in index and last in index
-        ]
-        # A later version than the first counts only if all its lines in the range were read.
-        if not any(
-            version.ids[old_start : old_end + 1] == now
-            and (number == 0 or any(a <= old_start + 1 and old_end + 1 <= b for a, b in version.ranges))
-            for number, (version, old_start, old_end) in enumerate(known)
-        ):
-            why = f"The lines from {first} to {last} of {quote(lines.path)} are not those that were shown; "
-            rows = lines.rows(start, end + 1)
-            raise lines.error(StaleError, f"{why}they are now:", rows, lines=[start + 1, end + 1])
+def _unknown(lines: _Lines, unknown: Sequence[str]) -> AgentFSError:
+    """Return the error for ids that were never shown, with the ids that are most similar."""
+    listed = lines.ids[:_MOST_LISTED]
+    near = {lines.ids.index(each) for line_id in unknown[:5] for each in closest(line_id, listed, 3, 0.6)}
+    rows = [row for at in sorted(near) for row in lines.rows(at, at + 1)]
+    are = "is not a line id" if len(unknown) == 1 else "are not line ids"
+    those = "the nearest ids are:" if rows else "its lines are:" if listed else "it has no lines."
+    rows = rows or lines.rows(0, _MOST_SHOWN)
+    more = len(lines.ids) - len(rows)
+    named = first_names([_excerpt(line_id) for line_id in unknown], _MOST_SHOWN)
+    why = f"{named} {are} of {quote(lines.path)}; {those}"
+    return lines.error(
+        UnknownLineError, why, [*rows, *([f"[and {more} more]"] if more else [])], unknown=unknown
+    )

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise, zip_longest
+from itertools import accumulate, product, zip_longest
 from typing import NamedTuple
 
 from agentfs.base import call_context
@@ -47,6 +47,7 @@ _LEAST_SIMILARITY = 0.6  # by difflib, of two lines
 _MOST_CHARACTERS = 300  # of two blocks that are compared; the time grows with the square
 _MOST_COMPARED = 20_000  # lines that are compared with one line of the old text
 _WORD = re.compile(r"\w")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 # White space, and characters that a reader does not see: the soft hyphen and byte order mark are among them.
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
 _UNSEEN = str.maketrans(
@@ -339,17 +340,16 @@ class _Miss:
         [(first, _)] = self._numbers([span])
         there, old = (each.removesuffix("\n").split("\n") for each in (self.view[slice(*span)], self.old))
         found: list[str] = []
-        for old_start, old_end, start, end in changed_lines(old, there):
-            for wrong, at in zip_longest(old[old_start:old_end], range(start, end)):
-                if at is None:
-                    found.append(f"the file lacks: {_excerpt(wrong or '')}")
+        for a, b, c, d in changed_lines(old, there):
+            for wrong, right, number in zip_longest(old[a:b], there[c:d], range(first + c, first + d)):
+                if right is None:
+                    found.append(f"the file lacks: {_excerpt(wrong)}")
                 elif wrong is None:
-                    found.append(f"the old text lacks line {first + at}: {_excerpt(there[at])}")
-                elif _seen(wrong) == _seen(there[at]):
-                    here = f"line {first + at} is {_revealed(there[at])}"
-                    found.append(f"{here}, the old text has {_revealed(wrong)}")
+                    found.append(f"the old text lacks line {number}: {_excerpt(right)}")
+                elif _seen(wrong) == _seen(right):
+                    found.append(f"line {number} is {_revealed(right)}, the old text has {_revealed(wrong)}")
                 else:
-                    found.append(f"in line {first + at}, the old text has: {_excerpt(wrong)}")
+                    found.append(f"in line {number}, the old text has: {_excerpt(wrong)}")
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
 
@@ -450,20 +450,14 @@ def _end_of(lines: Sequence[str], block: Sequence[str], start: int) -> int:
 
 
 def _part_of_line(view: str, span: Span, old: str) -> Span:
-    """Find the part of one line that corresponds to an old text, from its first to its last word."""
-    line = view[slice(*span)]
-    start, end = span[0] + len(line) - len(line.lstrip()), span[0] + len(line.rstrip())
-    if "\n" in line or max(len(line), len(old)) > 2 * _MOST_CHARACTERS:
-        return start, end
-    tokens = list(re.finditer(r"\w+|[^\w\s]", line))
-    words = re.findall(r"\w+|[^\w\s]", old)
-    matcher = difflib.SequenceMatcher(None, words, [token[0] for token in tokens], autojunk=False)
-    same = [each for each in matcher.get_matching_blocks() if each.size]
-    if same and same[0].a == 0:
-        start = span[0] + tokens[same[0].b].start()
-    if same and same[-1].a + same[-1].size == len(words):
-        end = span[0] + tokens[same[-1].b + same[-1].size - 1].end()
-    return start, max(end, start)
+    """Find the part of a line that has the first and the last word of an old text, and about its length."""
+    line, old = view[slice(*span)], old.strip()
+    is_short = "\n" not in line and max(len(line), len(old)) <= 2 * _MOST_CHARACTERS
+    words, tokens = (_TOKEN.findall(old), [*_TOKEN.finditer(line)]) if is_short else ([""], [])
+    starts = [each.start() for each in tokens if each[0] == words[0]] or [len(line) - len(line.lstrip())]
+    ends = [each.end() for each in tokens if each[0] == words[-1]] or [len(line.rstrip())]
+    start, end = min(product(starts, ends), key=lambda each: abs(each[1] - each[0] - len(old)))
+    return span[0] + start, span[0] + max(end, start)
 
 
 def _excerpt(line: str) -> str:
@@ -478,14 +472,13 @@ def _revealed(line: str) -> str:
 
 def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
     """Return the error for an old text that occurs at several offsets, with the line of each."""
-    counts = (view.count("\n", start, end) for start, end in pairwise((0, *starts)))
-    lines = [1 + number for number in accumulate(counts)]
+    lines = [view.count("\n", 0, start) + 1 for start in starts[: 2 * _MOST_PLACES]]
     exact = len(starts) < MOST_COUNTED
-    places: list[str] = []
-    for start, number in zip(starts[: 2 * _MOST_PLACES], lines, strict=False):
-        line = view[slice(*lines_around(view, start, start))]
-        places += numbered([cut_line(line, _LINE_CHARS)], number, width=len(str(lines[-1])))
     at_least = "" if exact else "at least "
+    places: list[str] = []
+    for start, number in zip(starts, lines, strict=False):
+        line = cut_line(view[slice(*lines_around(view, start, start))], _LINE_CHARS)
+        places += numbered([line], number, width=len(str(lines[-1])))
     if more := len(starts) - len(places):
         places.append(f"[and {at_least}{more} more]")
     extend = Advice("Add lines before or after it to ", OLD, " (and to ", NEW, ") until it is unique")
@@ -496,7 +489,7 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
             "path": path,
             "count": len(starts),
             "exact": exact,
-            "lines": lines[: 2 * _MOST_PLACES],
+            "lines": lines,
             "line_count": old.rstrip("\n").count("\n") + 1,
             "places": places,
         },

@@ -6,8 +6,6 @@ exactly one place. Text that the old and the new text share stays as it is in th
 """
 
 import re
-from array import array
-from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -25,8 +23,6 @@ BLANK = " \t"
 # Larger texts are only searched exactly, because the tolerant steps need memory for all lines and words.
 _MOST_LINES = 400_000
 _MOST_CHARACTERS = 400_000
-# A block whose rarest line occurs more often than this is not searched.
-_MOST_CANDIDATES = 2000
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛′", "'"),
@@ -38,6 +34,7 @@ _PLAIN = str.maketrans(
 _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
 # Blanks at a line end. Possessive, so that a long run takes linear time.
 _LINE_BLANKS = re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)")
+_INDENTATION = re.compile(r"^[ \t]++", re.MULTILINE)
 _WORD = re.compile(r"\w")
 _NUMBERS = tuple(
     re.compile(rf"[ ]*L?([0-9]{{1,18}})(?: [0-9a-f]{{6,}})?{separator}")
@@ -143,47 +140,26 @@ def _trailing(view: str, old: str, new: str) -> list[Replacement]:
         end = min(end, len(view))
         if old[-1] in BLANK:
             end += len(view[end:]) - len(view[end:].lstrip(BLANK))
-        past_end = found_end > len(text)  # the line end that the file lacks
-        given = (old[:-1], new.removesuffix("\n")) if past_end else (old, new)
+        # The line end that the file lacks, and the blanks after it, are left out.
+        lacking = old[len(old.rstrip(BLANK)) - 1 :] if found_end > len(text) else ""
+        given = old.removesuffix(lacking), new.removesuffix(lacking).removesuffix(lacking[:1])
         matches.append(Replacement(start, end, _keep_lines(given[0], view[start:end], given[1])))
     return matches
 
 
 def _shifted(view: str, old: str, new: str) -> list[Replacement]:
     block = old.removesuffix("\n").split("\n")
-    lines = view.split("\n")
-    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
+    wanted = "\n".join(line.lstrip(BLANK) for line in block)
+    bare = View(view, pieces_of(_INDENTATION, view, lambda _: ""))
     matches: list[Replacement] = []
-    for first in _candidates(lines, block):
+    for found in occurrences(f"\n{bare.text}\n", f"\n{wanted}\n"):
         call_context.check()
-        actual = lines[first : first + len(block)]
-        fitted = _shift_new(block, actual, new)
-        start = starts[first]
-        end = start + len("\n".join(actual)) + old.endswith("\n")
+        start, end = lines_around(view, *bare.span(found, len(wanted)))
+        fitted = _shift_new(block, view[start:end].split("\n"), new)
+        end += old.endswith("\n")
         if fitted is not None and end <= len(view):
             matches.append(Replacement(start, end, fitted))
     return matches
-
-
-def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """Return the lines where a block occurs with any indentation. Its rarest line is looked up first."""
-    bodies = [line.lstrip(BLANK) for line in block]
-    wanted = {body for body in bodies if body}
-    stripped = [line.lstrip(BLANK) for line in lines]
-    counts = Counter(line for line in stripped if line in wanted)
-    if len(counts) < len(wanted):
-        return []
-    rarest = min(wanted, key=lambda body: counts[body])
-    if counts[rarest] > _MOST_CANDIDATES:
-        return []
-    before = bodies.index(rarest)
-    starts = (index - before for index, line in enumerate(stripped) if line == rarest and index >= before)
-    found: list[int] = []
-    for start in starts:
-        call_context.check()
-        if stripped[start : start + len(block)] == bodies:
-            found.append(start)
-    return found
 
 
 def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | None:
@@ -204,8 +180,8 @@ def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | N
     if text_lines:
         old_lines = [line for line in block if line.strip(BLANK)]
         file_lines = {line for line in actual if line.strip(BLANK)} - set(old_lines)
-        indented_as_old = _indentation(text_lines[0]) == _indentation(old_lines[0])
-        if not indented_as_old or file_lines.intersection(text_lines):
+        depths = {line[: len(line) - len(line.lstrip(BLANK))] for line in (text_lines[0], old_lines[0])}
+        if len(depths) > 1 or file_lines.intersection(text_lines):
             return None
     if not all(line.startswith(removed) for line in text_lines):
         return None
@@ -216,10 +192,6 @@ def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | N
         )
 
     return _keep_lines(shift(block), "\n".join(actual), shift(new_lines))
-
-
-def _indentation(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(BLANK))]
 
 
 def _typographic(view: str, old: str, new: str) -> list[Replacement]:

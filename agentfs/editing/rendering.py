@@ -1,10 +1,12 @@
 """Render the result of a change: a head line, its notes and a shortened diff."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from agentfs.base.advice import Advice, ToolName, plural
+from agentfs.errors import AgentFSError
+from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.results import Result
 from agentfs.text.diff import bounded_lines, styled_diff
@@ -12,6 +14,7 @@ from agentfs.text.display import Shrink, carriage_return_note, fitted, footer, w
 
 R = TypeVar("R", bound=Result)
 
+MOST_NAMED = 20  # files of an error
 _DIFF_LINES = 120
 _DIFF_CHARS = 8000
 # The lines to show at either end of a long run of added or removed lines.
@@ -70,3 +73,17 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
     note = carriage_return_note(text)
     return [*shown, footer(note)] if note else shown
+
+
+def error_of_many(message: str, faults: Mapping[str, AgentFSError], hint: str = "") -> AgentFSError:
+    """Return one error for several files: that of the first, with a line for each path."""
+    first = next(iter(faults.values()))
+    places = [
+        f"  {error.message}" if quote(path) in error.message else f"  {quote(path)}: {error.message}"
+        for path, error in [*faults.items()][:MOST_NAMED]
+    ]
+    more = [footer(f"{len(faults) - MOST_NAMED} more")] if len(faults) > MOST_NAMED else []
+    details = {**first.details, "paths": list(faults), "places": [*places, *more]}
+    if hint:
+        details.pop("suggested_calls", None)  # of the hint of the first file
+    return type(first)(message, hint=hint or first.hint, details=details)

@@ -17,6 +17,7 @@ from agentfs.editing.draft import Draft, FileEdit, check_size, edit_view
 from agentfs.editing.edit import check_count, check_edit, check_expect
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.new_text import warnings_of
+from agentfs.editing.rendering import MOST_NAMED, error_of_many
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -49,7 +50,6 @@ from agentfs.text.lines import Replacement
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
-_MOST_NAMED = 20
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
@@ -144,7 +144,7 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
         raise _nothing_found(context, options, wanted, glob_note, found)
     counts = {file.path: file.replacements for file in files}
     total, where = sum(counts.values()), plural(len(files), "file")
-    places = _count_lines(files, _MOST_NAMED)
+    places = _count_lines(files, MOST_NAMED)
     check_count(options.expect, total, where, files=counts, places=places)
     changes = [file.change for file in files]
     notes: list[str] = []
@@ -271,23 +271,12 @@ def _check_complete(found: SearchResult) -> None:
 
 def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
     """Return the error for files that cannot be changed. It suggests a glob that leaves them out."""
-    first = next(iter(faults.values()))
-    hint: str = first.hint
-    searches_top = paths_of(options.path) == ["."]
-    if searches_top and len(faults) <= _MOST_NAMED and len(faults) < total:
+    hint = ""
+    if paths_of(options.path) == ["."] and len(faults) <= MOST_NAMED and len(faults) < total:
         globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
         hint = Advice("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
-    details = {
-        **first.details,
-        "paths": list(faults),
-        "places": [
-            f"  {error.message}" if quote(path) in error.message else f"  {quote(path)}: {error.message}"
-            for path, error in list(faults.items())[:_MOST_NAMED]
-        ],
-    }
-    details.pop("suggested_calls", None)  # of the hint of the first file
     message = f"{len(faults)} of {plural(total, 'file')} cannot be changed, so nothing was changed:"
-    return type(first)(message, hint=hint, details=details)
+    return error_of_many(message, faults, hint)
 
 
 def _nothing_found(
@@ -295,7 +284,7 @@ def _nothing_found(
 ) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
-    where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
+    where = first_names([*map(quote, paths_of(options.path))], MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
     reading, _ = watched(second_look)(context, wanted, found.excluded, searched=found.searched)
     hints = [] if reading is None else [_hint_of(reading)]

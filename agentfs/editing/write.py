@@ -7,7 +7,7 @@ import codecs
 from typing import Literal
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call, plural
+from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call, plural
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget, commit
 from agentfs.editing.draft import Draft, FileEdit, as_read, check_notebook, check_size, edit_view, encoded
 from agentfs.editing.match import check_line_numbers, shown_characters
@@ -16,7 +16,7 @@ from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, Stale
 from agentfs.fs import Change, Current, DirectoryNode, Node, quote
 from agentfs.policy import Overwrite
 from agentfs.results import DirectoryResult, WriteResult
-from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.read_tracker import ReadRecord, ReadTracker
 from agentfs.shown.workspace_context import Context
 from agentfs.text.decoding import (
     UNKNOWN_8BIT,
@@ -34,11 +34,7 @@ from agentfs.text.lines import Replacement, count_lines, newline_of
 from agentfs.text.notebook import is_named_notebook, notebook_problem, shown_text
 
 LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]
-_CODECS_WITH_BOM = {
-    "utf-8-sig": codecs.BOM_UTF8,
-    "utf-16": codecs.BOM_UTF16_LE,
-    "utf-32": codecs.BOM_UTF32_LE,
-}
+_MARKS = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
 _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
@@ -140,10 +136,8 @@ def make_directory(context: Context, path: str) -> DirectoryResult:
         change = Change(real_path, None, DirectoryNode())
         root.apply([change], max_bytes=limits.file_bytes, conflict=conflict)
     shown = root.entry(path).path
-    result = DirectoryResult(shown, created=not exists)
-    return with_text(
-        result, f"{quote(shown)} exists." if exists else f"Created the directory {quote(shown)}."
-    )
+    text = f"{quote(shown)} exists." if exists else f"Created the directory {quote(shown)}."
+    return with_text(DirectoryResult(shown, created=not exists), text)
 
 
 def _fitted(
@@ -160,7 +154,7 @@ def _fitted(
         mark, marked = bom_of(data or b"")
         if newline == "given" or marked != codec_name(encoding):
             known = encoding != UNKNOWN_8BIT
-            mark = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"") if known else b""
+            mark = _MARKS.get(codecs.lookup(encoding).name, b"") if known else b""
         target = Decoded(content, codec_name(encoding), mark)
         if marked and not notes and not (mark or content.startswith("\ufeff")):
             notes.append("the byte order mark of the file was removed")
@@ -191,19 +185,18 @@ def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
 
 
 def _with_newlines(text: str, before: str | None, newline: LineEnds) -> tuple[str, list[str]]:
-    if newline == "keep" and before is not None and newline_of(before) == "\r\n":
-        if newline_of(text) not in {"\n", "mixed"}:
-            return text, []
-        kept = text.replace("\r\n", "\n").replace("\n", "\r\n")
-        return kept, ["the line ends of the file were kept: CRLF"]
+    """Return the text with its line ends as requested, and a note."""
+    old, new = newline_of(before or ""), newline_of(text)
     if newline == "keep":
-        return text, []
+        if old != "\r\n" or new not in {"\n", "mixed"}:
+            return text, []
+        note = "the line ends of the file were kept: CRLF"
+        return text.replace("\r\n", "\n").replace("\n", "\r\n"), [note]
     if newline == "given":
-        old, new = newline_of(before or ""), newline_of(text)
         if not old or not new or old == new:
             return text, []
-        names = _NEWLINE_NAMES[new], _NEWLINE_NAMES[old]
-        return text, [f"the line ends are {names[0]}, as given; the file had {names[1]}"]
+        note = f"the line ends are {_NEWLINE_NAMES[new]}, as given; the file had {_NEWLINE_NAMES[old]}"
+        return text, [note]
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline), []
 
 
@@ -211,21 +204,32 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
     """Raise an error if not every line of the present revision was read."""
     if current.data is None or current.revision is None or overwrite == "always":
         return
-    path, details = quote(current.path), {"path": current.path, "revision": current.revision}
+    path = quote(current.path)
+    details: dict[str, object] = {"path": current.path, "revision": current.revision}
+    edit = Advice(ToolName("edit"), " to change a part of it")
     if overwrite == "never":
-        edit = Advice("call ", ToolName("edit"), " to change a part of it")
         raise AlreadyExistsError(
             f"{path} already exists, and this workspace does not replace existing files.",
-            hint=Advice(Joined(", or ", "Choose another path", edit), "."),
+            hint=Advice(Joined(", or ", "Choose another path", Advice("call ", edit)), "."),
             details={"path": current.path},
         )
     if tracker.fully_read(current.real_path, current.revision):
         return
-    last = tracker.last(current.real_path)
-    read = call("read", path=current.path)
-    binary = is_binary(current.data)
-    if last is None and binary:
-        other = Joined(", or ", "choose another path", Advice("delete it first with ", ToolName("delete")))
+    last, read = tracker.last(current.real_path), call("read", path=current.path)
+    if last is not None and last.revision != current.revision:
+        raise _stale(current, last)
+    if last is not None:
+        missing = last.missing()
+        count = sum(end - start + 1 for start, end in missing)
+        unread = f"{line_ranges(missing)} ({count} of {plural(last.total, 'line')})"
+        why = f"Only a part of {path} has been read: {unread} would be replaced unseen."
+        # One read of all gaps, because a model would follow a call for each.
+        start, end = missing[0][0], missing[-1][1]
+        read = call("read", path=current.path, offset=start, limit=end - start + 1)
+        details["unread_lines"] = [list(lines) for lines in missing]
+    elif is_binary(current.data):
+        delete = Advice("delete it first with ", ToolName("delete"))
+        other = Joined(", or ", "choose another path", delete)
         raise UnreadError(
             f"{path} is a binary file that was not shown; writing would replace all of it.",
             hint=Joined(
@@ -235,45 +239,21 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
             ),
             details=details,
         )
-    if last is None:
-        raise UnreadError(
-            f"{path} already exists and has not been read; writing would replace all of it.",
-            hint=_read_or_edit(read, "it"),
-            details=details,
-        )
-    text = None if binary else shown_text(current.path, decode(current.data).text)
-    if last.revision != current.revision:
-        raise _stale(current, text, last.text, last.revision)
-    missing = last.missing()
-    count = sum(end - start + 1 for start, end in missing)
-    # One read of all gaps, because a model would follow a call for each.
-    start, end = missing[0][0], missing[-1][1]
-    raise UnreadError(
-        f"Only a part of {path} has been read: {line_ranges(missing)} "
-        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
-        hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
-        details={**details, "unread_lines": [list(lines) for lines in missing]},
-    )
+    else:
+        why = f"{path} already exists and has not been read; writing would replace all of it."
+    ways = Joined(", or ", Advice(read, " first"), edit)
+    raise UnreadError(why, hint=Advice("Call ", ways, "."), details=details)
 
 
-def _read_or_edit(read: NextCall, what: str) -> Advice:
-    ways = Joined(", or ", Advice(read, " first"), Advice(ToolName("edit"), f" to change a part of {what}"))
-    return Advice("Call ", ways, ".")
-
-
-def _stale(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
-    """Return the error for an unexpected revision, with a diff if both texts are known."""
-    details: dict[str, object] = {
-        "path": current.path,
-        "revision": current.revision,
-        "shown_revision": expected,
-    }
-    message = f"{quote(current.path)} has {SINCE_SHOWN}"
-    read = call("read", path=current.path)
-    hint = Advice("Call ", read, ", then redo the change on the present text.")
-    if before is None or text is None:
-        return StaleError(f"{message}.", hint=hint, details=details)
-    diff = unified_diff(before, text, current.path)
-    text, *notes = diff_lines(diff)
-    details |= {"diff": diff, "places": [*map(styled_diff, text.split("\n")), *notes]}
-    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
+def _stale(current: Current, last: ReadRecord) -> StaleError:
+    """Return the error for another revision than the last one read, with a diff if both texts are known."""
+    path, data = current.path, current.data or b""
+    details: dict[str, object] = {"path": path, "revision": current.revision, "shown_revision": last.revision}
+    why, diff = f"{quote(path)} has {SINCE_SHOWN}", ""
+    if last.text is not None and not is_binary(data):
+        diff = unified_diff(last.text, shown_text(path, decode(data).text), path)
+    if diff:
+        text, *notes = diff_lines(diff)
+        details |= {"diff": diff, "places": [*map(styled_diff, text.split("\n")), *notes]}
+    hint = Advice("Call ", call("read", path=path), ", then redo the change on the present text.")
+    return StaleError(f"{why}{'; this is what changed:' if diff else '.'}", hint=hint, details=details)

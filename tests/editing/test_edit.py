@@ -434,3 +434,21 @@ def test_a_workspace_is_freed_at_once_after_a_failed_edit(tmp_path, edits):
 def test_a_workspace_is_freed_at_once_after_a_bad_pattern(tmp_path):
     (tmp_path / "f.txt").write_text("one\n")
     assert_freed_at_once([Workspace(tmp_path)], lambda ws: ws.replace("(", "x", regex=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("a\n    b", "b\n    ", "cb\n    ", "a\n    cb"),
+        ("a\n    b", "b\n    ", "c", "a\n    c"),
+        ("a\nb", "b\t\n", "c\n", "a\nc"),
+        ("a\n  b", "  b \n \t", "  c\n", "a\n  c"),
+    ],
+)
+def test_regression_an_old_text_that_ends_in_a_blank_line_is_found_at_the_end(
+    ws, tmp_path, text, old, new, after
+):
+    """Without a line end at the end of the file, the edit ended in an internal error."""
+    (tmp_path / "f").write_text(text)
+    assert ws.edit("f", old, new).applied_via == "trailing_whitespace"
+    assert (tmp_path / "f").read_text() == after

@@ -306,3 +306,13 @@ def test_write_after_another_program_removed_lines_and_an_undo(ws, tmp_path, out
     assert file.read_text() == outside
     ws.write("f", "new\n")
     assert file.read_text() == "new\n"
+
+
+def test_regression_a_byte_order_mark_that_another_program_adds_is_a_change(ws, tmp_path):
+    """The texts are equal, so the diff is empty, and the error was an internal one."""
+    (tmp_path / "a").write_text("one\n")
+    ws.read("a")
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\n")
+    with pytest.raises(AgentFSError, match="changed since it was shown"):
+        ws.write("a", "two\n")
+    assert (tmp_path / "a").read_bytes() == b"\xef\xbb\xbfone\n"
