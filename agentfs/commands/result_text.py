@@ -1,7 +1,7 @@
 """The text of a command's result for a model, and of an error after a command."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from agentfs.base.advice import Advice, Joined, NextCall, call, plural
@@ -12,14 +12,23 @@ from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.results import RunResult
 from agentfs.shown.outputs import OutputStore
-from agentfs.text.display import Shrink, both_ends, continuation, fitted, footer
+from agentfs.text.display import Shrink, both_ends, continuation, cut_line, fitted, footer
 
-_MOST_CHARS = 30_000  # of output in one text
+_MOST_CHARS = 16_000  # of output in one text
+_FOLDED = 4  # equal lines, and more, are shown as one
 _IN_ERROR_CHARS = 4_000
+_ODD = bytes({*range(32)} - {*b"\b\t\n\f\r\x1b"})
+_MOST_ODD = 3  # output with more than one odd byte in so many is not text
 
 
 def output_text(data: bytes) -> str:
-    r"""Return output as text; bytes that are not UTF-8 as `\xe9`, and every control character visible."""
+    r"""Return output as text; bytes that are not UTF-8 as `\xe9`, and every control character visible.
+
+    Of output that is mostly such bytes, only their number is shown.
+    """
+    invalid = data.decode("utf-8", "replace").count("\ufffd")
+    if len(data) < _MOST_ODD * (invalid + len(data) - len(data.translate(None, _ODD))):
+        return f"[{plural(len(data), 'byte')} of output that is not text]\n"
     return visible(data.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
 
 
@@ -35,25 +44,37 @@ def with_output(
     result: RunResult, output: CapturedOutput, sentence: str, outputs: OutputStore, root: Root, limits: Limits
 ) -> RunResult:
     """Return a result with its text: a sentence on how it ended, head and tail of the output, the changes."""
-    text = full_text(output)
-    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    whole = full_text(output)
+    text = _condensed(whole, limits.line_chars)
+    lines = whole.count("\n") + (not whole.endswith("\n") and bool(whole))
     named: list[NextCall] = []
 
     def render(shown: int) -> RunResult:
         head = f"{sentence}; {plural(lines, 'line')} of output:" if text else f"{sentence}; no output."
-        body: Sequence[str] = [text.removesuffix("\n")] if text else []
-        if shown < len(text):
+        start, end = (text, "") if shown >= len(text) else both_ends(text, shown)
+        gap = len(text) - len(start) - len(end)
+        note = ""
+        if gap or text != whole:
             if not named:
-                named.append(call("read", path=outputs.keep(text, root, "run")))
-            start, end = both_ends(text, shown)
-            gap = len(text) - len(start) - len(end)
-            note = footer(f"{plural(gap, 'character')} left out", Advice("full output: ", named[0]))
-            body = [*filter(None, (start.removesuffix("\n"), note, end.removesuffix("\n")))]
+                named.append(call("read", path=outputs.keep(whole, root, "run")))
+            left = f"{plural(gap, 'character')} left out" if gap else ""
+            note = footer(left, Advice("full output: ", named[0]))
+        body = [*filter(None, (start.removesuffix("\n"), note, end.removesuffix("\n")))]
         more = footer(continuation(result.next))
         parts = [head, *body, *result.notes, result.changes.text, *([more] if more else [])]
         return replace(result, text=Joined("\n", *parts))
 
     return fitted(limits, Shrink(min(len(text), _MOST_CHARS), render))
+
+
+def _condensed(text: str, line_chars: int) -> str:
+    """Return a text with long lines cut, and with one line in place of many equal ones."""
+    shown: list[str] = []
+    for line, group in groupby(text.split("\n")):
+        count = sum(1 for _ in group)
+        cut = cut_line(line, line_chars)
+        shown += [cut, f"⟦+{count - 1} equal lines⟧"] if count >= _FOLDED else [cut] * count
+    return "\n".join(shown)
 
 
 def after_command(error: AgentFSError, output: CapturedOutput, exit_status: int | None) -> None:

@@ -38,7 +38,11 @@ HABITS: dict[str, Habit] = {
     "run": Habit(
         "bash shell exec_command execute exec execute_command run_command run_shell_command run_terminal_cmd "
         "terminal shell_command local_shell",
-        {"command": "cmd script", "cwd": "workdir working_directory work_dir directory dir"},
+        {
+            "command": "cmd script",
+            "cwd": "workdir working_directory work_dir directory dir",
+            "background": "run_in_background is_background",
+        },
     ),
     "read": Habit(
         "view read_file view_file open_file cat open fs_read get_file_contents read_text_file",
