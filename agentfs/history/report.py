@@ -102,7 +102,13 @@ def changes_result(
 def _shown_patches(
     patches: Mapping[str, bytes], present: Container[str], since: str | None, display: Display
 ) -> tuple[list[str], NextCall | None, str]:
-    """Return the lines of patches by path for a model, the call for the paths left out, and a footer."""
+    """Return the lines of patches by path for a model, the call for the paths left out, and a footer.
+
+    A patch of a binary file says nothing to a model; the list above names the file.
+    """
+    binary = [path for path, patch in patches.items() if b"\nGIT binary patch\n" in patch]
+    patches = {path: patch for path, patch in patches.items() if path not in binary}
+    unshown = f"{plural(len(binary), 'binary file')} without a patch here" if binary else ""
     shown: list[str] = []
     room = _PATCH_CHARS
     for number, (path, patch) in enumerate(patches.items()):
@@ -119,8 +125,8 @@ def _shown_patches(
             left = sum(each.count(b"\n") for each in patches.values()) - len(shown)
             file = read if number == 0 and path in present else ""
             more = f"{plural(left, 'more line')} of the patch"
-            return shown, following, footer(more, file, continuation(following))
-    return shown, None, ""
+            return shown, following, footer(unshown, more, file, continuation(following))
+    return shown, None, footer(unshown)
 
 
 def _first_lines(patch: bytes, most: int, max_chars: int) -> tuple[list[str], bool]:

@@ -554,3 +554,15 @@ def test_changes_looks_at_the_journal_once(ws, tmp_path, monkeypatch):
     monkeypatch.setattr(operations, "real_paths", with_step_in_between)
     assert [file.path for file in ws.changes().files] == ["f"]
     assert [file.path for file in ws.changes().files] == ["f", "g"]
+
+
+def test_regression_changes_shows_a_model_the_text_and_names_the_binary_files(ws, tmp_path):
+    """Sixteen databases took the whole budget as base85, and the change of the source was cut."""
+    ws.write("src/a.py", "x = 2\n")
+    for number in range(16):
+        ws.write_bytes(f"cache/{number}.db", os.urandom(20_000))
+    result = ws.changes()
+    assert "+x = 2" in result.text
+    assert "16 binary files without a patch here" in result.text
+    assert "GIT binary patch" not in result.text
+    assert result.patch.count(b"GIT binary patch") == 16
