@@ -18,23 +18,23 @@ MOST = {
     ("cli",): 576,
     ("mcp",): 260,
     ("frameworks",): 596,
-    ("dialects",): 2_412,
+    ("dialects",): 2_410,
     ("remote",): 783,
     ("store",): 555,
-    ("commands",): 2_000,
-    ("tools", "arguments", "habits"): 2_335,
+    ("commands",): 1_954,
+    ("tools", "arguments", "habits"): 2_142,
     ("permission",): 650,
-    ("providers",): 292,
-    ("editing",): 2_381,
-    ("history",): 3_075,
-    ("reading", "shown"): 1_327,
+    ("providers",): 291,
+    ("editing",): 2_263,
+    ("history",): 3_073,
+    ("reading", "shown"): 1_317,
     ("search", "patterns"): 3_032,
     ("watch",): 1_025,
     ("tree",): 1_151,
-    ("text",): 1_151,
+    ("text",): 1_085,
     ("fs",): 3_349,
     ("base", "concurrency"): 846,
-    ("",): 1_466,  # the modules at the top
+    ("",): 1_465,  # the modules at the top
 }
 
 
