@@ -304,27 +304,27 @@ class Log:
         toggled: list[Portion] = []
         for each in self._latest_first():
             then = made.get(each.number, set())
-            wrong = each.paths - then if each.is_made else each.paths & then
-            toggled.append(Portion(each.number, each.is_made, wrong, each.by, each.order))
-        runs = [_changes_in(run, {each.path for each in run.changes}, scope) for run in self._runs(position)]
-        back = [reverse(run) for run in reversed(runs) if run]
+            toggled.append(replace(each, paths=each.paths - then if each.is_made else each.paths & then))
+        back: list[tuple[Change, ...]] = []
+        for run in reversed(self._runs(position)):
+            net = Step(tuple(each for each in run.values() if not each.changes_nothing))
+            back.append(reverse(_changes_in(net, run.keys(), scope)))
         return self.plan(toggled, scope)._replace(changes=tuple(back))
 
-    def _runs(self, position: int) -> Iterator[Step]:
-        """Yield the net changes of each run of steps after a position that no other program interrupted."""
-        total: dict[str, Change] = {}
+    def _runs(self, position: int) -> list[dict[str, Change]]:
+        """Return the net changes of each run of steps after a position that no other program interrupted."""
+        runs: list[dict[str, Change]] = [{}]
         for step in with_contents(self.after(position), lambda _: None):
+            total = runs[-1]
             away = {each.moved_from for each in total.values() if each.after is not None}
             for change in step.changes:
-                known = total.get(change.path)
-                is_next = known is None or is_same_node(known.after, change.before)
-                is_other = change.path in away and change.path != first_path(change, total)
-                if not is_next or (is_other and change.before is None):
-                    yield Step(tuple(each for each in total.values() if not each.changes_nothing))
-                    total = {}
+                path, known = change.path, total.get(change.path)
+                is_new = change.before is None and path in away and path != first_path(change, total)
+                if is_new or (known is not None and not is_same_node(known.after, change.before)):
+                    runs.append({})
                     break
-            add_changes(total, step.changes)
-        yield Step(tuple(each for each in total.values() if not each.changes_nothing))
+            add_changes(runs[-1], step.changes)
+        return runs
 
     def stands(self, number: int) -> bool:
         """Return True if something of what a step did is as it left it, neither taken back nor made again."""
