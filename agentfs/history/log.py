@@ -48,24 +48,26 @@ class Step(NamedTuple):
 
 @dataclass
 class Portion:
-    """Paths of a step that are made, or taken back, and the step that made or took them back."""
+    """Paths of a step that are made or taken back, and the number of the step that did so."""
 
     number: int
     is_made: bool
     paths: set[str]
-    by: Step
+    by: int
     order: int
+    groups: tuple[int, ...]  # of the step
+    by_groups: tuple[int, ...]
 
 
 class UndoPlan(NamedTuple):
     """Changes that undo, redo or rollback makes one after another, and the paths that they toggle.
 
-    A node at one of the `absent` paths was put there by others, perhaps with the move that is wanted.
+    `left` has the nodes that later steps left: one that is as wanted was not made so by others.
     """
 
     changes: tuple[tuple[Change, ...], ...]
     toggles: tuple[Toggle, ...]
-    absent: frozenset[str] = frozenset()
+    left: Mapping[str, Node | None] = {}
 
 
 @dataclass
@@ -188,7 +190,8 @@ class Log:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._portions: dict[int, list[Portion]] = {}  # those with paths, by the number of their step
+        self._portions: dict[int, Portion] = {}  # those with paths, in order
+        self._of_step: dict[int, list[Portion]] = {}  # the same, by the number of their step
         self._order = 0
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
@@ -223,13 +226,20 @@ class Log:
         self._change_count += len(step.changes)
         self.last_group = max(self.last_group, *step.groups, 0)
         for number, takes_back, paths in _toggles(step, self.position):
-            if number > self.dropped:
-                toggled, self._order = set(paths), self._order + 1
-                known = self._portions.get(number, [])
+            if number > self.dropped and paths:
+                toggled, known = set(paths), self._of_step.setdefault(number, [])
                 for each in known:
                     each.paths -= toggled
-                new = Portion(number, not takes_back, toggled, step, self._order)
-                self._portions[number] = [each for each in (*known, new) if each.paths]
+                    if not each.paths:
+                        del self._portions[each.order]
+                known[:] = [each for each in known if each.paths]
+                self._order += 1
+                groups = self.step(number).groups
+                new = Portion(
+                    number, not takes_back, toggled, self.position, self._order, groups, step.groups
+                )
+                self._portions[self._order] = new
+                known.append(new)
 
     def new_group(self) -> int:
         """Return a number for steps that belong together."""
@@ -241,32 +251,28 @@ class Log:
 
         `within` is the `groups` of the transaction that asks, which takes back only its own.
         """
-        return self._in_units((each for each in self._latest_first() if each.is_made), scope, within)
+        return self._units(scope, within, is_made=True)
 
     def to_redo(self, within: tuple[int, ...] = ()) -> list[list[Portion]]:
         """Return what `redo` can make again, as `to_undo`; what was taken back by one call stays together."""
-        depth = len(within) + 1
+        return self._units(None, within, is_made=False)
 
-        def is_offered(portion: Portion) -> bool:
-            # What a transaction has taken back of itself is a part of what the transaction did.
-            groups = self.step(portion.number).groups[:depth]
-            return not portion.is_made and (len(groups) < depth or portion.by.groups[:depth] != groups)
-
-        return self._in_units(filter(is_offered, self._latest_first()), None, within)
-
-    def _latest_first(self) -> list[Portion]:
-        every = (each for portions in self._portions.values() for each in portions)
-        return sorted(every, key=lambda each: each.order, reverse=True)
-
-    def _in_units(
-        self, portions: Iterable[Portion], scope: Scope, within: tuple[int, ...]
-    ) -> list[list[Portion]]:
+    def _units(self, scope: Scope, within: tuple[int, ...], *, is_made: bool) -> list[list[Portion]]:
+        depth = len(within)
         found: dict[object, list[Portion]] = {}
-        for each in portions:
-            is_own = self.step(each.number).groups[: len(within)] == within
-            if is_own and (scope is None or any(is_in_scope(path, scope) for path in each.paths)):
-                together = None if each.is_made else id(each.by)
-                found.setdefault((self._unit_of(each.number, within), together), []).append(each)
+        for each in reversed(self._portions.values()):
+            groups = each.groups
+            if each.is_made is not is_made or groups[:depth] != within:
+                continue
+            if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
+                continue
+            unit: object = groups[depth : depth + 1] or each.number
+            if not is_made:
+                # What a transaction has taken back of itself is a part of what the transaction did.
+                if groups[depth:] and each.by_groups[: depth + 1] == groups[: depth + 1]:
+                    continue
+                unit = unit, each.by
+            found.setdefault(unit, []).append(each)
         return [*found.values()]
 
     def in_units(self, toggles: Iterable[Toggle], within: tuple[int, ...]) -> list[list[Step]]:
@@ -285,14 +291,15 @@ class Log:
         """Return how to take back what is made of some portions, and to make again what is not."""
         steps: list[tuple[Change, ...]] = []
         toggles: list[Toggle] = []
+        last = 0
         for each in sorted(portions, key=lambda each: each.order, reverse=True):
             if changes := _changes_in(self.step(each.number), each.paths, scope):
                 toggles.append(Toggle(each.number, each.is_made, tuple(change.path for change in changes)))
                 steps.append(reverse(changes) if each.is_made else changes)
-        left: dict[str, Node | None] = {}
-        if any(each.moved_from for changes in steps for each in changes):
-            left = {each.path: each.after for step in self._steps for each in step.changes}
-        return UndoPlan(tuple(steps), tuple(toggles), frozenset(path for path in left if left[path] is None))
+                last = max(last, each.by)
+        later = (change for step in self.after(last) for change in step.changes)
+        left = {each.path: each.after for each in later if not each.of_directory} if steps else {}
+        return UndoPlan(tuple(steps), tuple(toggles), left)
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
         """Return how to go back to a position: reverse what later steps have changed, the latest first."""
@@ -302,14 +309,14 @@ class Log:
                 known = made.setdefault(of, set())
                 made[of] = known.difference(paths) if takes_back else known.union(paths)
         toggled: list[Portion] = []
-        for each in self._latest_first():
+        for each in reversed(self._portions.values()):
             then = made.get(each.number, set())
             toggled.append(replace(each, paths=each.paths - then if each.is_made else each.paths & then))
         back: list[tuple[Change, ...]] = []
         for run in reversed(self._runs(position)):
             net = Step(tuple(each for each in run.values() if not each.changes_nothing))
             back.append(reverse(_changes_in(net, run.keys(), scope)))
-        return self.plan(toggled, scope)._replace(changes=tuple(back))
+        return UndoPlan(tuple(back), self.plan(toggled, scope).toggles)
 
     def _runs(self, position: int) -> list[dict[str, Change]]:
         """Return the net changes of each run of steps after a position that no other program interrupted."""
@@ -328,10 +335,8 @@ class Log:
 
     def stands(self, number: int) -> bool:
         """Return True if something of what a step did is as it left it, neither taken back nor made again."""
-        step = self.step(number)
-        return any(
-            each.by is step for of, _, _ in _toggles(step, number) for each in self._portions.get(of, ())
-        )
+        toggled = [of for of, _, _ in _toggles(self.step(number), number)]
+        return any(each.by == number for of in toggled for each in self._of_step.get(of, ()))
 
     @property
     def is_too_long(self) -> bool:
@@ -344,7 +349,8 @@ class Log:
         self._change_count -= sum(len(step.changes) for step in self._steps[:count])
         del self._steps[:count]
         self.dropped += count
-        self._portions = {number: each for number, each in self._portions.items() if number > self.dropped}
+        self._portions = {at: each for at, each in self._portions.items() if each.number > self.dropped}
+        self._of_step = {number: each for number, each in self._of_step.items() if number > self.dropped}
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
 
 

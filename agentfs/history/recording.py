@@ -22,7 +22,7 @@ from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
 from agentfs.history.log import Step, first_path, is_same_node
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
-from agentfs.history.scan import LEFT_OUT, UNSEEN, Scan, Seen, Status, with_moves
+from agentfs.history.scan import UNSEEN, Scan, Seen, Status, with_moves
 from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
@@ -163,35 +163,19 @@ class OpenRecordings:
         what = f"recording {quote(opened.label)} was open when a process died; recorded until now"
         return f"{what}: {found}"
 
-    def _is_left_out(self, path: str) -> bool:
-        """Return True for a path in a directory that scans leave out."""
-        above = os.path.dirname(path)
-        while above:
-            if (seen := self._seen.get(above)) is not None:
-                return seen.reason in LEFT_OUT
-            above = os.path.dirname(above)
-        return False
-
     def _follow_others(self, changes: Sequence[Change]) -> bool:
-        """Return True if a path, or its directory, is not as it was last seen, or an entry below is gone."""
-        seen, own = self._seen, {change.path for change in changes}
-        removed: list[str] = []
+        """Return True if a path or its directory is not as it was last seen, or an entry below is gone."""
+        own = {change.path for change in changes}
+        gone = tuple(f"{each.path}/" for each in changes if each.of_directory and each.after is None)
         for change in changes:
-            path, before = change.path, change.before
-            if self._is_left_out(path):
-                continue
-            known = seen.get(path)
-            if known is None:
-                if before is not None:
-                    return True
-            elif known.node is not None and not is_same_node(known.node, before):
+            path, known = change.path, self._seen.get(change.path)
+            is_kept = known is None or known.node is not None
+            if is_kept and not is_same_node(known and known.node, change.before):
                 return True
             parent = os.path.dirname(path)
-            if parent and parent not in seen and parent not in own:
+            if parent and parent not in self._seen and parent not in own:
                 return True
-            if isinstance(before, DirectoryNode) and not isinstance(change.after, DirectoryNode):
-                removed.append(f"{path}/")
-        return bool(removed) and any(path not in own and path.startswith(tuple(removed)) for path in seen)
+        return bool(gone) and any(path.startswith(gone) and path not in own for path in self._seen)
 
     def _scan(self, opened: OpenRecording) -> Scan:
         ignored = any(each.ignored for each in (*self._open, opened))

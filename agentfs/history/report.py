@@ -248,15 +248,12 @@ def describe_step(step: Step, display: Display = display_name) -> str:
         paths = [file.path for file in files if file.action == action]
         if paths:
             parts.append(f"{action} {name_paths(paths)}")
-    toggled: dict[str, list[str]] = {}
-    for number, takes_back, _ in step.toggles or ():
-        toggled.setdefault("takes back" if takes_back else "makes again", []).append(str(number))
-    heads = [
-        f"{what} step{'s'[: len(many) - 1]} {first_names(many, _NAMES_SHOWN)}"
-        for what, many in toggled.items()
-    ]
-    head = quote(step.label) if step.label else ", ".join(heads)
-    return (f"{head}: " if head else "") + "; ".join(parts)
+    heads = [quote(step.label)] if step.label else []
+    for what, is_meant in (("takes back", True), ("makes again", False)):
+        numbers = [str(number) for number, takes_back, _ in step.toggles or () if takes_back is is_meant]
+        if numbers:
+            heads.append(f"{what} step{'s' if len(numbers) > 1 else ''} {first_names(numbers, _NAMES_SHOWN)}")
+    return ": ".join(filter(None, [", ".join(heads), "; ".join(parts)]))
 
 
 def name_paths(paths: Sequence[str]) -> str:

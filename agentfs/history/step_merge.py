@@ -1,7 +1,7 @@
 """The merge of the changes of steps with the present tree, three ways, as in `git revert`; it only reads."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -73,7 +73,7 @@ def merge_plan(
     `list_below` returns the paths and unread nodes below a directory. `keep` returns a node whose content is
     not held in memory.
     """
-    tree = _Tree(read, list_below, keep, plan.absent)
+    tree = _Tree(read, list_below, keep, plan.left)
     for changes in plan.changes:
         tree.make(changes)
     clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
@@ -119,9 +119,9 @@ class _Tree:
         read: NodeReader,
         list_below: Callable[[str], Iterable[tuple[str, Node]]],
         keep: Callable[[Node], Node],
-        absent: Container[str],
+        left: Mapping[str, Node | None],
     ) -> None:
-        self._read, self._list_below, self._keep, self._absent = read, list_below, keep, absent
+        self._read, self._list_below, self._keep, self._left = read, list_below, keep, left
         self._unread = set[str]()  # both paths of each node that the present step moves unread
         self._present: dict[str, Node | None] = {}
         self._nodes: dict[str, Node | None] = {}
@@ -156,7 +156,7 @@ class _Tree:
             elif isinstance(change.after, MovedNode) and change.before is None:  # nothing can be moved here
                 self.clashes[path] = Clash(path, None, self._node(path))
             else:
-                self._put(change, merge_nodes(path, change.before, change.after, self._node(path)))
+                self._put(change, self._merged(change, self._node(path)))
 
     def _as_there(self, changes: Sequence[Change]) -> Iterable[Change]:
         """Return changes that move what is in a moved directory now: its rename takes along what is there."""
@@ -184,6 +184,14 @@ class _Tree:
                     found.pop(change.moved_from, None)
         return found.values()
 
+    def _merged(self, change: Change, present: Node | None) -> Merged:
+        """Return the merge of a change; it clashes if a later step of ours has done the same."""
+        path, before, after = change.path, change.before, change.after
+        is_made = is_same_node(present, after) and not is_same_node(present, before)
+        if is_made and path in self._left and is_same_node(self._left[path], present):
+            return Merged(None, Clash(path, before, present))
+        return merge_nodes(path, before, after, present)
+
     def _make_directories(self, path: str, own: Container[str]) -> None:
         """Make the directories above a path that are missing, also those that earlier steps removed."""
         for above in directories_above(path):
@@ -195,13 +203,10 @@ class _Tree:
     def _move(self, source: Change, target: Change) -> None:
         """Move a file, and keep other changes of its content."""
         there, here = self._node(source.path), self._node(target.path)
-        is_unread = isinstance(target.after, MovedNode)
-        may_be = (
-            there is None and target.path in self._absent if is_unread else there in (None, source.before)
-        )
-        if may_be and is_same_node(here, target.after):  # it is moved already
+        was_there = None if isinstance(target.after, MovedNode) else source.before
+        if is_same_node(here, target.after) and there in (None, was_there):  # it is moved already
             self._put(source, Merged(None))
-            self._put(target, Merged(here))
+            self._put(target, self._merged(target, here))
             self._moved.pop(target.path, None)
         elif there is None:
             self.clashes[source.path] = Clash(source.path, source.before, None)

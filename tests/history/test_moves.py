@@ -109,3 +109,16 @@ def test_regression_a_file_of_another_step_does_not_pass_for_the_moved_one(tmp_p
         with pytest.raises(ConflictError):
             ws.redo()
         assert (tmp_path / "b").read_text() == "another\n"
+
+
+def test_regression_what_a_later_step_did_does_not_pass_for_the_redo_of_an_earlier_one(tmp_path):
+    """A redo of a deletion found that a move had taken the file away; then nothing could be undone."""
+    (tmp_path / "a").write_text("text\n")
+    with Workspace(tmp_path) as ws:
+        ws.delete("a")
+        ws.undo()
+        ws.move("a", "b")
+        with pytest.raises(ConflictError, match="another call of this workspace"):
+            ws.redo()
+        ws.undo()
+        assert (tmp_path / "a").read_text() == "text\n"
