@@ -14,7 +14,7 @@ from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.visible import unvisible
 from agentfs.errors import InvalidArgumentError
 from agentfs.text.compare import changed_lines
-from agentfs.text.lines import Replacement, View, pieces_of
+from agentfs.text.lines import Replacement, View
 
 OLD, NEW = ParameterName("old_string"), ParameterName("new_string")
 # Counting stops here; the error then says "at least".
@@ -126,7 +126,7 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
     wanted, text = ("\n".join(line.rstrip(BLANK) for line in each.split("\n")) for each in (old, view))
-    stripped = View(view, pieces_of(_LINE_BLANKS, view, lambda _: ""), text)
+    stripped = View(view, _LINE_BLANKS, "", text)
     # old_string may end in a line end that the last line of the file lacks.
     added = "" if text.endswith("\n") or not text else "\n"
     matches: list[Replacement] = []

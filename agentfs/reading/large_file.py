@@ -8,7 +8,7 @@ from agentfs.fs import OpenFile, revision_of_stat, text_pieces
 from agentfs.reading.page import FileInfo
 from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Newline
-from agentfs.text.decoding import UNKNOWN_8BIT, bom_of, codec_of, declared_encoding
+from agentfs.text.decoding import candidates, codec_of, not_text_in
 from agentfs.text.lines import line_start
 
 MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
@@ -16,23 +16,19 @@ MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are load
 
 def count_large_file(
     file: OpenFile, head: bytes, encoding: str | None = None, timeout: float = math.inf
-) -> FileInfo | None:
+) -> FileInfo:
     """Count the lines of a file for at most `timeout` seconds, because some files have no end.
 
     Unless the count is exact, `size` is the number of bytes that were counted.
 
-    Returns None for a binary file, and for a file that is not text in the requested encoding.
+    Raises:
+        AgentFSError: `binary`, or `encoding` if the file is not text in the requested encoding.
     """
     deadline = time.monotonic() + timeout
-    if encoding is not None:
-        bom, codec = codec_of(head, encoding)
-        return _count(file, bom, codec, deadline)
-    bom, marked = bom_of(head)
-    counted = None if marked is None else _count(file, bom, marked, deadline)
-    if counted is not None or b"\x00" in head:
-        return counted
-    codecs = ["utf-8", declared_encoding(head.decode("latin-1")), UNKNOWN_8BIT]
-    return next(filter(None, (_count(file, b"", codec, deadline) for codec in codecs if codec)), None)
+    for bom, codec in candidates(head) if encoding is None else [codec_of(head, encoding)]:
+        if (counted := _count(file, bom, codec, deadline)) is not None:
+            return counted
+    raise not_text_in(encoding or "")
 
 
 def read_lines(file: OpenFile, counted: FileInfo, first: int, count: int, column: int = 1) -> LineSlice:

@@ -6,14 +6,7 @@ from dataclasses import replace
 
 from agentfs import search
 from agentfs.base.advice import Advice, ParameterName
-from agentfs.errors import (
-    BinaryError,
-    DeadlineExceededError,
-    EncodingError,
-    InvalidArgumentError,
-    NotAFileError,
-    StaleError,
-)
+from agentfs.errors import BinaryError, DeadlineExceededError, InvalidArgumentError, NotAFileError, StaleError
 from agentfs.fs import OpenFile, quote
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
@@ -76,11 +69,14 @@ def read_file(context: Context, name: str, options: ReadOptions) -> ReadResult:
             _record(tracker, file, media.result, None, options.column)
             return media.result
         notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
-        if file.stat.st_size <= limits.file_bytes:
-            data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
-            if len(data) <= limits.file_bytes:
-                return _read_loaded(context, file, data, options, notes)
-        return _read_large(context, file, head, options, notes)
+        try:
+            if file.stat.st_size <= limits.file_bytes:
+                data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
+                if len(data) <= limits.file_bytes:
+                    return _read_loaded(context, file, data, options, notes)
+            return _read_large(context, file, head, options, notes)
+        except BinaryError:  # the first bytes look like a byte order mark, but are not one
+            return binary_result(file, head, limits)
 
 
 def read_text(name: str, text: str, limits: Limits, options: ReadOptions) -> ReadResult:
@@ -116,10 +112,7 @@ def _read_loaded(
     context: Context, file: OpenFile, data: bytes, options: ReadOptions, notes: list[str]
 ) -> ReadResult:
     _, tracker, limits, _ = context
-    try:
-        decoded = decode(data) if options.encoding is None else decode_in(data, options.encoding)
-    except BinaryError:  # the first bytes look like a byte order mark, but are not one
-        return binary_result(file, data[:HEAD], limits)
+    decoded = decode(data) if options.encoding is None else decode_in(data, options.encoding)
     info, text, book = FileInfo.of(file.path, data, decoded), decoded.text, None
     if is_named_notebook(file.path) and not (options.raw or options.encoding):
         try:
@@ -148,12 +141,7 @@ def _read_large(
 ) -> ReadResult:
     _, tracker, limits, _ = context
     seconds = limits.timeout * _COUNTING_SHARE
-    named = options.encoding
-    counted = count_large_file(file, head, named, seconds)
-    if counted is None and named is None:
-        return binary_result(file, head, limits)
-    if counted is None:
-        raise EncodingError(f"{quote(file.path)} is not text in {named}.")
+    counted = count_large_file(file, head, options.encoding, seconds)
     if not counted.exact:
         if not 0 < options.offset <= counted.total:
             raise DeadlineExceededError(

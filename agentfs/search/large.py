@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from agentfs.errors import BinaryError, EncodingError
+from agentfs.errors import EncodingError
 from agentfs.fs import OpenFile, incremental_decoder, join_returns, text_pieces
 from agentfs.patterns.line_search import LineMatch, LineSearch
-from agentfs.text.decoding import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
+from agentfs.text.decoding import candidates, codec_name, codec_of
 
 LONGEST_LINE = 1024 * 1024  # characters; the text of a longer line comes in parts
 _START = 1024 * 1024  # bytes that decide about the encoding
@@ -80,20 +80,8 @@ def codec_of_large(file: OpenFile, encoding: str | None) -> tuple[bytes, str]:
         AgentFSError: `binary`, or `encoding` if the start is not text in the encoding.
     """
     head = file.read_at(0, _START)
-    bom, marked = bom_of(head)
-    if encoding is not None and codec_name(encoding) != "utf-8":
-        bom, named = codec_of(head, encoding)
-        codecs = [named]
-    elif marked is None and b"\0" in head[:HEAD]:
-        raise BinaryError("The file is binary.")
-    elif encoding is not None:
-        codecs = [marked or "utf-8"]
-    else:
-        declared = declared_encoding(head.decode("latin-1"))
-        # ASCII does not tell how the rest is encoded.
-        guesses = [declared, "utf-8"] if head.isascii() else ["utf-8", declared]
-        codecs = [codec for codec in (marked, *guesses, UNKNOWN_8BIT) if codec is not None]
-    for codec in codecs:
+    detects = encoding is None or codec_name(encoding) == "utf-8"
+    for bom, codec in candidates(head, encoding) if detects else [codec_of(head, encoding or "")]:
         with suppress(UnicodeError):
             incremental_decoder(codec).decode(head[len(bom) :], len(head) < _START)
             return bom, codec

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentfs.base.advice import Advice, ParameterName
@@ -107,38 +108,50 @@ def declared_encoding(text: str) -> str | None:
         return None
 
 
-def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode a file by its byte order mark, or else as UTF-8, in a named codec, or byte by byte.
+def candidates(head: bytes, encoding: str | None = None) -> Iterator[tuple[bytes, str]]:
+    """Yield each byte order mark and codec to try for a file. The first in which the file is text is right.
 
-    The named codec is `encoding`, or else the one that the file declares.
+    Args:
+        head: The first bytes of the file, or all of them.
+        encoding: The codec of files that have no mark and are not UTF-8, or None for the one they declare.
 
     Raises:
-        AgentFSError: `binary` for a NUL in the first 8 KiB without a mark, `encoding` if the bytes are not
-            text in `encoding`.
+        AgentFSError: `binary` for a NUL in the first 8 KiB, unless a mark or the encoding accounts for it.
     """
-    named = None if encoding is None else codec_name(encoding)
-    bom, marked = bom_of(data)
-    if marked is not None and (text := _strictly(data[len(bom) :], marked)) is not None:
-        return Decoded(text, marked, bom)
-    has_nul = b"\x00" in data[:HEAD]
-    if named is None and has_nul:
-        position = data.index(0)
+    bom, marked = bom_of(head)
+    if marked is not None:
+        yield bom, marked
+    named = None if encoding is None else codec_of(head, encoding)
+    has_nul = b"\x00" in head[:HEAD]
+    if has_nul and (named is None or named[1] == "utf-8"):
+        position = head.index(0)
         raise BinaryError(
             f"The file is binary: it has a NUL byte at position {position}.", details={"position": position}
         )
-    # UTF-8 comes before a named codec. It also decodes text in 7-bit codecs such as UTF-7.
-    if not has_nul and (text := _strictly(data, "utf-8")) is not None:
-        # ASCII text does not tell how to encode a new non-ASCII character.
-        declared = declared_encoding(text) if named is None and text.isascii() else None
-        return Decoded(text, declared or "utf-8", b"")
-    if named is None:
-        text = data.decode("latin-1")
-        declared = declared_encoding(text)
-        exact = None if declared is None else _exactly(data, declared)
-        if declared is None or exact is None:
-            return Decoded(text, UNKNOWN_8BIT, b"")
-        return Decoded(exact, declared, b"")
-    return decode_in(data, named)
+    if named is not None:
+        # UTF-8 comes first. It also decodes text in 7-bit codecs such as UTF-7.
+        yield from [named] if has_nul else [(b"", "utf-8"), named]
+        return
+    declared = declared_encoding(head.decode("latin-1"))
+    # ASCII does not tell how to encode a non-ASCII character that follows or is added.
+    order = [declared, "utf-8"] if head.isascii() else ["utf-8", declared]
+    yield from ((b"", codec) for codec in (*order, UNKNOWN_8BIT) if codec is not None)
+
+
+def decode(data: bytes, encoding: str | None = None) -> Decoded:
+    """Decode a file in the first of its `candidates` that fits; a codec that it declares must fit exactly.
+
+    Raises:
+        AgentFSError: `binary`, as for `candidates`, or `encoding` if the bytes are not text in `encoding`.
+    """
+    for bom, codec in candidates(data, encoding):
+        if encoding is not None or bom or codec in {"utf-8", UNKNOWN_8BIT}:
+            text = _strictly(data[len(bom) :], codec)
+        else:  # ASCII counts as text also in a 7-bit codec, as for `grep`
+            text = data.decode("ascii") if data.isascii() else _exactly(data, codec)
+        if text is not None:
+            return Decoded(text, codec, bom)
+    raise not_text_in(codec_name(encoding or UNKNOWN_8BIT))
 
 
 def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
@@ -158,12 +171,17 @@ def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
     bom, named = codec_of(data, encoding)
     text = (_exactly if exact else _strictly)(data[len(bom) :], named)
     if text is None:
-        raise EncodingError(
-            f"The file is not text in {named}.",
-            hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
-            details={"encoding": named},
-        )
+        raise not_text_in(named)
     return Decoded(text, named, bom)
+
+
+def not_text_in(codec: str) -> EncodingError:
+    """Return the error for a file that is not text in the requested codec."""
+    return EncodingError(
+        f"The file is not text in {codec}.",
+        hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
+        details={"encoding": codec},
+    )
 
 
 def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:

@@ -8,7 +8,7 @@ no lines.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import AnyStr, NamedTuple
 
@@ -123,34 +123,25 @@ class Replacement(NamedTuple):
 
 
 class View:
-    """A text made from a source by replacing pieces of it. It maps its positions to the source.
+    """A text made from a source by replacing each match of a pattern. It maps its positions to the source.
 
-    `pieces` returns the replaced pieces in order; it may be called again. Pass the outcome as `text` if there
-    is a faster way to make it.
+    Pass the outcome as `text` if there is a faster way to make it.
     """
 
-    def __init__(
-        self, source: str, pieces: Callable[[], Iterable[Replacement]], text: str | None = None
-    ) -> None:
+    def __init__(self, source: str, pattern: re.Pattern[str], new: str, text: str | None = None) -> None:
         self.source = source
-        self.text = _replaced(source, pieces()) if text is None else text
-        self._is_same = self.text == source
-        self._pieces = pieces
-        self._points: tuple[array[int], array[int]] | None = None
+        self.text = pattern.sub(lambda _: new, source) if text is None else text
+        self._pattern, self._new = pattern, new
 
     def start(self, position: int) -> int:
         """Return the source offset of the character at a position."""
-        if self._is_same:
-            return position
-        here, there = self._ends()
+        here, there = self._ends
         point = bisect_right(here, position) - 1
         return there[point] + position - here[point]
 
     def end(self, position: int) -> int:
         """Return the source offset after the character before a position."""
-        if self._is_same:
-            return position
-        here, there = self._ends()
+        here, there = self._ends
         point = bisect_left(here, position)
         if point < len(here) and here[point] == position:
             return there[point]
@@ -160,25 +151,17 @@ class View:
         """Return the source range of the `length` characters at a position."""
         return self.start(start), self.end(start + length)
 
+    @cached_property
     def _ends(self) -> "tuple[array[int], array[int]]":
-        """Return two lists of the starts and ends of all replaced pieces: in the text and in the source."""
-        if self._points is None:
-            here, there = array("I", [0]), array("I", [0])
-            for number, (start, end, new) in enumerate(self._pieces()):
-                if number % _CHECK_EVERY == 0:
-                    call_context.check()
-                first = here[-1] + start - there[-1]
-                here.extend((first, first + len(new)))
-                there.extend((start, end))
-            self._points = here, there
-        return self._points
-
-
-def pieces_of(
-    pattern: re.Pattern[str], source: str, replace: Callable[[re.Match[str]], str]
-) -> Callable[[], Iterator[Replacement]]:
-    """Return the pieces of a view in which each match of a pattern is replaced."""
-    return lambda: (Replacement(*found.span(), replace(found)) for found in pattern.finditer(source))
+        """Two lists of the starts and ends of all replaced pieces: in the text and in the source."""
+        here, there = array("I", [0]), array("I", [0])
+        for number, found in enumerate(self._pattern.finditer(self.source)):
+            if number % _CHECK_EVERY == 0:
+                call_context.check()
+            first = here[-1] + found.start() - there[-1]
+            here.extend((first, first + len(self._new)))
+            there.extend(found.span())
+        return here, there
 
 
 def _replaced(source: str, pieces: Iterable[Replacement]) -> str:
@@ -196,6 +179,9 @@ class EditView:
     source: str
     text: str
     lone = False  # True if lines end at a lone CR
+
+    def __init__(self, source: str) -> None:
+        self.source = source
 
     def lf(self, text: str) -> str:
         """Convert a text from the caller to LF line ends."""
@@ -215,7 +201,7 @@ class EditView:
 
     def after(self, source: str) -> "EditView":
         """Return the same view of the source after replacements."""
-        raise NotImplementedError
+        return type(self)(source)
 
     def replaced_everywhere(self, old: str, new: str) -> str | None:
         """Return the source with every occurrence replaced; None if each needs its own replacement."""
@@ -226,12 +212,10 @@ class EditView:
 class LfView(EditView):
     """A text with every line end as LF."""
 
-    _last = ("", "")
-    _shared = (0, 0)
-
-    def __init__(self, exact: str) -> None:
-        self.source, self.text = exact, lf_view(exact)
-        self.lone = "\r" in exact and "\n" not in exact
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.text = lf_view(source)
+        self.lone = "\r" in source and "\n" not in source
 
     def replaced(self, replacements: Iterable[Replacement]) -> str:
         """Return the exact text after replacements.
@@ -253,20 +237,13 @@ class LfView(EditView):
     def _changed_part(self, start: int, end: int, new: str) -> Replacement:
         """Leave out the characters that the old and the new text share at either end."""
         old = self.text[start:end]
-        if (old, new) != self._last:  # most replacements of one edit are the same
-            self._last = (old, new)
-            head = common_prefix(old, new)
-            self._shared = head, common_suffix(old, new, min(len(old), len(new)) - head)
-        head, tail = self._shared
+        head = common_prefix(old, new)
+        tail = common_suffix(old, new, min(len(old), len(new)) - head)
         return Replacement(start + head, end - tail, new[head : len(new) - tail])
 
     @cached_property
     def _view(self) -> View:
-        return View(self.source, pieces_of(_CRLF, self.source, lambda _: "\n"), self.text)
-
-    def after(self, source: str) -> "LfView":
-        """Return the view of the new source."""
-        return LfView(source)
+        return View(self.source, _CRLF, "\n", self.text)
 
     def _newline_at(self, offset: int) -> str:
         """Return the line end of the line at an offset, or else of the line before, or else LF."""

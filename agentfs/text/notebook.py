@@ -59,7 +59,7 @@ class Notebook(EditView):
 
     def __init__(self, source: str) -> None:
         """Parse the JSON; raise `NotANotebookError` for any other text."""
-        self.source = source
+        super().__init__(source)
         self._parsed = _parse(source)
         self.cells: list[CellPlace] = []
         self.images: list[OutputImage] = []
@@ -85,10 +85,6 @@ class Notebook(EditView):
     def is_editable(self, start: int, end: int) -> bool:
         """Return True if a range of the text lies in the source of one cell."""
         return self._cell_of(start, end) is not None
-
-    def after(self, source: str) -> "Notebook":
-        """Return the notebook of the JSON after replacements."""
-        return Notebook(source)
 
     def replaced(self, replacements: Iterable[Replacement]) -> str:
         """Return the JSON after replacements in the text.
