@@ -150,7 +150,7 @@ def _trailing(view: str, old: str, new: str) -> list[Replacement]:
 def _shifted(view: str, old: str, new: str) -> list[Replacement]:
     block = old.removesuffix("\n").split("\n")
     wanted = "\n".join(line.lstrip(BLANK) for line in block)
-    bare = View(view, pieces_of(_INDENTATION, view, lambda _: ""))
+    bare = View(view, _INDENTATION, "")
     matches: list[Replacement] = []
     for found in occurrences(f"\n{bare.text}\n", f"\n{wanted}\n"):
         call_context.check()

@@ -15,14 +15,6 @@ class Merge(NamedTuple):
     conflicts: tuple[tuple[int, int], ...] = ()
 
 
-class _Hunk(NamedTuple):
-    """A group of changes that touch: the range of lines in the base, in ours and in theirs."""
-
-    base: tuple[int, int]
-    ours: tuple[int, int]
-    theirs: tuple[int, int]
-
-
 def merge_texts(base: str, ours: str, theirs: str) -> Merge:
     r"""Merge the changes from `base` to `ours` and from `base` to `theirs`. Lines end only at `\n`.
 
@@ -39,9 +31,14 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
     merged: list[str] = []
     conflicts: list[tuple[int, int]] = []
     position = 0
-    for hunk in _touching(changed_lines(old, mine), changed_lines(old, other)):
-        (start, end), our_range, their_range = hunk
-        before, our_lines, their_lines = old[start:end], mine[slice(*our_range)], other[slice(*their_range)]
+    our_shift = their_shift = 0  # a line's number in each side, minus the number of the same line in the base
+    for start, end, our_growth, their_growth in _touching(
+        changed_lines(old, mine), changed_lines(old, other)
+    ):
+        first, last = start + their_shift, end + their_shift + their_growth
+        our_lines, their_lines = mine[start + our_shift : end + our_shift + our_growth], other[first:last]
+        our_shift, their_shift = our_shift + our_growth, their_shift + their_growth
+        before = old[start:end]
         merged += old[position:start]
         position = end
         if our_lines in (before, their_lines):
@@ -49,32 +46,27 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
         elif their_lines == before:
             merged += our_lines
         else:
-            first, last = their_range
             conflicts.append((first + 1, last) if last > first else (max(first, 1), max(first, 1)))
     if conflicts:
         return Merge(None, tuple(conflicts))
     return Merge("".join([*merged, *old[position:]]))
 
 
-def _touching(ours: Sequence[ChangedRange], theirs: Sequence[ChangedRange]) -> list[_Hunk]:
-    """Group the changes of both sides that overlap or touch in the base."""
-    hunks: list[_Hunk] = []
-    # The number of a line in each side, minus the number of the same line in the base.
-    our_shift = their_shift = 0
-    our_next = their_next = 0
-    while our_next < len(ours) or their_next < len(theirs):
-        starts = [side[at][0] for side, at in ((ours, our_next), (theirs, their_next)) if at < len(side)]
-        start = end = min(starts)
-        our_start, their_start = start + our_shift, start + their_shift
-        grown = True
-        while grown:
-            grown = False
-            while our_next < len(ours) and ours[our_next][0] <= end:
-                _, our_end, _, our_new = ours[our_next]
-                end, our_shift, our_next, grown = max(end, our_end), our_new - our_end, our_next + 1, True
-            while their_next < len(theirs) and theirs[their_next][0] <= end:
-                _, their_end, _, their_new = theirs[their_next]
-                end, their_shift = max(end, their_end), their_new - their_end
-                their_next, grown = their_next + 1, True
-        hunks.append(_Hunk((start, end), (our_start, end + our_shift), (their_start, end + their_shift)))
-    return hunks
+def _touching(
+    ours: Sequence[ChangedRange], theirs: Sequence[ChangedRange]
+) -> list[tuple[int, int, int, int]]:
+    """Group the changes of both sides that overlap or touch in the base.
+
+    Return of each group its lines in the base, and how many lines longer it is in each side.
+    """
+    groups: list[tuple[int, int, int, int]] = []
+    for start, end, new_start, new_end, is_theirs in sorted(
+        [(*each, False) for each in ours] + [(*each, True) for each in theirs]
+    ):
+        if not groups or start > groups[-1][1]:
+            groups.append((start, end, 0, 0))
+        first, last, our_growth, their_growth = groups[-1]
+        growth = new_end - new_start - (end - start)
+        our_growth, their_growth = our_growth + growth * (not is_theirs), their_growth + growth * is_theirs
+        groups[-1] = first, max(last, end), our_growth, their_growth
+    return groups

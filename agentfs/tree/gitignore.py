@@ -168,19 +168,6 @@ def _strip_spaces(line: str) -> str:
 class RuleFile:
     """The rules of one file, indexed by name and extension, the last rule first."""
 
-    __slots__ = (
-        "_test",
-        "above",
-        "any_name",
-        "base",
-        "extensions",
-        "names",
-        "others",
-        "required",
-        "size",
-        "tested",
-    )
-
     def __init__(self, rules: list[IgnoreRule], base: str, above: str = "") -> None:
         self.size = sum(len(rule.glob) for rule in rules)
         self.base = _bytewise(base)  # the directory with a trailing `/`; "" for the root and above
@@ -315,11 +302,10 @@ class IgnoreRules:
 
     def partition(
         self, directory: str, entries: list[DirEntry], deadline: float = math.inf
-    ) -> tuple[list[DirEntry], list[IgnoreRule], int]:
-        """Split the entries of a directory into kept and ignored ones.
+    ) -> tuple[list[DirEntry], list[tuple[DirEntry, IgnoreRule]]]:
+        """Split the entries of a directory into kept and ignored ones, these with the rule of each.
 
-        `directory` is relative to the root and has a trailing `/`. Returns the kept entries in order, the
-        rule of each ignored entry, and the number of entries that were tested before the deadline.
+        `directory` is relative to the root and has a trailing `/`. After the deadline, no more are tested.
         """
         # One test of all names together shows for most directories that no rule matches.
         names = [entry.name for entry in entries]
@@ -333,12 +319,12 @@ class IgnoreRules:
             and extensions.isdisjoint([name.rpartition(".")[2] for name in names])
             and joined.isascii()
         ):
-            return entries, [], len(entries)
+            return entries, []
         kept: list[DirEntry] = []
-        rules: list[IgnoreRule] = []
+        ignored: list[tuple[DirEntry, IgnoreRule]] = []
         for number, entry in enumerate(entries):
             if number % _NAMES_PER_CHECK == 0 and time.monotonic() > deadline:
-                return kept, rules, number
+                break
             name = entry.name
             if (
                 any_name
@@ -349,10 +335,10 @@ class IgnoreRules:
             ):
                 rule = self.match(directory, name, is_dir=entry.is_dir(follow_symlinks=False))
                 if rule is not None and not rule.negated:
-                    rules.append(rule)
+                    ignored.append((entry, rule))
                     continue
             kept.append(entry)
-        return kept, rules, len(entries)
+        return kept, ignored
 
     def match(self, directory: str, name: str, *, is_dir: bool) -> IgnoreRule | None:
         """Return the rule that decides about a name, or None; a negated rule keeps the name."""

@@ -21,19 +21,6 @@ class Visit:
     A walk yields the object again if directories come between the files.
     """
 
-    __slots__ = (
-        "below",
-        "child",
-        "depth",
-        "directories",
-        "directory",
-        "files",
-        "held",
-        "listed",
-        "next_file",
-        "rules",
-    )
-
     def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
         self.directory = directory  # open while this visit is the current one
         self.below = below  # relative to the start of the walk, with a trailing `/`; "" for the start

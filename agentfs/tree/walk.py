@@ -277,20 +277,18 @@ class Walk:
         pinned = [entry for entry in entries if entry.name in leading] if leading else []
         if pinned:  # the rules of this tree say nothing about others
             entries = [entry for entry in entries if entry.name not in leading]
-        kept, rules, decided = visit.rules.partition(base, entries, self.deadline)
-        if decided < len(entries):
+        kept, ignored = visit.rules.partition(base, entries, self.deadline)
+        if len(kept) + len(ignored) < len(entries):
             self._reached = "timeout"
-        if rules:
-            stay = set(map(id, kept))
-            ignored = [entry for entry in entries[:decided] if id(entry) not in stay]
-            self._exclude(visit, list(zip(ignored, rules, strict=True)))
-            self._report_left_out(visit, ignored)
-            self._skip("ignored", len(rules))
+        if ignored:
+            self._exclude(visit, ignored)
+            self._report_left_out(visit, [entry for entry, _ in ignored])
+            self._skip("ignored", len(ignored))
             if self._counting:
-                self._part().rules.update(rules)
+                self._part().rules.update(rule for _, rule in ignored)
         return [*kept, *pinned] if pinned else kept
 
-    def _exclude(self, visit: Visit, entries: list[tuple[DirEntry, IgnoreRule | None]]) -> None:
+    def _exclude(self, visit: Visit, entries: Sequence[tuple[DirEntry, IgnoreRule | None]]) -> None:
         """Record hidden or ignored names, so that a later search can include them."""
         if self._counting:
             path, below, excluded = with_slash(visit.directory.path), visit.below, self._part().excluded
