@@ -81,7 +81,10 @@ def _readings(options: GrepOptions) -> Iterator[_Row]:
     for text in (escape(pattern), as_plain_text(pattern)):
         yield "As plain text it matches", {"pattern": text}, ""
     if "\n" in pattern if is_fixed else has_character(pattern, "\n"):
-        yield "Over several lines it matches", {"multiline": True}, ""
+        # In it `.` would match line ends too, and the match would have the rest of the file.
+        tokens = () if is_fixed else read_syntax(pattern).tokens
+        lines = "".join(r"[^\n]" if each.kind == "any" else each.text for each in tokens) or pattern
+        yield "Over several lines it matches", {"multiline": True, "pattern": lines}, ""
     letters = pattern if is_fixed else _LETTER_ESCAPE.sub("", pattern)
     if letters.lower() != letters.upper():
         yield "In another case it matches", {"ignore_case": True}, ""

@@ -42,7 +42,7 @@ def advised(text):
         ("&lt;p id=&quot;x&quot;&gt;", {}, {"pattern": '<p id="x">'}, 1),
         ("cafe\u0301 au lait", {}, {"pattern": "café au lait"}, 1),
         (r"f\(a\)\|nothing\(", {}, {"pattern": r"f\(a\)|nothing\("}, 1),
-        (r"def Foo.*\n    return", {}, {"multiline": True}, 2),
+        (r"def Foo.*\n    return", {}, {"multiline": True, "pattern": r"def Foo[^\n]*\n    return"}, 2),
         ("Foo(x):\n    return", {"fixed_strings": True}, {"multiline": True}, 2),
         ("class bar", {}, {"ignore_case": True}, 1),
         ("CLASS", {"smart_case": True}, {"ignore_case": True}, 1),
@@ -348,3 +348,14 @@ def test_regression_parentheses_in_a_set_are_not_called_a_group(ws):
     """`grep("[f()]")` said that `()` matches nothing."""
     assert ws.grep("[q()]", "notes.md").total_matches == 4
     assert ws.grep("[q()]zz").text == 'No matches for "[q()]zz" in "." (4 files searched).'
+
+
+def test_regression_a_pattern_over_lines_is_advised_with_a_dot_within_its_line(tmp_path):
+    """`multiline` alone lets `.*` match the rest of the file: 300 lines, where two were meant."""
+    (tmp_path / "a.py").write_text("def loads(s):\n    return parse(s)\n" + "x = 1\n" * 300)
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools()
+        told = tools.call("grep", {"pattern": r"def loads\(.*\n.*\n"}).content
+    assert r'pattern="def loads\\([^\\n]*\\n[^\\n]*\\n"' in told
+    with Workspace(tmp_path) as ws:
+        assert ws.grep(r"def loads\([^\n]*\n[^\n]*\n", multiline=True).total_lines == 2
