@@ -174,7 +174,8 @@ def check_edit(edit: Edit) -> None:
             ),
             details={"parameter": "old_string"},
         )
-    if edit.old_string.replace("\r\n", "\n") == edit.new_string.replace("\r\n", "\n"):
+    # A program's mapping may have other values than texts; these are a TypeError.
+    if str.replace(edit.old_string, "\r\n", "\n") == str.replace(edit.new_string, "\r\n", "\n"):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
         hint = Advice("Set ", NEW, " to the text you want.")
