@@ -20,6 +20,12 @@ def fields_of(found: object) -> int:
     return sum(not field.name.startswith("_") for field in dataclasses.fields(found))  # type: ignore[arg-type]
 
 
+def declared_by(found: type) -> int:
+    """Return the number of fields that a class adds to those that it inherits."""
+    own = vars(found).get("__annotations__", {})
+    return sum(not field.name.startswith("_") for field in dataclasses.fields(found) if field.name in own)
+
+
 def counts() -> dict[str, int]:
     modules = ("agentfs", "agentfs.events", "agentfs.limits", "agentfs.policy", "agentfs.results")
     agentfs, events, limits, policy, results = map(importlib.import_module, modules)
@@ -42,6 +48,7 @@ def counts() -> dict[str, int]:
         "of which keyword-only": sum(each.kind is each.KEYWORD_ONLY for each in parameters),
         "result classes": len(classes),
         "fields of results": sum(map(fields_of, classes)),
+        "declared, each once": sum(map(declared_by, classes)),
         "fields of Policy": fields_of(policy.Policy),
         "fields of Limits": fields_of(limits.Limits),
         "fields of Event": fields_of(events.Event),

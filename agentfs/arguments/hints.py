@@ -79,7 +79,7 @@ def kind_of(hint: Any, known: Mapping[Any, Kind] = {}, within: tuple[Any, ...] =
         kind = options[0] if len(options) == 1 else kinds.UnionOf(tuple(options))
         return kinds.OptionalOf(kind) if len(options) < len(args) else kind
     if origin in (list, Sequence, set, frozenset):
-        make: Any = list if origin is Sequence else origin
+        make: Any = None if origin in (list, Sequence) else origin
         return kinds.ListOf(read(args[0]) if args else kinds.Anything(), make)
     if origin in (dict, Mapping):
         if args and args[0] is not str:

@@ -102,18 +102,13 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def short_repr(value: Any) -> str:
     """Return a value for an error message: short, on one line, ASCII."""
-    match value:
-        case None | bool():
-            return json.dumps(value)
-        case str():
-            return json.dumps(value if len(value) <= 60 else f"{value[:57]}...")
-        case int() if abs(value) > LARGEST:
-            return "an integer of more than 64 bits"
-        case int() | float():
-            return repr(value)
-        case Mapping():
-            return "an object"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return f"a {type(value).__name__}"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return json.dumps(value if len(value) <= 60 else f"{value[:57]}...")
+    if isinstance(value, (int, float)):
+        is_short = isinstance(value, float) or abs(value) <= LARGEST
+        return repr(value) if is_short else "an integer of more than 64 bits"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "an object" if isinstance(value, Mapping) else f"a {type(value).__name__}"

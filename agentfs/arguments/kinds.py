@@ -22,7 +22,7 @@ from agentfs.arguments.parameters import (
     describe_names,
     object_schema,
 )
-from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.errors import InvalidArgumentError
 from agentfs.limits import LARGEST
 from agentfs.text.nearest import nearest
 
@@ -182,6 +182,7 @@ class Choice(Kind):
         self.hint = Literal[choices]
         self._members = members
         self._by_name = {each.name: value for value, each in members.items()}
+        self.check = (lambda read: members.get(read, read)) if members else None
 
     def plain_schema(self, rules: SchemaRules) -> Schema:
         schema = SCALARS[self.type].schema(rules)
@@ -191,10 +192,6 @@ class Choice(Kind):
         is_choice = type(value) is self.type and value in self.choices
         return is_choice or any(value is each for each in self._members.values())
 
-    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        del where, reader
-        return self._members.get(value, value)
-
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         plain = Integer().meant(value) if self.type is int else _plain(value)
         matching = [choice for choice in self.choices if plain in (choice, _plain(choice))]
@@ -203,7 +200,7 @@ class Choice(Kind):
         elif plain is None or len(matching) != 1:
             return None
         reader.add_coercion(where, f"{short_repr(value)} as {short_repr(matching[0])}")
-        return self._members.get(matching[0], matching[0])
+        return matching[0]
 
     def advice(self, value: Any) -> str:
         near = nearest(_plain(value) or "", self.choices) if self.type is str else None
@@ -215,8 +212,8 @@ class ListOf(Kind):
 
     noun = "a list"
 
-    def __init__(self, item: Kind, make: Callable[[list[Any]], Any] = list) -> None:
-        self.item, self.parts, self.choices, self._make = item, (item,), item.choices, make
+    def __init__(self, item: Kind, make: Callable[[list[Any]], Any] | None = None) -> None:
+        self.item, self.parts, self.choices, self.check = item, (item,), item.choices, make
         self.description = f"a list, each item {item.description}"
         self.hint = list.__class_getitem__(item.hint)
         self.opening = ("[", "{") if isinstance(item, (Record, MapOf)) else ("[",)
@@ -228,13 +225,12 @@ class ListOf(Kind):
         return _is_sequence(value) or isinstance(value, (set, frozenset))
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        known_problems = len(reader.problems)
         items: list[Any] = []
         for index, item in enumerate(value):
             items.append(self.item.read(item, f"{where}[{index}]", reader))
             if len(reader.problems) > _MAX_PROBLEMS:
                 break
-        return items if len(reader.problems) > known_problems else self._make(items)
+        return items
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         trial = reader.trial()
@@ -243,7 +239,7 @@ class ListOf(Kind):
             return None
         reader.add_coercion(where, "one item as a list")
         reader.adopt(trial)
-        return self._make([item])
+        return [item]
 
 
 class TupleOf(Kind):
@@ -298,7 +294,7 @@ class Record(Kind):
 
     def __init__(self, make: type[Any], members: tuple[Parameter, ...]) -> None:
         self.make = self.hint = make
-        self.members = members
+        self.members, self.check = members, self._made
         self.description = f"an object with {describe_names(members)}"
 
     def plain_schema(self, rules: SchemaRules) -> Schema:
@@ -308,16 +304,10 @@ class Record(Kind):
         return isinstance(value, Mapping) or type(value) is self.make
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        if type(value) is self.make:
-            return value
-        known_problems = len(reader.problems)
-        members = reader.read_members(self.members, value, f"{where}.")
-        if len(reader.problems) > known_problems:
-            return value
-        try:
-            return self.make(**members)
-        except (AgentFSError, TypeError, ValueError) as error:
-            return reader.add_failure(where, error)
+        return value if type(value) is self.make else reader.read_members(self.members, value, f"{where}.")
+
+    def _made(self, read: Any) -> Any:
+        return read if type(read) is self.make else self.make(**read)
 
 
 class UnionOf(Kind):

@@ -52,7 +52,7 @@ class Kind:
         opening: The characters that JSON text of a value begins with.
         noun: The name of a value decoded from JSON text, for a coercion.
         constraints: The keywords of JSON Schema, with their values.
-        check: Returns a checked value that was read, or raises ValueError.
+        check: Returns the final value of one that was read, or raises an error.
     """
 
     description: str = "any value"
@@ -105,7 +105,7 @@ class Kind:
             return read
         try:
             return self.check(read)
-        except ValueError as error:
+        except (AgentFSError, TypeError, ValueError) as error:
             return reader.add_failure(where, error)
 
     def read_plain(self, value: Any, where: str, reader: "ArgumentReader") -> Any:

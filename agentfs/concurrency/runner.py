@@ -112,7 +112,7 @@ class Runner:
 
     def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
         """Call a function in threads with each of several tuples of arguments; return ordered results."""
-        if self._has_slot:
+        if self._has_slot or len(arguments) == 1:
             return [function(*each) for each in arguments]
         running = [self._submit(copy_context(), function, *each) for each in arguments]
         return [each.result() for each in running]

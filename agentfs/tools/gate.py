@@ -90,14 +90,13 @@ def check_tool_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) 
                 f"{', '.join(GROUPS)}. Add all tools of the program at once.",
                 details={"rule": rule.text, "nearest": near},
             )
-        for tool in own:
-            if rule.subject is not None and rule.name in rule_names(tool) and rule.name not in GROUPS:
-                _check_subject(rule, tool)
+        named = [tool for tool in own if rule.name in rule_names(tool) and rule.name not in GROUPS]
+        for tool in named if rule.subject is not None else ():
+            if tool.rule_parameter is None:
+                _check_paths(rule, tool)
 
 
-def _check_subject(rule: Rule, tool: Tool) -> None:
-    if tool.rule_parameter is not None:
-        return
+def _check_paths(rule: Rule, tool: Tool) -> None:
     if not any(map(_takes_paths, tool.parameters)):
         raise InvalidArgumentError(
             f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",

@@ -191,22 +191,18 @@ class Toolset:
             AgentFSError: `unknown_tool` for a name that is not the name of a tool. `invalid_argument` if a
                 tool stays without the tools whose values it needs, such as edit_lines without read and grep.
         """
-        tools = [self._tools[name] for name in self._known(names)]
+        names = [names] if isinstance(names, str) else names
+        if unknown := [name for name in names if name not in self._tools]:
+            known = ", ".join(self._tools)
+            raise UnknownToolError(
+                f"There is no tool {short_repr(unknown[0])}.", hint=f"The tools are {known}."
+            )
+        tools = [self._tools[name] for name in names]
         offered, chosen = ({tool.own_name for tool in some} for some in (self, tools))
         for tool in tools:
             if tool.needs.keys() & offered:
                 tool.check_needs(chosen)
         return self._with(tools)
-
-    def _known(self, names: str | Sequence[str]) -> Sequence[str]:
-        """Return names of tools; raise `unknown_tool` for others."""
-        names = [names] if isinstance(names, str) else names
-        for name in names:
-            if name not in self._tools:
-                raise UnknownToolError(
-                    f"There is no tool {short_repr(name)}.", hint=f"The tools are {', '.join(self._tools)}."
-                )
-        return names
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -355,9 +351,6 @@ class Toolset:
         self._check_not_async(call.name for call in sent)
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            if len(group) == 1:
-                results.append(self._answer_one(group[0], context))
-                continue
             results += self._runner.run_side_by_side(self._answer_one, [(each, context) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
