@@ -9,9 +9,9 @@ from copy import copy
 from dataclasses import KW_ONLY, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
-from agentfs.base.advice import Advice, Names, NextCall, Styled, plural, say
+from agentfs.base.advice import Advice, Names, NextCall, plural, say
 from agentfs.base.frozen_data import frozen
-from agentfs.base.html_output import review_page
+from agentfs.base.lazy import resources
 from agentfs.base.visible import one_line, quoted, to_json
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
@@ -281,10 +281,8 @@ class Result:
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call in the names of the available tools."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
-        if isinstance(self.text, (Advice, Styled)):
-            changed["text"] = say(self.text, names.in_style())
         for name, value in vars(self).items():
-            if isinstance(value, Advice) and name != "text":
+            if isinstance(value, Advice):
                 changed[name] = say(value, names)
             elif value and name in ("notes", "nothing"):
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))
@@ -740,7 +738,10 @@ class Review(Result):
 
         Its marks are downloaded as JSON, which `apply_review` and `agentfs review --apply` take.
         """
-        return review_page(to_json(self.to_dict()))
+        page = resources.files("agentfs").joinpath("review.html").read_text("utf-8")
+        # The script of the page shows the data as text, and never as HTML.
+        data = self.to_json().replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        return page.replace('"REVIEW"', data, 1)
 
 
 def reviewed_text(places: Sequence[ReviewedPlace]) -> str:

@@ -9,10 +9,9 @@ arrows (`id -> id : label`).
 
 import re
 import textwrap
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from agentfs.base.advice import StyleKind
-from agentfs.text.diff import styled_diff
 from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
 from scripts.pages import blocks_of
 
@@ -125,17 +124,21 @@ def transcript() -> str:
     return printed.strip()
 
 
-def painted(kind: StyleKind, text: str) -> str:
-    """Return a part of a diff with its colour."""
-    codes = {"added": "32", "removed": "31", "hunk": "36", "header": "1"}
-    return f"\033[{codes[kind]}m{text}\033[0m" if kind in codes and text else text
+def painted(lines: list[str]) -> Iterator[str]:
+    """Yield lines with the colours of a diff."""
+    codes = {"@": "36", "+": "32", "-": "31"}
+    in_header = False
+    for line in lines:
+        in_header = line.startswith("diff --git ") or (in_header and not line.startswith("@@ "))
+        code = "1" if in_header else codes.get(line[:1])
+        yield f"\033[{code}m{line}\033[0m" if code and line else line
 
 
 def recording(printed: str) -> str:
     """Return a picture of a terminal in which the session has run."""
     lines = []
     for block in re.split(r"\n(?=>>> )", printed):
-        for line in styled_diff(block).render(painted).split("\n"):
+        for line in painted(block.split("\n")):
             is_call = line.startswith(">>> ")
             parts = textwrap.wrap(line, COLUMNS, drop_whitespace=False, subsequent_indent="    ") or [""]
             lines += [f"\033[36m{part}\033[0m" for part in parts] if is_call else fold(line)

@@ -31,7 +31,6 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect, dialects
-from agentfs.base.advice import shown_in
 from agentfs.dialects import toolkit
 from agentfs.errors import StaleError
 from agentfs.results import Result, plain
@@ -1082,13 +1081,6 @@ def every_form_shows_it(seen: Seen) -> Iterator[str]:
     answer = seen.answer
     if not answer.text:
         yield "has no text"
-    # The command line sets a style for our own tools only.
-    if seen.site.dialect == "agentfs" and seen.site.method.kind in {"read", "search"}:
-        with shown_in(lambda _, text: f"\033[1m{text}\033[0m" if text else text):
-            painted = rooted(seen.site.act()[2], seen.site)
-        shown = re.sub(r"\033\[[\d;]*m", "", painted.text)
-        if shown != seen.first.text and shown != rooted(seen.site.act()[2], seen.site).text:
-            yield f"terminal: its text is {(painted.crash or painted.text)[:100]!r}"
     try:
         json.dumps(answer.data)
     except (TypeError, ValueError) as error:

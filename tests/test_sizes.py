@@ -29,11 +29,11 @@ MOST = {
     ("history",): 3_073,
     ("reading", "shown"): 1_317,
     ("search", "patterns"): 3_032,
-    ("watch",): 1_025,
+    ("watch",): 1_134,
     ("tree",): 1_151,
     ("text",): 1_085,
-    ("fs",): 3_349,
-    ("base", "concurrency"): 846,
+    ("fs",): 3_127,
+    ("base", "concurrency"): 740,
     ("",): 1_465,  # the modules at the top
 }
 

@@ -3,16 +3,10 @@
 A method does not know its tool's name: a toolset may prefix it, and a dialect may rename it or not offer it.
 `Advice` is a string with the names of the workspace's methods. A toolset renders its parts with the names of
 its tools, and leaves out sentences that none of them can follow.
-
-A style changes how a text looks, not what it says: the command line colours paths and matches, and prints
-notes elsewhere. The parts that have a kind are `Styled`, `Note` and `Footer`.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from copy import copy
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypedDict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.base.visible import to_json
 
@@ -49,56 +43,11 @@ def call(method: str, **arguments: Any) -> NextCall:
     return {"name": method, "arguments": arguments}
 
 
-StyleKind = Literal[
-    "path", "number", "match", "file", "directory", "symlink", "other",
-    "added", "removed", "hunk", "header", "note", "footer",
-]  # fmt: skip
-# Returns a text of a kind as it is shown; "" leaves it out.
-Style: TypeAlias = Callable[[StyleKind, str], str]
-_style: ContextVar[Style | None] = ContextVar("style", default=None)
-
-
-class Styled(str):
-    """A text that can be rendered again with a style. As a string it is the text without a style."""
-
-    __slots__ = ("render",)
-    render: Callable[[Style], str]
-
-    def __new__(cls, text: str, render: Callable[[Style], str]) -> Self:
-        """Make a string from `text`; `render` returns the same text in a given style."""
-        made = super().__new__(cls, text)
-        made.render = render
-        return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return str, (str(self),)
-
-
-@contextmanager
-def shown_in(style: Style | None) -> Generator[None]:
-    """Render the texts of the results of calls in a style while the block runs."""
-    token = _style.set(style)
-    try:
-        yield
-    finally:
-        _style.reset(token)
-
-
 Part: TypeAlias = str | NextCall | ToolName | ParameterName | Retry
 
 
 class Names:
     """The names of the offered tools; each method returns None if no tool is suitable."""
-
-    style: Style | None = None
-
-    def in_style(self) -> Self:
-        """Return these names with the style of `shown_in`, for the text of a result."""
-        if (style := _style.get()) is None:
-            return self
-        made = copy(self)
-        made.style = style
-        return made
 
     def tool(self, method: str) -> str | None:
         """Return the name of the tool for a method."""
@@ -228,28 +177,9 @@ class FirstOf(Advice):
         return next(texts, None)
 
 
-class Note(Advice):
-    """A remark in a text of data."""
-
-    __slots__ = ()
-    kind: ClassVar[StyleKind] = "note"
-
-    @classmethod
-    def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
-        text = super()._text(parts, names)
-        return text if text is None or names.style is None else names.style(cls.kind, text)
-
-
-class Footer(Note):
-    """A line of remarks in square brackets."""
-
-    __slots__ = ()
-    kind: ClassVar[StyleKind] = "footer"
-
-
 def say(text: str, names: Names) -> str:
     """Return a text with the names of the offered tools, or "" if a name is missing."""
-    return _part_text(text, names) or "" if isinstance(text, (Advice, Styled)) else text
+    return _part_text(text, names) or "" if isinstance(text, Advice) else text
 
 
 def calls_in(text: str, names: Names = METHODS) -> list[NextCall]:
@@ -270,8 +200,6 @@ def plural(count: int, noun: str, several: str = "") -> str:
 def _part_text(part: Part, names: Names) -> str | None:
     if isinstance(part, Advice):
         return part.render(names)
-    if isinstance(part, Styled):
-        return part if names.style is None else part.render(names.style)
     if isinstance(part, str):
         return part
     if isinstance(part, ToolName):

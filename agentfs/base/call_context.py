@@ -18,7 +18,7 @@ from agentfs.errors import DeadlineExceededError, InvalidArgumentError
 
 _R = TypeVar("_R")
 POLL = 0.1  # seconds between two looks at the time left, because a question to the user adds time
-_GRACE = 1.0  # seconds for a cancelled coroutine to end
+GRACE = 1.0  # seconds for a cancelled coroutine to end
 _REPORT_EVERY = 500  # entries between two reports of progress
 
 
@@ -325,7 +325,7 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
             return execution.wait_for(lambda: start(coroutine))
         except Cancelled:
             if begun.is_set():
-                ended.wait(_GRACE)  # it cleans up on the event loop
+                ended.wait(GRACE)  # it cleans up on the event loop
             raise
     try:
         asyncio.get_running_loop()

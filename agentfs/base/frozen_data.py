@@ -1,7 +1,7 @@
 """`frozen`: dataclasses that cannot be changed and share their methods; `with_values`: a copy of one."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform
@@ -15,14 +15,11 @@ def frozen(cls: _C) -> _C:
     """Make a class a frozen dataclass.
 
     Its objects compare, hash and print like those of `@dataclass(frozen=True)`. To generate these methods for
-    each class would take a tenth of the time of opening a workspace in a new process. `__init__` binds
-    `object.__setattr__` once, not for each field, which takes two thirds of the time.
+    each class would take a tenth of the time of opening a workspace in a new process.
     """
     for method in (__eq__, __hash__, __repr__):
         setattr(cls, method.__name__, method)
-    made = dataclass(frozen=True, init=False, eq=False, repr=False)(cast("Any", cls))
-    made.__init__ = _init_of(made)
-    return cast("_C", made)
+    return cast("_C", dataclass(frozen=True, eq=False, repr=False)(cast("Any", cls)))
 
 
 def with_values(data: _T, **values: Any) -> _T:
@@ -33,30 +30,6 @@ def with_values(data: _T, **values: Any) -> _T:
     made = object.__new__(type(data))
     vars(made).update(vars(data), **values)
     return made
-
-
-def _init_of(cls: Any) -> Callable[..., None]:
-    names: dict[str, Any] = {"_missing": MISSING, "_setter": object.__setattr__.__get__}
-    ordered, named, lines = ["self"], list[str](), ["_set = _setter(self)"]
-    for each in fields(cls):
-        parameter = value = each.name
-        if each.default is not MISSING:
-            names[f"_default_{each.name}"] = each.default
-            parameter += f"=_default_{each.name}"
-        elif each.default_factory is not MISSING:
-            names[f"_default_{each.name}"] = each.default_factory
-            parameter += "=_missing"
-            value = f"_default_{each.name}() if {each.name} is _missing else {each.name}"
-        (named if each.kw_only else ordered).append(parameter)
-        lines.append(f"_set({each.name!r}, {value})")
-    if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
-    parameters = ", ".join([*ordered, *(["*", *named] if named else [])])
-    exec(f"def __init__({parameters}):\n  " + "\n  ".join(lines), names)  # noqa: S102 - as dataclasses do
-    init: Callable[..., None] = names["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    init.__annotations__ = {**{each.name: each.type for each in fields(cls)}, "return": None}
-    return init
 
 
 def __eq__(self: Any, other: Any) -> bool:  # noqa: N807 - this and the next two become methods

@@ -15,9 +15,9 @@ from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError
 from agentfs.fs import syscalls
-from agentfs.fs.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
 from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
+from agentfs.watch.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
 # Directories of a repository without settings, which may have many entries.

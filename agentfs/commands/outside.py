@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from agentfs.base.lazy import subprocess
-from agentfs.base.programs import system_program
 from agentfs.commands.stage import SHARED
 from agentfs.commands.system import entries
 from agentfs.fs.path import is_in
+from agentfs.fs.settings_file import system_program
 
 _SYSTEM = """
 /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix /gnu /etc

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName, plural
-from agentfs.base.programs import system_program
 from agentfs.base.visible import one_line
 from agentfs.commands.environment import can_be_passed, environment
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
+from agentfs.fs.settings_file import system_program
 from agentfs.history import Journal
 from agentfs.history.recording import MAX_LABEL
 from agentfs.history.report import MayShow

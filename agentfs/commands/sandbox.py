@@ -13,11 +13,11 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-from agentfs.base.programs import system_program
 from agentfs.commands.outside import Outside
 from agentfs.commands.stage import Stage
 from agentfs.commands.system import present, setting
 from agentfs.errors import AgentFSError, UnsupportedSystemError
+from agentfs.fs.settings_file import system_program
 
 _OLDEST = (0, 11)  # the first version with overlays
 _PROBE_SECONDS = 10

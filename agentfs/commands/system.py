@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from agentfs.base.lazy import ctypes, subprocess
-from agentfs.base.programs import system_program
+from agentfs.fs.settings_file import system_program
 
 if sys.platform != "win32":  # agentfs can be imported there
     import resource

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from agentfs.base.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.concurrency import event_loops as event_loops
     from agentfs.concurrency import runner as runner
 
 __getattr__ = lazy_submodules(__name__)

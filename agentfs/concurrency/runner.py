@@ -1,17 +1,16 @@
-"""The threads that run tool calls for `acall` and `answer`."""
+"""Threads and event loops: calls off the loop, several at once, in their time."""
 
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from agentfs import concurrency
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
-from agentfs.base.lazy import futures
+from agentfs.base.lazy import asyncio, futures
 from agentfs.errors import InvalidArgumentError
 
 _R = TypeVar("_R")
@@ -64,15 +63,24 @@ class Runner:
         on_progress: Callable[[int], None] | None = None,
     ) -> _R:
         """Call a function in a thread and wait for it on the event loop; `tool` is None for a program."""
-        loop = _event_loop()
+        start = partial(_start_on, asyncio.get_running_loop())
         slots = None if self._has_slot else self._slots
-        call = call_context.Execution(tool, start=loop.start, slots=slots, on_progress=on_progress)
+        call = call_context.Execution(tool, start=start, slots=slots, on_progress=on_progress)
         context = copy_context()
         context.run(call_context.current.set, call)
         work = self._submit(context, function, *arguments)
-        # A change that has begun is completed.
-        result: _R = await loop.wait_for(work, lambda: not work.cancel() and not call.abandon())
-        return result
+        done: asyncio.Future[_R] = asyncio.wrap_future(work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            # A change that has begun is completed.
+            waits = not work.cancel() and not call.abandon()
+            # Nobody gets an error of the work, so asyncio would log it.
+            done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            while waits and not done.done():
+                with suppress(asyncio.CancelledError):  # cancelled again
+                    await asyncio.wait([done])
+            raise
 
     @asynccontextmanager
     async def entered(
@@ -108,7 +116,9 @@ class Runner:
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
         """Await a coroutine function with each of several tuples of arguments; return ordered results."""
-        return await _event_loop().run_tasks([partial(function, *each) for each in arguments])
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(function(*each)) for each in arguments]
+        return [task.result() for task in running]
 
     def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
         """Call a function in threads with each of several tuples of arguments; return ordered results."""
@@ -170,21 +180,33 @@ def run_until(seconds_left: Callable[[], float], function: Callable[[], _R]) -> 
 
 
 async def run_until_on_loop(seconds_left: Callable[[], float], awaitable: Awaitable[Any]) -> Any:
-    """Await an object on the event loop of this thread; if its time is over, raise OverTimeError."""
+    """Await an object on the event loop of this thread; after its time, cancel it and raise OverTimeError."""
 
     async def awaited() -> Any:
         return await awaitable
 
-    return await _event_loop().run_until(seconds_left, awaited())
+    task = asyncio.ensure_future(awaited())
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=min(max(seconds_left(), 0), call_context.POLL))
+            if seconds_left() <= 0 and not task.done():
+                raise call_context.OverTimeError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=call_context.GRACE)
 
 
 def has_event_loop() -> bool:
     """Return True if an event loop runs in this thread."""
-    return concurrency.event_loops.running() is not None
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
-def _event_loop() -> "concurrency.event_loops.AsyncioLoop":
-    loop = concurrency.event_loops.running()
-    if loop is None:
-        raise RuntimeError("No event loop of asyncio runs in this thread.")
-    return loop
+def _start_on(loop: "asyncio.AbstractEventLoop", coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine on a loop; called from another thread."""
+    return asyncio.run_coroutine_threadsafe(coroutine, loop)

@@ -9,7 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.results import Result
-from agentfs.text.diff import bounded_lines, styled_diff
+from agentfs.text.diff import bounded_lines
 from agentfs.text.display import Shrink, carriage_return_note, fitted, footer, with_text
 
 R = TypeVar("R", bound=Result)
@@ -67,7 +67,7 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
         end = diff.index("\n", end) + 1
     lines = bounded_lines(diff[start:end].split("\n")[:-1], _DIFF_CHARS)
     text = "\n".join(lines)
-    shown: list[str] = [styled_diff(text)] if lines else []
+    shown = [text] if lines else []
     if more := count - len(lines):
         way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))

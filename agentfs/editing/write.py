@@ -28,7 +28,7 @@ from agentfs.text.decoding import (
     decode_in,
     is_binary,
 )
-from agentfs.text.diff import styled_diff, unified_diff
+from agentfs.text.diff import unified_diff
 from agentfs.text.display import line_ranges, with_text
 from agentfs.text.lines import Replacement, count_lines, newline_of
 from agentfs.text.notebook import is_named_notebook, notebook_problem, shown_text
@@ -254,6 +254,6 @@ def _stale(current: Current, last: ReadRecord) -> StaleError:
         diff = unified_diff(last.text, shown_text(path, decode(data).text), path)
     if diff:
         text, *notes = diff_lines(diff)
-        details |= {"diff": diff, "places": [*map(styled_diff, text.split("\n")), *notes]}
+        details |= {"diff": diff, "places": [*text.split("\n"), *notes]}
     hint = Advice("Call ", call("read", path=path), ", then redo the change on the present text.")
     return StaleError(f"{why}{'; this is what changed:' if diff else '.'}", hint=hint, details=details)

@@ -3,7 +3,7 @@
 
 from agentfs.fs.apply import directories_above
 from agentfs.fs.directory import Directory, DirEntry
-from agentfs.fs.file import OpenFile
+from agentfs.fs.file import OpenFile, incremental_decoder, join_returns, text_pieces
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -22,7 +22,6 @@ from agentfs.fs.node import (
 )
 from agentfs.fs.oserrors import typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, is_temporary_name, quote
-from agentfs.fs.pieces import incremental_decoder, join_returns, text_pieces
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.read_buffer import BINARY, KeptText, ReadBuffer
 from agentfs.fs.root import Root

@@ -1,8 +1,9 @@
 """`Root.apply`: make several changes, all of them or none.
 
-New contents are written to temporaries first, because that is likely to fail. Then each change is one rename,
-unlink or mkdir. If one of them fails, those before it are reversed. The journal begins its step before the
-first and ends it after the last, so a begun step is the record of a change that a kill cut short.
+New files and directories are built as temporaries first, because that is likely to fail; a directory is
+built with all its entries. Then each change is one rename, unlink or rmdir. If one of them fails, those
+before it are reversed. The journal begins its step before the first and ends it after the last, so a begun
+step is the record of a change that a kill cut short. The lock file is the record of the temporaries.
 """
 
 import errno
@@ -21,17 +22,8 @@ from agentfs.base.advice import Advice, call
 from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
-from agentfs.fs.file import (
-    apply_metadata,
-    create_temporary,
-    new_temporary,
-    node_at,
-    node_in,
-    remove_stale_temporaries,
-    unread_at,
-    unread_in,
-)
-from agentfs.fs.lock import ATTEMPTS, file_locks
+from agentfs.fs.file import apply_metadata, create_temporary, new_temporary, node_at, node_in
+from agentfs.fs.lock import ATTEMPTS, device_key, file_locks, forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
     Conflict,
@@ -94,7 +86,7 @@ class _NotRenamedError(Exception):
 
 def directories_above(path: str) -> Generator[str]:
     """Yield the directories above a path, innermost first."""
-    while path := os.path.dirname(path):
+    while path := path.rpartition("/")[0]:
         yield path
 
 
@@ -126,7 +118,7 @@ def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[objec
 @contextmanager
 def _locked(context: RootContext, root_path: str, changes: Iterable[Change]) -> Generator[None]:
     """Lock the devices of some changes for the block."""
-    directories = {os.path.dirname(change.path): change.path for change in changes}
+    directories = {change.path.rpartition("/")[0]: change.path for change in changes}
     for _ in range(ATTEMPTS):
         keys = {_device(context, directory): path for directory, path in directories.items()}
         with file_locks(keys, root_path) as waited:
@@ -142,7 +134,7 @@ def _device(context: RootContext, directory: str) -> str:
     while True:
         try:
             with resolve_real(context, f"{directory}/." if directory else ".", create_parents=True) as at:
-                return at.lock_key
+                return device_key(at.parent)
         except (NotDirectoryError, RefusedError):  # a file or a link, which becomes a directory
             directory = os.path.dirname(directory)
 
@@ -154,7 +146,7 @@ def _with_parents(context: RootContext, changes: Sequence[Change]) -> list[Chang
         if change.before is not None or change.after is None:
             continue
         for above in directories_above(change.path):
-            if above in wanted or unread_at(context, above) is not None:
+            if above in wanted or node_at(context, above, None) is not None:
                 break
             wanted[above] = Change(above, None, DirectoryNode())
     return list(wanted.values())
@@ -169,14 +161,17 @@ class _Renames(NamedTuple):
     @classmethod
     def of(cls, changes: Sequence[Change]) -> "_Renames":
         """Return the moves among some changes."""
-        created = {each.path: each for each in changes if each.before is None and each.after is not None}
-        new = {path: (each.after, _mode(each.after)) for path, each in created.items()}
+        moved = {each.path: each.moved_from for each in changes if each.moved_from and each.before is None}
+        if not moved:
+            return cls()
+        created = (each for each in changes if each.before is None and each.after is not None)
+        new = {each.path: (each.after, _mode(each.after)) for each in created}
         old = {each.path: (each.before, _mode(each.before)) for each in changes if each.after is None}
         targets, sources = sorted(new), sorted(old)
         turning = {each.path for each in changes if _turns(each)}
         found, along = dict[str, str](), set[str]()
         for path in targets:
-            source = created[path].moved_from
+            source = moved.get(path, "")
             if source not in old or path in along:
                 continue
             here, there = _at_or_below(path, targets), _at_or_below(source, sources)
@@ -214,11 +209,9 @@ def _checked(
         path = change.path
         at = context if path in named else unasked
         top = next((above for above in directories_above(path) if above in turning), None)
-        if top is not None and not isinstance(unread_at(at, top), DirectoryNode):
+        if top is not None and not isinstance(node_at(at, top, None), DirectoryNode):
             return None  # there is a file or a link, which becomes a directory
-        if isinstance(change.before or change.after, MovedNode):
-            return unread_at(at, path)
-        return node_at(at, path, options.max_bytes)
+        return _present(at, change, options.max_bytes)
 
     wanted: list[Change] = []
     made: set[str] | None = None
@@ -257,6 +250,12 @@ def _checked(
     return wanted
 
 
+def _present(context: RootContext, change: Change, max_bytes: int) -> Node | None:
+    """Return the node at the path of a change; unread if the change moves it."""
+    is_moved = isinstance(change.before or change.after, MovedNode)
+    return node_at(context, change.path, None if is_moved else max_bytes)
+
+
 def _is_below(path: str, directories: Container[str]) -> bool:
     return any(above in directories for above in directories_above(path))
 
@@ -293,66 +292,79 @@ class _Batch:
         self._context, self._options, self._held = context, options, held
         self._renames = renames.sources
         self._renamed = {*renames.along, *renames.sources, *renames.sources.values()}
-        self._temporaries: dict[str, str] = {}  # by the path of the change
+        self._new: dict[str, str] = {}  # the path of each new node as a temporary, by its final path
+        self._tops: dict[str, str] = {}  # the outermost new directory that each new directory lies in
+        self._inside: dict[str, list[Change]] = {}  # the changes in and below these, from the top down
+        self._temporaries: set[str] = set()  # those that may exist
         self._copied: dict[str, tuple[str, os.stat_result]] = {}  # the target and status of each source
-        self._private: dict[str, str] = {}  # a directory for temporaries, by the directory in which it lies
-        # A function that reverses each change that was made; it returns False if the path has changed since.
-        self._reversals: list[tuple[str, Callable[[], bool]]] = []
+        # A function that reverses each change that was made, unless the path has changed since.
+        self._reversals: list[tuple[str, Callable[[], object]]] = []
         self._remaining: list[str] = []
         self._notes: dict[str, list[str]] = {}  # each with the paths it is about
-        self._sets_modes = False  # True if a directory gets a mode of its own
-        self._closed = set[str]()  # directories whose owner may not change their entries yet
+        self._closed: set[str] = set()  # directories whose owner may not change their entries yet
         self._retry_until = 0.0
 
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or reverse those that were made."""
         try:
-            if len(changes) > 1:
-                self._sets_modes = any(_mode(each.after) is not None for each in changes)
-                self._closed = {each.path for each in changes if _is_closed(each.before)}
-            prepared = tuple(
-                [each if each.path in self._renamed else self._prepare(each) for each in changes]
-            )
-            with self._options.recording(prepared) as recorded:
+            with self._options.recording(self._prepared(changes)) as recorded:
                 try:
                     call_context.begin_commit()  # a call cancelled during the recording changes nothing
                     for make, change in self._steps(recorded):
                         make(self, change)
                 except BaseException as error:
-                    with call_context.uncounted():
-                        self._remove_temporaries()
-                        if isinstance(error, Exception) or not self._is_complete(recorded):
+                    self._remove_temporaries()  # reversals may need their space
+                    if isinstance(error, Exception) or not self._is_complete(recorded):
+                        with call_context.uncounted():
                             self._reverse(error)  # before the journal looks at the outcome
                     raise
-        except BaseException as error:
-            with call_context.uncounted():
-                self._remove_temporaries()
-            if isinstance(error, OSError) and not isinstance(error, AgentFSError):
-                raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
-            raise
+        except OSError as error:
+            raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
         finally:
+            self._remove_temporaries()
             self._reversals.clear()  # they refer to this object, and to contents
-        self._remove_temporaries()
         if self._held is not None:
             return Applied(tuple(self._remaining), tuple(self._notes))
         notes = [f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
 
     def _steps(self, changes: Sequence[Change]) -> list[_Step]:
-        if len(changes) == 1 and not self._renames and not changes[0].of_directory:
+        """Return the steps in order. If possible, all new nodes are made before old ones are removed."""
+        if len(changes) == 1 and not changes[0].of_directory:
             return [(_Batch.put if changes[0].after else _Batch.remove, changes[0])]
         moved = [each for each in changes if each.path in self._renames]
-        return _in_order([each for each in changes if each.path not in self._renamed], moved)
+        others = [each for each in changes if each.path not in self._renamed]
+        others.sort(key=lambda change: change.path)
+        turning = {each.path for each in others if _turns(each)}
+
+        def is_early(change: Change) -> bool:
+            return change.path in turning or (bool(turning) and _is_below(change.path, turning))
+
+        new = [each for each in others if each.path in self._new and self._top(each) in (None, each.path)]
+        removed = [each for each in reversed(others) if each.before and (each.after is None or _turns(each))]
+        directories = [each for each in others if isinstance(each.after, DirectoryNode)]
+        kept = [each for each in directories if each.path not in self._tops]
+        return [
+            *((_Batch.open_to_owner, each) for each in removed if _is_closed(each.before)),
+            *((_Batch.set_mode, each) for each in kept if not _is_closed(each.after)),
+            *((_Batch.remove, each) for each in removed if is_early(each)),
+            *((_Batch.put, each) for each in new if each.path in self._tops),
+            *((_Batch.move, each) for each in moved),
+            *((_Batch.put, each) for each in new if each.path not in self._tops),
+            *((_Batch.remove, each) for each in removed if not is_early(each)),
+            *((_Batch.set_mode, each) for each in reversed(directories) if _is_closed(each.after)),
+        ]
+
+    def _top(self, change: Change) -> str | None:
+        """Return the outermost new directory that a change lies in or makes."""
+        return self._tops.get(change.path) or self._tops.get(os.path.dirname(change.path))
 
     def _is_complete(self, changes: Sequence[Change]) -> bool:
         """Return True if an interrupt came after the last change."""
         return bool(self._reversals) and all(self._present(each) == each.after for each in changes)
 
     def _present(self, change: Change) -> Node | None:
-        """Return the node at the path of a change; unread if the change moves it."""
-        if isinstance(change.before or change.after, MovedNode):
-            return unread_at(self._context, change.path)
-        return node_at(self._context, change.path, self._options.max_bytes)
+        return _present(self._context, change, self._options.max_bytes)
 
     def _names(self, paths: Sequence[str]) -> str:
         shown = [quote(self._context.display_path(path)) for path in sorted(paths)]
@@ -375,34 +387,70 @@ class _Batch:
 
     # Temporaries
 
+    def _prepared(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """Build the new nodes; return the changes with the modes of new files."""
+        if len(changes) == 1 and not changes[0].of_directory:
+            return (self._prepare(changes[0]),)
+        others = [each for each in changes if each.path not in self._renamed]
+        self._closed = {each.path for each in others if _is_closed(each.before)}
+        others.sort(key=lambda change: change.path)
+        prepared = {each.path: self._prepare(each) for each in others}
+        for path in reversed(self._tops):  # a directory gets its mode after its entries
+            node = prepared[path].after
+            if isinstance(node, DirectoryNode) and not _is_closed(node):
+                self._give_mode(path, node, at=self._new[path])
+        return tuple([prepared.get(each.path, each) for each in changes])
+
     def _prepare(self, change: Change) -> Change:
-        """Write the new node of a change to a temporary; return the change with the mode of a new file."""
+        """Build the new node of a change; return the change with the mode of a new file."""
         call_context.check()
         path, before, after = change.path, change.before, change.after
-        if not isinstance(after, EntryNode):
+        above = os.path.dirname(path)
+        if isinstance(after, DirectoryNode) and not isinstance(before, DirectoryNode):
+            self._tops[path] = self._tops.get(above, path)
+        elif not isinstance(after, EntryNode):
             return change
-        is_new = isinstance(after, FileNode) and after.metadata is None
-        replaced: os.stat_result | None = None
-        if isinstance(before, FileNode):
-            with self._at(path) as target:
-                replaced = target.stat()
-        metadata = before.metadata if isinstance(before, FileNode) and not is_new else None
-        self._temporaries[path] = temporary = self._temporary_for(path)
-        with self._at(temporary) as at:
-            if temporary == os.path.join(os.path.dirname(path), at.name):
-                remove_stale_temporaries(self._context, at.parent)
-            try:
-                if isinstance(after, MovedNode):
-                    self._copied[change.moved_from] = path, self._copy(change.moved_from, at)
-                    return change
-                for note in _create(at, after, replaced, metadata):
-                    self._notes.setdefault(note, []).append(path)
-                if isinstance(after, FileNode) and is_new:
-                    mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
-                    return replace(change, after=replace(after, mode=mode, metadata=Metadata(mode)))
-            except OSError as error:
-                raise at.error(error, os.path.basename(path)) from None
+        top = self._tops.get(path) or self._tops.get(above)
+        if top in (None, path):
+            self._new[path] = self._new_temporary(above)
+        else:
+            self._new[path] = self._new[top] + path[len(top) :]
+        try:
+            change = self._build(change)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self._context.display_path(path)) from None
+        if top is not None:
+            self._inside.setdefault(top, []).append(change)
         return change
+
+    def _build(self, change: Change) -> Change:
+        path, before, after = change.path, change.before, change.after
+        with self._at(self._new[path]) as at:
+            if isinstance(after, DirectoryNode):
+                os.mkdir(at.name, 0o777 if after.mode is None else 0o700, dir_fd=at.parent)
+                if self._held is not None:
+                    self._held.enter(at.name)
+            elif isinstance(after, MovedNode):
+                self._copied[change.moved_from] = path, self._copy(change.moved_from, at)
+            elif isinstance(after, LinkNode):
+                os.symlink(after.target, at.name, dir_fd=at.parent)
+            elif isinstance(after, FileNode):
+                return self._build_file(change, after, before if isinstance(before, FileNode) else None, at)
+        return change
+
+    def _build_file(self, change: Change, node: FileNode, old: FileNode | None, at: ResolvedPath) -> Change:
+        """Write a temporary with the metadata of its node, or of the file that it will replace."""
+        metadata, replaced = node.metadata, None
+        if old is not None:
+            metadata = metadata and (old.metadata or metadata)
+            with self._at(change.path) as target:
+                replaced = target.stat()
+        for note in create_temporary(at.parent, at.name, node, replaced, metadata):
+            self._notes.setdefault(note, []).append(change.path)
+        if node.metadata is not None:
+            return change
+        mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
+        return replace(change, after=replace(node, mode=mode, metadata=Metadata(mode)))
 
     def _copy(self, source: str, at: ResolvedPath) -> os.stat_result:
         """Copy a link, or a file of any size, to another file system; return the status of the source."""
@@ -425,69 +473,59 @@ class _Batch:
             os.fsync(copy.fileno())
         return status
 
-    def _temporary_for(self, path: str) -> str:
-        """Return the path of a new temporary, in the directory of a path.
+    def _new_temporary(self, directory: str) -> str:
+        """Return the path of a new temporary in a directory.
 
-        If that directory does not exist yet, the temporary lies in the nearest one that does. If the new
-        directory may be closed to other users, so is a directory for the temporaries.
+        If its owner may not change the directory yet, the temporary lies in a private one outside.
         """
-        above = os.path.dirname(path)
-        nearest = self._nearest(above) if self._held is None else self._held.parent_path
-        if nearest != above and self._sets_modes:
-            if nearest not in self._private:
-                private = os.path.join(nearest, new_temporary("part"))
-                with self._changing(private) as at:
-                    os.mkdir(at.name, 0o700, dir_fd=at.parent)
-                self._private[nearest] = private
-            nearest = self._private[nearest]
-        return os.path.join(nearest, new_temporary())
-
-    def _nearest(self, directory: str) -> str:
-        """Return the innermost existing directory at or above a path that is not closed."""
-        while directory:
-            if directory in self._closed:
-                directory = os.path.dirname(directory)
-                continue
-            gone = NotFoundError, NotDirectoryError, RefusedError, FileNotFoundError
-            with suppress(*gone), self._at(directory) as at:
-                if not at.missing and stat.S_ISDIR(syscalls.lstat(at.parent, at.name).st_mode):
-                    return directory
-            directory = os.path.dirname(directory)
-        return directory
+        outside: str = directory
+        while outside in self._closed:
+            outside = os.path.dirname(outside)
+        temporary = os.path.join(outside, new_temporary())
+        record_temporary(self._context.trees.path_on_disk(temporary))
+        self._temporaries.add(temporary)
+        if outside == directory:
+            return temporary
+        with self._changing(temporary) as at:
+            os.mkdir(at.name, 0o700, dir_fd=at.parent)
+        return f"{temporary}/new"
 
     def _remove_temporaries(self) -> None:
-        """Remove what is left of the temporaries and their private directories."""
-        for path in (*self._temporaries.values(), *self._private.values()):
-            self._retry(partial(self._remove_at, path))
-        self._temporaries, self._private = {}, {}
+        """Remove what is left of the temporaries. The lock file keeps the names of those that stay."""
+        if self._temporaries:
+            with call_context.uncounted():
+                removed = [self._retry(partial(self._remove_temporary, path)) for path in self._temporaries]
+            if not all(removed):
+                return
+        forget_temporaries()
 
-    def _remove_at(self, path: str) -> bool:
-        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as at:
-            if stat.S_ISDIR(syscalls.lstat(at.parent, at.name).st_mode):
-                os.rmdir(at.name, dir_fd=at.parent)
-            else:
-                os.unlink(at.name, dir_fd=at.parent)
-        return True
+    def _remove_temporary(self, path: str) -> None:
+        with suppress(NotFoundError, FileNotFoundError), self._at(path) as at:
+            syscalls.remove_all(at.parent, at.name)
 
     # Changes
 
     def put(self, change: Change) -> None:
         """Rename a temporary to its path."""
-        temporary = self._temporaries[change.path]
-        with self._at(temporary) as source, self._changing(change.path) as target:
-            if change.before is not None and not isinstance(change.before, DirectoryNode):
+        path, reversals = change.path, len(self._reversals)
+        with self._at(self._new[path]) as source, self._changing(path) as target:
+            if change.before is not None and not _turns(change):
                 self._check_unchanged(change, target)
-                self._reversals.append((change.path, partial(self._restore, change)))
+                self._reversals.append((path, partial(self._restore, change)))
                 syscalls.replace(source.parent, source.name, target.name, to=target.parent)
+                self._temporaries.discard(self._new[path])
             else:
-                self._reversals.append((change.path, partial(self._restore, replace(change, before=None))))
+                for each in self._inside.get(path, [change]):
+                    reverse = partial(self._unmake, each.path)
+                    if not isinstance(each.after, DirectoryNode):
+                        reverse = partial(self._restore, replace(each, before=None))
+                    self._reversals.append((each.path, reverse))
                 try:
                     syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
                 except FileExistsError:
-                    self._reversals.pop()
+                    del self._reversals[reversals:]
                     present = node_in(self._context, target, self._options.max_bytes)
                     raise self._options.conflict(change, present) from None
-        del self._temporaries[change.path]
 
     def move(self, change: Change) -> None:
         """Rename a file, or a directory with all its entries."""
@@ -526,35 +564,24 @@ class _Batch:
                     raise self._options.conflict(change, change.before) from None
                 self._remaining.append(change.path)
 
-    def make(self, change: Change) -> None:
-        """Make a directory; one with a given mode is closed to others until `set_mode`."""
-        mode = 0o777 if _mode(change.after) is None else 0o700
-        with self._changing(change.path) as target:
-            self._reversals.append((change.path, partial(self._unmake, change.path)))
-            try:
-                os.mkdir(target.name, mode, dir_fd=target.parent)
-            except FileExistsError:
-                self._reversals.pop()
-                present = node_in(self._context, target, self._options.max_bytes)
-                raise self._options.conflict(change, present) from None
-        if self._held is not None and self._held.missing:
-            self._held.enter_made()
-
     def set_mode(self, change: Change) -> None:
         """Give a directory its mode and owner."""
-        after = change.after
-        if not isinstance(after, DirectoryNode) or after.mode is None:  # the system has decided it
-            return
-        old = change.before if isinstance(change.before, DirectoryNode) else DirectoryNode(0o700)
-        self._reversals.append((change.path, partial(self._set_mode, change.path, old)))
-        for note in self._set_directory(change.path, after):
-            self._notes.setdefault(note, []).append(change.path)
+        path, after = change.path, change.after
+        if isinstance(after, DirectoryNode):
+            old = change.before if isinstance(change.before, DirectoryNode) else DirectoryNode(0o700)
+            self._reversals.append((path, partial(self._set_directory, path, old)))
+            self._give_mode(path, after, at=path)
+
+    def _give_mode(self, path: str, node: DirectoryNode, *, at: str) -> None:
+        if node.mode is not None:  # otherwise the system has decided it
+            for note in self._set_directory(at, node):
+                self._notes.setdefault(note, []).append(path)
 
     def open_to_owner(self, change: Change) -> None:
         """Let the owner change entries of a directory that will be removed, if a step had closed it."""
         old = change.before
         if self._options.undoing and isinstance(old, DirectoryNode) and old.mode is not None:
-            self._reversals.append((change.path, partial(self._set_mode, change.path, old)))
+            self._reversals.append((change.path, partial(self._set_directory, change.path, old)))
             self._set_directory(change.path, DirectoryNode(old.mode | _OWNER))
 
     def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
@@ -563,25 +590,23 @@ class _Batch:
             return
         if change.path in self._copied:
             now, (_, copied) = target.stat(), self._copied[change.path]
-            if now is None or not is_unchanged(copied, now):
-                raise self._options.conflict(change, unread_in(target))
-            return
+            if now is not None and is_unchanged(copied, now):
+                return
+            raise self._options.conflict(change, node_in(self._context, target, None))
         present = node_in(self._context, target, self._options.max_bytes)
         if present != change.before:
             raise self._options.conflict(change, present)
 
     def _set_directory(self, path: str, node: DirectoryNode) -> list[str]:
+        mode = node.mode or 0
         with self._changing(path) as target:
-            if node.metadata is None:
-                syscalls.set_mode(target.parent, target.name, node.mode or 0)
-                return []
             try:
                 fd = syscalls.open_directory(target.parent, target.name)
             except PermissionError:  # its owner may not list it
-                syscalls.set_mode(target.parent, target.name, node.metadata.mode)
+                syscalls.set_mode(target.parent, target.name, mode)
                 return []
             try:
-                return apply_metadata(fd, node.metadata)
+                return apply_metadata(fd, (node.metadata or Metadata(mode))._replace(mode=mode))
             finally:
                 syscalls.close(fd)
 
@@ -589,7 +614,7 @@ class _Batch:
 
     def _reverse(self, error: BaseException) -> None:
         """Reverse what was made, the latest first. Raise `io` if that fails, for the journal to keep it."""
-        failed = [path for path, reverse in reversed(self._reversals) if self._retry(reverse) is None]
+        failed = [path for path, reverse in reversed(self._reversals) if not self._retry(reverse)]
         if not failed or not isinstance(error, Exception):
             return
         cause = oserrors.from_oserror(error, failed[-1]) if isinstance(error, OSError) else error
@@ -600,77 +625,61 @@ class _Batch:
             details={**details, "not_restored": [*map(self._context.display_path, failed)]},
         ) from None
 
-    def _restore(self, change: Change) -> bool:
-        """Put the old node of a file or link back; return False if others have changed it."""
+    def _restore(self, change: Change) -> None:
+        """Put the old node of a file or link back, unless others have changed it."""
         path, before, after = change.path, change.before, change.after
         present = self._present(change)
-        if present == before:
-            return True
-        if present != after:
-            return False
-        if isinstance(before, DirectoryNode):
-            return False
+        if present == before or present != after:
+            return
         if before is None:
             # The target of a copied file is removed only if the source is there.
-            copied = isinstance(after, MovedNode)
-            is_only = copied and unread_at(self._context, change.moved_from) is None
-            return not is_only and self._remove_at(path)
-        temporary = os.path.join(os.path.dirname(path), new_temporary())
+            is_copy = isinstance(after, MovedNode)
+            if not is_copy or node_at(self._context, change.moved_from, None) is not None:
+                with self._at(path) as target:
+                    os.unlink(target.name, dir_fd=target.parent)
+            return
+        temporary = self._new_temporary(os.path.dirname(path))
         with self._at(temporary) as source, self._at(path) as target:
-            try:
-                if isinstance(before, MovedNode):
-                    self._copy(self._copied[path][0], source)
-                else:
-                    _create(source, before, None, getattr(before, "metadata", None))
-                if present is None:
-                    syscalls.rename_new(source.parent, source.name, target.name)
-                else:
-                    syscalls.replace(source.parent, source.name, target.name)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(source.name, dir_fd=source.parent)
-                raise
-        return True
+            if isinstance(before, MovedNode):
+                self._copy(self._copied[path][0], source)
+            elif isinstance(before, LinkNode):
+                os.symlink(before.target, source.name, dir_fd=source.parent)
+            elif isinstance(before, FileNode):
+                create_temporary(source.parent, source.name, before, None, before.metadata)
+            if present is None:
+                syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
+            else:
+                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
 
-    def _move_back(self, path: str, source: str, inode: int) -> bool:
-        with suppress(NotFoundError, FileNotFoundError), self._at(path) as target, self._at(source) as old:
-            if syscalls.lstat(target.parent, target.name).st_ino != inode:
-                return False
-            try:
+    def _move_back(self, path: str, source: str, inode: int) -> None:
+        gone_or_taken = NotFoundError, FileNotFoundError, FileExistsError
+        with suppress(*gone_or_taken), self._at(path) as target, self._at(source) as old:
+            if syscalls.lstat(target.parent, target.name).st_ino == inode:
                 syscalls.rename_new(target.parent, target.name, old.name, to=old.parent)
-            except FileExistsError:
-                return False
-        return True
 
-    def _make_again(self, change: Change) -> bool:
+    def _make_again(self, change: Change) -> None:
         with suppress(FileExistsError), self._at(change.path) as target:
             os.mkdir(target.name, 0o700, dir_fd=target.parent)
         if isinstance(change.before, DirectoryNode) and change.before.mode is not None:
             self._set_directory(change.path, change.before)
-        return True
 
-    def _unmake(self, path: str) -> bool:
+    def _unmake(self, path: str) -> None:
         with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):
             os.rmdir(target.name, dir_fd=target.parent)
-        return True
 
-    def _set_mode(self, path: str, node: DirectoryNode) -> bool:
-        present = node_at(self._context, path, self._options.max_bytes)
-        if isinstance(present, DirectoryNode) and present.mode != node.mode:
-            self._set_directory(path, node)
-        return True
-
-    def _retry(self, act: Callable[[], bool]) -> bool | None:
-        """Repeat an act that fails because of a race; return None if it keeps failing."""
+    def _retry(self, act: Callable[[], object]) -> bool:
+        """Repeat an act that fails because of a race; return False if it keeps failing."""
         while True:
             try:
-                return act()
+                act()
             except (OSError, AgentFSError):
                 now = time.monotonic()
                 self._retry_until = self._retry_until or now + _RETRY_SECONDS
                 if now > self._retry_until:
-                    return None
+                    return False
                 time.sleep(_RETRY_PAUSE)
+            else:
+                return True
 
 
 def _occupied(path: str) -> ConflictError:
@@ -681,51 +690,11 @@ def _occupied(path: str) -> ConflictError:
     )
 
 
-def _create(
-    at: ResolvedPath, node: FileNode | LinkNode, replaced: os.stat_result | None, metadata: Metadata | None
-) -> list[str]:
-    """Create a link or a file. Without `metadata`, a file gets that of its node."""
-    if isinstance(node, LinkNode):
-        os.symlink(node.target, at.name, dir_fd=at.parent)
-        return []
-    return create_temporary(at.parent, at.name, node, replaced, metadata or node.metadata)
-
-
-def _in_order(changes: Sequence[Change], moved: Sequence[Change]) -> list[_Step]:
-    """Return the steps in order. If possible, all new nodes are made before old ones are removed.
-
-    `moved` are the targets of renames.
-    """
-    changes = sorted(changes, key=lambda change: change.path)
-    turning = {change.path for change in changes if _turns(change)}
-
-    def is_early(change: Change) -> bool:
-        return change.path in turning or (bool(turning) and _is_below(change.path, turning))
-
-    removed = [each for each in reversed(changes) if each.before and (each.after is None or _turns(each))]
-    directories = [each for each in changes if isinstance(each.after, DirectoryNode)]
-    made = [each for each in directories if not isinstance(each.before, DirectoryNode)]
-    kept = [each for each in directories if isinstance(each.before, DirectoryNode)]
-    files = [each for each in changes if isinstance(each.after, EntryNode)]
-    return [
-        *((_Batch.open_to_owner, each) for each in removed if _is_closed(each.before)),
-        *((_Batch.set_mode, each) for each in kept if not _is_closed(each.after)),
-        *((_Batch.remove, each) for each in removed if is_early(each)),
-        *((_Batch.make, each) for each in made),
-        *((_Batch.move, each) for each in moved),
-        *((_Batch.put, each) for each in files),
-        *((_Batch.remove, each) for each in removed if not is_early(each)),
-        *((_Batch.set_mode, each) for each in reversed(kept) if _is_closed(each.after)),
-        *((_Batch.set_mode, each) for each in reversed(made)),
-    ]
-
-
 def _turns(change: Change) -> bool:
     """Return True if a file or link becomes a directory, or the reverse."""
-    before, after = change.before, change.after
-    return bool(before and after) and isinstance(before, DirectoryNode) is not isinstance(
-        after, DirectoryNode
-    )
+    if change.before is None or change.after is None:
+        return False
+    return isinstance(change.before, DirectoryNode) is not isinstance(change.after, DirectoryNode)
 
 
 def _mode(node: Node | None) -> int | None:

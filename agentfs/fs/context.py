@@ -5,7 +5,8 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from agentfs.fs import oserrors
@@ -31,10 +32,12 @@ def is_settled(changed: int, now: int) -> bool:
     return now - changed >= (min(_TICK, TIME_RESOLUTION) if fine else TIME_RESOLUTION)
 
 
+_facts = attrgetter("st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+
+
 def is_unchanged(seen: os.stat_result, now: os.stat_result) -> bool:
     """Return True if two statuses are those of one file, with the same size and times."""
-    facts = "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"
-    return all(getattr(seen, fact) == getattr(now, fact) for fact in facts)
+    return _facts(seen) == _facts(now)
 
 
 class FileAccess(Protocol):
@@ -68,8 +71,7 @@ class RootContext:
     workdir: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
-    # Directories already searched for stale temporaries.
-    cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    exempt: Collection[str] = ()  # real paths whose protected names may be read and changed
 
     def display_path(self, real_path: str) -> str:
         """Return a path to display, relative to `workdir`."""
@@ -94,8 +96,11 @@ class RootContext:
         """Raise an error unless an open file is a regular file, and none of its real paths is protected."""
         if not stat.S_ISREG(status.st_mode):
             raise oserrors.not_regular(path, status.st_mode)
-        if any(map(self.unreadable.covers, names)):
+        if self._is_protected(self.unreadable, names):
             raise oserrors.protected(path, self.display_path(names[0]))
+
+    def _is_protected(self, matcher: NameMatcher, names: Sequence[str]) -> bool:
+        return any(map(matcher.covers, names)) and names[0] not in self.exempt
 
     def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
         """Return the names in a directory that may be protected, or that rules may forbid to change."""
@@ -109,10 +114,11 @@ class RootContext:
         `names` are its real path and the paths of the links that lead to it.
         """
         real_path = names[0]
-        if any(map(self.unreadable.covers, names)):
+        if self._is_protected(self.unreadable, names):
             raise oserrors.protected(path, self.display_path(real_path))
         self.trees.check_may_change(path, real_path)
-        if any(map(self.unwritable.covers, names)) or any(is_in(real_path, own) for own in self.own):
+        is_own = any(is_in(real_path, own) for own in self.own)
+        if is_own or self._is_protected(self.unwritable, names):
             raise oserrors.protected(path, self.display_path(real_path), readable=True)
         if self.access is not None:
             self.access.check_change(real_path)

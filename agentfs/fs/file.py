@@ -1,11 +1,11 @@
-"""Read open files, copy their metadata, and write the temporaries that replace them."""
+"""Read open files, whole or by pieces of text, copy their metadata, and write temporaries."""
 
+import codecs
 import errno
+import math
 import os
 import stat
-import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from agentfs.base import call_context
@@ -13,13 +13,13 @@ from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, file_clock, is_settled, is_unchanged
 from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, MovedNode, Node, type_of
-from agentfs.fs.path import display_name, is_temporary_name, quote
+from agentfs.fs.path import quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.text.decoding import UNKNOWN_8BIT
 
 _MAX_ATTEMPTS = 20  # at opening a path that other programs keep replacing
+BLOCK = 256 * 1024  # bytes read at once, which fit into a processor's cache
 _CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
-STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes far less
-_MAX_CLEANED = 10_000
 
 
 class OpenFile:
@@ -99,6 +99,37 @@ class OpenFile:
         self.close()
 
 
+def text_pieces(
+    file: OpenFile, encoding: str, position: int, stop: float = math.inf, errors: str = "strict"
+) -> Iterator[tuple[int, str]]:
+    """Decode a file from a position on; yield each piece of text with the position after it."""
+    decoder = incremental_decoder(encoding, errors)
+    last = False
+    while not last and position < stop:
+        raw = file.read_at(position, int(min(BLOCK, stop - position)))
+        position += len(raw)
+        last = len(raw) < BLOCK and position < stop
+        yield position, decoder.decode(raw, last)
+
+
+def incremental_decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDecoder:
+    """Return a decoder for a codec name of `agentfs.text`."""
+    name = "latin-1" if encoding == UNKNOWN_8BIT else encoding
+    return codecs.getincrementaldecoder(name)(errors)
+
+
+def join_returns(texts: Iterator[str]) -> Iterator[str]:
+    r"""Yield the text in pieces that do not split `\r\n`."""
+    pending = ""
+    for piece in texts:
+        text = pending + piece
+        pending = "\r" if text.endswith("\r") else ""
+        if text != pending:
+            yield text.removesuffix("\r")
+    if pending:
+        yield pending
+
+
 def open_regular(
     context: RootContext,
     fd: int,
@@ -125,8 +156,8 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
-    """Return the node at a real path, or None if it does not exist. A link at the end is not followed."""
+def node_at(context: RootContext, real_path: str, max_bytes: int | None) -> Node | None:
+    """Return the node at a real path, or None if it does not exist; see `node_in`."""
     try:
         with resolve_real(context, real_path, create_parents=True) as resolved:  # no error if missing
             return node_in(context, resolved, max_bytes)
@@ -134,11 +165,18 @@ def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None
         return None
 
 
-def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-    """Return the node at a resolved path.
+def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int | None) -> Node | None:
+    """Return the node at a resolved path, or None if it does not exist. A link at the end is not followed.
+
+    With `max_bytes` None, nothing is read: what is not a directory becomes a `MovedNode`.
 
     Raises `too_large` for a file of more than `max_bytes`, and `not_regular` for a FIFO, socket or device.
     """
+    if max_bytes is None:
+        status = resolved.stat()
+        if status is None or stat.S_ISDIR(status.st_mode):
+            return status and directory_node(status)
+        return MovedNode(type_of(status.st_mode))
     if resolved.missing:
         return None
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
@@ -165,37 +203,13 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
         resolved.settled = found if is_same and is_settled(found.st_ctime_ns, clock) else None
         mode = found.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
         return FileNode.of(mode, data, Metadata(mode, (found.st_uid, found.st_gid)))
-    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
-
-
-def unread_at(context: RootContext, real_path: str) -> Node | None:
-    """Return the node at a real path without reading it, or None if it does not exist."""
-    try:
-        with resolve_real(context, real_path, create_parents=True) as resolved:
-            return unread_in(resolved)
-    except (NotFoundError, NotDirectoryError):
-        return None
-
-
-def unread_in(resolved: ResolvedPath) -> Node | None:
-    """Return the node at a resolved path without reading it, or None if it does not exist."""
-    status = resolved.stat()
-    if status is None:
-        return None
-    return directory_node(status) if stat.S_ISDIR(status.st_mode) else MovedNode(type_of(status.st_mode))
+    raise oserrors.error_of(RefusedError, real_path, f"{quote(real_path)} keeps changing.")
 
 
 def directory_node(status: os.stat_result) -> DirectoryNode:
     """Return the node of a directory."""
     mode = stat.S_IMODE(status.st_mode)
     return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
-
-
-def write_all(fd: int, content: bytes) -> None:
-    """Write all bytes, however few the system accepts at a time."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def create_temporary(
@@ -207,7 +221,7 @@ def create_temporary(
     """
     fd = syscalls.create_file(handle, name, node.mode if metadata is None else 0o600)
     try:
-        write_all(fd, node.load())
+        syscalls.write_all(fd, node.load())
         notes = [] if replaced is None else _notes_on(replaced)
         notes += [] if metadata is None else apply_metadata(fd, metadata._replace(mode=node.mode))
         os.fsync(fd)
@@ -227,39 +241,9 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
     return notes
 
 
-def new_temporary(suffix: str = "tmp") -> str:
-    """Return a new name for a temporary, or with the suffix "part" for a directory of temporaries."""
-    return f".agentfs-{os.urandom(8).hex()}.{suffix}"
-
-
-def remove_stale_temporaries(context: RootContext, handle: int) -> None:
-    """Remove the temporaries of killed processes. Each directory is searched once."""
-    names: list[str] = []
-    with suppress(OSError):
-        here = syscalls.lstat(handle, ".")
-        if (here.st_dev, here.st_ino) in context.cleaned:
-            return
-        if len(context.cleaned) >= _MAX_CLEANED:
-            context.cleaned.clear()
-        context.cleaned.add((here.st_dev, here.st_ino))
-        names = [name for name in syscalls.names_in_time(handle) if is_temporary_name(name)]
-    for name in names:
-        with suppress(OSError):  # another process may remove it too
-            if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:
-                _remove_temporary(handle, name)
-
-
-def _remove_temporary(handle: int, name: str) -> None:
-    if not stat.S_ISDIR(syscalls.lstat(handle, name).st_mode):
-        os.unlink(name, dir_fd=handle)
-        return
-    fd = syscalls.open_directory(handle, name)
-    try:
-        for inner in os.listdir(fd):
-            os.unlink(inner, dir_fd=fd)
-    finally:
-        syscalls.close(fd)
-    os.rmdir(name, dir_fd=handle)
+def new_temporary() -> str:
+    """Return a new name for a temporary."""
+    return f".agentfs-{os.urandom(8).hex()}.tmp"
 
 
 def apply_metadata(fd: int, metadata: Metadata) -> list[str]:

@@ -10,18 +10,22 @@ import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from agentfs.base.lazy import subprocess
-from agentfs.base.programs import system_program
 from agentfs.fs.path import is_in
-from agentfs.fs.settings_file import link_chain
+from agentfs.fs.settings_file import link_chain, system_program
 from agentfs.fs.trees import OpenTree
 
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
 MAX_RULE_BYTES = 64 * 1024
 _MOST_SECONDS = 2.0  # how long git may take to read its configuration
+# The variables that decide where git finds the user's configuration, and what it holds.
+_SETTINGS = (
+    *("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+    *("GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0"),
+)
 
 
 @dataclass(slots=True)
@@ -127,26 +131,27 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
 
 def _global_excludes(trees: tuple[str, ...]) -> str | None:
     """Return the canonical path of the user's global excludes: `core.excludesFile` or git's default."""
-    environment = os.environ
-    home = environment.get("HOME") or os.path.expanduser("~")
-    base = os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
-    named = environment.get("GIT_CONFIG_GLOBAL")
+    values = {name: value for name in _SETTINGS if (value := os.environ.get(name)) is not None}
+    home = values.get("HOME") or os.path.expanduser("~")
+    base = os.path.join(values.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
+    named = values.get("GIT_CONFIG_GLOBAL")
     configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
+    return _find_excludes(trees, base, tuple(values.items()), tuple(map(_times, configs)))
+
+
+@lru_cache  # each walk asks; git and the links of the paths are slow
+def _find_excludes(trees: tuple[str, ...], base: str, _values: object, _times: object) -> str | None:
+    """Find the excludes file; the values and times are those that the answer depends on."""
     git, origin, path = system_program("git"), "", os.path.join(base, "ignore")
     if git is not None and _outside(git, trees) is not None:
-        settings = tuple((name, value) for name, value in environment.items() if name.startswith("GIT_"))
-        origin, path = _configured(git, (home, base, *settings), tuple(map(_times, configs))) or ("", path)
+        origin, path = _configured(git) or ("", path)
     if not os.path.isabs(path) or (origin and _outside(origin, trees) is None):
         return None
     return _outside(path, trees)
 
 
-@cache
-def _configured(git: str, _settings: object, _times: object) -> tuple[str, str] | None:
-    """Ask git for `core.excludesFile` outside any repository; return the file that sets it, and the value.
-
-    The answer is kept until the environment or the times of the user's configuration change.
-    """
+def _configured(git: str) -> tuple[str, str] | None:
+    """Ask git for `core.excludesFile` outside any repository; return the file that sets it, and the value."""
     command = [git, "config", "--show-origin", "--null", "--type=path", "--get", "core.excludesFile"]
     environment = {**os.environ, "GIT_DIR": os.devnull}
     try:

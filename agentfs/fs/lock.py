@@ -2,6 +2,9 @@
 
 Threads share a `threading.Lock`. Processes use `flock` on a lock file in a directory of the user,
 outside the workspace. The system frees the lock when its process ends.
+
+The lock file names the temporaries of its holder. If a holder was killed, the next one removes them, or the
+next opening of a root on the device.
 """
 
 import os
@@ -17,11 +20,13 @@ from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
+from agentfs.fs.path import is_temporary_name
 
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # at locking a path that keeps leading to another file
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 _CHECK_EVERY = 0.05  # seconds between two checks of the deadline
+_MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
 class _ProcessLocks:
@@ -31,7 +36,7 @@ class _ProcessLocks:
         self.guard = threading.Lock()
         self.threads = WeakValueDictionary[str, threading.Lock]()  # each lock exists while a thread uses it
         self.held = set[int]()  # descriptors of locked files
-        self.own = threading.local()  # the keys that the present thread holds
+        self.own = threading.local()  # the lock files that the present thread holds, by key
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -82,8 +87,7 @@ def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
             raise oserrors.locked(path, round(now - began, 1))
 
     locks: list[threading.Lock] = []
-    files: list[int] = []
-    own = _locks.own.__dict__.setdefault("keys", set[str]())
+    own = _own_files()
     wanted = {key: path for key, path in keys.items() if key not in own}  # a change within another one
     directory = lock_directory(root_path) if wanted else None
     try:
@@ -95,17 +99,32 @@ def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
                 check(path)
                 patience = min(max(end - time.monotonic(), 0), _CHECK_EVERY)
             locks.append(lock)
+            own[key] = -1
             if directory is not None:
-                name = revision_of(os.fsencode(key))[:12]
-                files.append(hold(_wait_for(os.path.join(directory, name), path, check)))
-        own.update(wanted)
+                own[key] = hold(_wait_for(_lock_file(directory, key), path, check))
+                if os.fstat(own[key]).st_size:
+                    _remove_leftovers(own[key])
         yield waited
     finally:
-        own.difference_update(wanted)
-        for fd in files:
-            let_go(fd)
+        for key in wanted:
+            let_go(own.pop(key, -1))
         for lock in locks:
             lock.release()
+
+
+def _own_files() -> dict[str, int]:
+    """Return the descriptors of the lock files that this thread holds, by key; -1 without a lock file."""
+    found: dict[str, int] = _locks.own.__dict__.setdefault("files", {})
+    return found
+
+
+def device_key(handle: int) -> str:
+    """Return the key of the lock for changes in an open directory: its device."""
+    return f"device {syscalls.lstat(handle, '.').st_dev}"
+
+
+def _lock_file(directory: str, key: str) -> str:
+    return os.path.join(directory, revision_of(os.fsencode(key))[:12])
 
 
 def _wait_for(file: str, path: str, check: Callable[[str], None]) -> int:
@@ -118,9 +137,49 @@ def _wait_for(file: str, path: str, check: Callable[[str], None]) -> int:
     return fd
 
 
+def record_temporary(path: str) -> None:
+    """Name a temporary that is about to be made, by its absolute path, in a lock file of this thread."""
+    if (fd := max(_own_files().values(), default=-1)) >= 0:
+        syscalls.write_all(fd, os.fsencode(path) + b"\0")
+
+
+def forget_temporaries() -> None:
+    """Take note that all recorded temporaries are gone."""
+    if (fd := max(_own_files().values(), default=-1)) >= 0:
+        with suppress(OSError):  # a name without a temporary does no harm
+            os.ftruncate(fd, 0)
+
+
+def remove_leftovers(handle: int) -> None:
+    """Remove the temporaries of a killed change on the device of an open directory."""
+    with suppress(OSError):
+        key = device_key(handle)
+        for directory in filter(_is_ours, lock_directories(os.geteuid())):
+            file = _lock_file(directory, key)
+            if os.path.exists(file) and (fd := open_locked(file)) is not None:  # None: it is under way
+                try:
+                    _remove_leftovers(fd)
+                finally:
+                    syscalls.close(fd)
+
+
+def _remove_leftovers(fd: int) -> None:
+    """Remove the temporaries that a lock file names, and empty it."""
+    for path in os.fsdecode(os.pread(fd, _MOST_RECORDED, 0)).split("\0"):
+        directory, name = os.path.split(path)
+        if is_temporary_name(name):
+            with suppress(OSError):
+                handle = syscalls.enter_real(directory)
+                try:
+                    syscalls.remove_all(handle, name)
+                finally:
+                    syscalls.close(handle)
+    os.ftruncate(fd, 0)
+
+
 def open_locked(file: str, flags: int = 0) -> int | None:
     """Open and lock a file; return None if another process holds or removed it."""
-    fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
+    fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         with suppress(FileNotFoundError):
             if syscalls.try_lock(fd) and os.path.samestat(os.fstat(fd), os.lstat(file)):
@@ -142,10 +201,13 @@ def lock_directory(root_path: str) -> str | None:
 
 def usable_directories(root_path: str) -> Iterator[str]:
     """Yield the directories for locks outside the root that are usable, created if missing."""
-    user = os.geteuid()
-    for directory in lock_directories(user):
-        if _is_outside(directory, root_path) and _is_ours(directory, user):
-            yield directory
+    for directory in lock_directories(os.geteuid()):
+        if _is_outside(directory, root_path):
+            if not os.path.lexists(directory):
+                with suppress(OSError):
+                    os.makedirs(directory, mode=0o700, exist_ok=True)
+            if _is_ours(directory):
+                yield directory
 
 
 @lru_cache  # finding the real path would take longer than the lock
@@ -163,11 +225,9 @@ def lock_directories(user: int) -> Iterator[str]:
         yield f"/dev/shm/agentfs-{user}"  # noqa: S108 - as above
 
 
-def _is_ours(directory: str, user: int) -> bool:
+def _is_ours(directory: str) -> bool:
     try:
-        if not os.path.lexists(directory):
-            os.makedirs(directory, mode=0o700, exist_ok=True)
-        found = os.lstat(directory)
+        found, user = os.lstat(directory), os.geteuid()
     except OSError:
         return False
     usable = os.access(directory, os.W_OK | os.X_OK)

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import unicodedata
-from typing import Any
+from typing import TypeVar
 
 from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.errors import (
@@ -29,6 +29,7 @@ from agentfs.errors import (
 )
 from agentfs.fs.path import display_name, quote
 
+_E = TypeVar("_E", bound=AgentFSError)
 _ONLY_REGULAR = "Only regular files can be read or changed; choose another path."
 _TRY_AGAIN = "Try the same call again."
 _KINDS = {
@@ -50,6 +51,11 @@ _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
 }
 
 
+def error_of(kind: type[_E], path: str, message: str, hint: str = "", /, **details: object) -> _E:
+    """Return an error about a path."""
+    return kind(message, hint=hint, details={"path": display_name(path), **details})
+
+
 def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> AgentFSError:
     """Return the typed form of an OSError."""
     if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
@@ -67,11 +73,10 @@ def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> Age
             where = quote(path if failed_at is None else failed_at)
             if number in _BY_ERRNO:
                 kind, message, hint = _BY_ERRNO[number]
-                return kind(message.format(where), hint=hint, details=_details(path))
+                return error_of(kind, path, message.format(where), hint)
             text = os.strerror(number) if number else str(error)
-            return FileIOError(
-                f"The system failed on {where}: {text}.", details=_details(path, errno=number, error=text)
-            )
+            message = f"The system failed on {where}: {text}."
+            return error_of(FileIOError, path, message, errno=number, error=text)
 
 
 def typed(error: Exception, path: str) -> Exception:
@@ -81,16 +86,14 @@ def typed(error: Exception, path: str) -> Exception:
 
 def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
     """Return `not_found` for a path. `similar` are existing paths with a similar spelling."""
-    details = _details(path)
-    if similar:
-        details["similar"] = [display_name(other) for other in similar]
+    details = {"similar": [display_name(other) for other in similar]} if similar else {}
     what = f"{quote(path)} does not exist"
     if failed_at is not None and failed_at != path.strip("/"):
         what += f": there is no {quote(failed_at)}"
     directory = display_name(os.path.dirname(failed_at or path)) or "."
     hint = _hint_for_missing(path, failed_at or path, similar)
     see = Advice("Call ", call("ls", path=directory), " to see what is there.")
-    return NotFoundError(f"{what}.", hint=Joined(" ", hint, see), details=details)
+    return error_of(NotFoundError, path, f"{what}.", Joined(" ", hint, see), **details)
 
 
 def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> str:
@@ -109,32 +112,23 @@ def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> st
 
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
     """Return `outside_workspace` for a path inside the root but outside the allowed directories."""
-    hint = (
-        f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user: no path is allowed."
-    )
-    return OutsideWorkspaceError(
-        f"{quote(path)} is outside the allowed directories.", hint=hint, details=_details(path)
-    )
+    places = " or ".join(map(quote, only))
+    hint = f"Give a path in {places}." if only else "Tell the user: no path is allowed."
+    return error_of(OutsideWorkspaceError, path, f"{quote(path)} is outside the allowed directories.", hint)
 
 
 def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool = True) -> NotDirectoryError:
     """Return `not_a_directory` for a path. `failed_at` is the part of it that is a file."""
     where = path if failed_at is None else failed_at
     read = Advice("Call ", call("read", path=display_name(where)), " to see its content.")
-    return NotDirectoryError(
-        f"{quote(where)} is a file, not a directory.",
-        hint=read if readable else "Choose a directory.",
-        details=_details(path),
-    )
+    message = f"{quote(where)} is a file, not a directory."
+    return error_of(NotDirectoryError, path, message, read if readable else "Choose a directory.")
 
 
 def not_a_file(path: str) -> NotAFileError:
     """Return `not_a_file` for a path."""
-    return NotAFileError(
-        f"{quote(path)} is a directory, not a file.",
-        hint=Advice("Call ", call("ls", path=display_name(path)), " to see its entries."),
-        details=_details(path),
-    )
+    see = Advice("Call ", call("ls", path=display_name(path)), " to see its entries.")
+    return error_of(NotAFileError, path, f"{quote(path)} is a directory, not a file.", see)
 
 
 def not_regular(path: str, mode: int) -> AgentFSError:
@@ -142,85 +136,65 @@ def not_regular(path: str, mode: int) -> AgentFSError:
     if stat.S_ISDIR(mode):
         return not_a_file(path)
     kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-    return SpecialFileError(
-        f"{quote(path)} is {kind}, not a regular file.", hint=_ONLY_REGULAR, details=_details(path, kind=kind)
+    return error_of(
+        SpecialFileError, path, f"{quote(path)} is {kind}, not a regular file.", _ONLY_REGULAR, kind=kind
     )
 
 
 def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
     """Return `outside_workspace` for a path. The error names the link that leads out, but not its target."""
-    through = "" if link is None else f" through the symbolic link {quote(link)}"
-    return OutsideWorkspaceError(
-        f"{quote(path)} leads out of the workspace{through}.",
-        hint="Only paths under the workspace root can be reached.",
-        details=_details(path) if link is None else _details(path, link=display_name(link)),
-    )
+    hint = "Only paths under the workspace root can be reached."
+    if link is None:
+        return error_of(OutsideWorkspaceError, path, f"{quote(path)} leads out of the workspace.", hint)
+    message = f"{quote(path)} leads out of the workspace through the symbolic link {quote(link)}."
+    return error_of(OutsideWorkspaceError, path, message, hint, link=display_name(link))
 
 
 def protected(path: str, real_path: str, *, readable: bool = False) -> ProtectedError:
     """Return `protected` for a path."""
-    being = "" if display_name(real_path) == display_name(path) else f" (it leads to {quote(real_path)})"
+    real = display_name(real_path)
+    being = "" if real == display_name(path) else f" (it leads to {quote(real_path)})"
     what, hint = (
         ("it can be read but not changed", "Ask the user to make this change.")
         if readable
         else ("its contents are neither shown nor changed", "Ask the user for what you need.")
     )
-    return ProtectedError(
-        f"{quote(path)} is protected{being}: {what}.",
-        hint=hint,
-        details=_details(path, real_path=display_name(real_path)),
-    )
+    message = f"{quote(path)} is protected{being}: {what}."
+    return error_of(ProtectedError, path, message, hint, real_path=real)
 
 
 def root_gone(root: str) -> RootGoneError:
     """Return `root_gone` for the path of a root that was removed."""
-    return RootGoneError(
-        f"The workspace root {quote(root)} was removed by another program.",
-        hint="All further calls will fail: tell the user.",
-        details={"path": root},
-    )
+    message = f"The workspace root {quote(root)} was removed by another program."
+    return RootGoneError(message, hint="All further calls will fail: tell the user.", details={"path": root})
 
 
 def read_only(path: str | None = None) -> ReadOnlyError:
     """Return `read_only` for a path, or for all changes."""
-    return ReadOnlyError(
-        f"{'Nothing' if path is None else quote(path)} can{'' if path is None else 'not'} be changed:"
-        " this workspace is read-only.",
-        details=None if path is None else _details(path),
-    )
+    if path is None:
+        return ReadOnlyError("Nothing can be changed: this workspace is read-only.")
+    return error_of(ReadOnlyError, path, f"{quote(path)} cannot be changed: this workspace is read-only.")
 
 
 def write_protected(path: str, mode: int) -> RefusedError:
     """Return `refused` for a file without write permission."""
-    return RefusedError(
-        f"{quote(path)} is write-protected on disk (mode {stat.S_IMODE(mode):04o}).",
-        hint="Ask the user to make it writable.",
-        details=_details(path),
-    )
+    message = f"{quote(path)} is write-protected on disk (mode {stat.S_IMODE(mode):04o})."
+    return error_of(RefusedError, path, message, "Ask the user to make it writable.")
 
 
 def too_large(path: str, size: int, limit: int) -> TooLargeError:
     """Return `too_large` for a file over the limit for changes."""
-    return TooLargeError(
-        f"{quote(path)} has {plural(size, 'byte')}; the limit for changes is {limit}.",
-        hint=Advice("Read it by pages: call ", call("read", path=path, offset=1), "."),
-        details={"path": path, "size": size, "limit": limit},
-    )
+    message = f"{quote(path)} has {plural(size, 'byte')}; the limit for changes is {limit}."
+    read = Advice("Read it by pages: call ", call("read", path=path, offset=1), ".")
+    return error_of(TooLargeError, path, message, read, size=size, limit=limit)
 
 
 def kept_changing(path: str) -> BusyError:
     """Return `busy` for a path that led to another file in each attempt."""
-    return BusyError(f"{quote(path)} kept changing during the call.", hint=_TRY_AGAIN, details=_details(path))
+    return error_of(BusyError, path, f"{quote(path)} kept changing during the call.", _TRY_AGAIN)
 
 
 def locked(path: str, seconds: float) -> BusyError:
     """Return `busy` for a file that another call has locked."""
-    return BusyError(
-        f"Another call has been changing {quote(path)} for {seconds:g} seconds.",
-        hint=_TRY_AGAIN,
-        details=_details(path),
-    )
-
-
-def _details(path: str, **others: object) -> dict[str, Any]:
-    return {"path": display_name(path), **others}
+    message = f"Another call has been changing {quote(path)} for {seconds:g} seconds."
+    return error_of(BusyError, path, message, _TRY_AGAIN)

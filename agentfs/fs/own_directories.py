@@ -41,16 +41,6 @@ class OwnDirectory:
         """Open a file to read and write; create it if missing."""
         return os.open(self.path_of(name), _FLAGS | os.O_CREAT | flags, 0o600)
 
-    def read(self, name: str) -> str:
-        """Return the text of a file, or "" if it is missing."""
-        with suppress(FileNotFoundError), open(self.path_of(name), encoding="ascii") as file:
-            return file.read()
-        return ""
-
-    def write(self, name: str, text: str) -> None:
-        """Replace a file atomically."""
-        self.put(name, text.encode("ascii"))
-
     def put(self, name: str, data: bytes) -> None:
         """Replace a file atomically, in directories that are created if missing."""
         path = self.path_of(name)

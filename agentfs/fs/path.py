@@ -14,7 +14,7 @@ MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
-_TEMPORARY_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
+_TEMPORARY_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.tmp", re.DOTALL)
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 
@@ -131,7 +131,7 @@ def is_in(path: str, directory: str) -> bool:
 
 
 def is_temporary_name(path: str) -> bool:
-    """Return True for the path of a temporary, a backup, or a private directory for them."""
+    """Return True for the path of a temporary."""
     return _TEMPORARY_NAME.fullmatch(path) is not None
 
 

@@ -18,33 +18,11 @@ _MAX_CACHED = 65_536  # ordinary names
 
 
 class _Rule(NamedTuple):
-    """A pattern, as folded names in reverse order. A name may contain `*`; `**` is any number of names."""
+    """A pattern of folded names; a name may contain `*`, and `**` is any number of names."""
 
     exception: bool
-    below: bool
     names: tuple[str, ...]
-
-    def matches(self, parts: Sequence[str]) -> bool:
-        """Return True if the pattern matches the path or, with `below`, a directory above it."""
-        counts = range(1, len(parts) + 1) if self.below else (len(parts),)
-        return any(self._ends(parts[:count]) for count in counts)
-
-    def _ends(self, parts: Sequence[str]) -> bool:
-        return _ends_with(parts[::-1], self.names)
-
-
-def _ends_with(parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Return True if the names match the first parts. Both are in reverse order."""
-    for at, name in enumerate(names):
-        if name == "**":
-            rest = names[at + 1 :]
-            first = at or 1  # at the end of a pattern `**` matches at least one name
-            return any(_ends_with(parts[start:], rest) for start in range(first, len(parts) + 1))
-        if at >= len(parts):
-            return False
-        if name != parts[at] if "*" not in name else _regex(name).fullmatch(parts[at]) is None:
-            return False
-    return True
+    regex: re.Pattern[str]  # matches the folded path, or one below the path
 
 
 class NameMatcher:
@@ -58,13 +36,14 @@ class NameMatcher:
         # A path can match a pattern only if one of its names can match the outermost name of the pattern that
         # is not all wildcards. Nearly no name of a tree can.
         names = [rule.names for rule in self._rules if not rule.exception]
-        first = [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names]
+        first = [next((name for name in each if name.strip("*")), each[0]) for each in names]
         self._is_ordinary = _ordinary_test(first, _BACKUP_ENDS if backups else ())
         self._ordinary = set[str]()  # names for which the test is true
 
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""
-        if self._are_ordinary(real_path.split("/")):
+        names = real_path.split("/")
+        if self._ordinary.issuperset(names) or self._are_ordinary(names):
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
@@ -92,30 +71,10 @@ class NameMatcher:
         return True
 
     def _matches_rules(self, parts: Sequence[str]) -> bool:
-        for rule in reversed(self._rules):
-            if rule.matches(parts):
-                return not rule.exception
-        return False
-
-
-class ExemptingMatcher(NameMatcher):
-    """A matcher without some paths, which are not protected."""
-
-    def __init__(self, matcher: NameMatcher, exempt: Collection[str]) -> None:
-        self.__dict__.update(vars(matcher))
-        self._matcher, self._exempt = matcher, exempt
-
-    def covers(self, real_path: str) -> bool:
-        """Return True if a path is protected."""
-        return real_path not in self._exempt and self._matcher.covers(real_path)
-
-    def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
-        """Return which names in a directory are protected. The directory is a real path."""
-        return [
-            name
-            for name in self._matcher.covered(directory, names)
-            if self.covers(f"{directory}/{name}".lstrip("/"))
-        ]
+        path = "/".join(parts)
+        return next(
+            (not rule.exception for rule in reversed(self._rules) if rule.regex.fullmatch(path)), False
+        )
 
 
 def fold(name: str) -> str:
@@ -185,12 +144,11 @@ def _ordinary_test(names: Sequence[str], ends: Sequence[str]) -> Callable[[str],
 
 def _rule(pattern: str) -> _Rule:
     names = [fold(name) for name in pattern.removeprefix("!").split("/") if name not in {"", "."}]
-    return _Rule(pattern.startswith("!"), pattern.endswith("/"), tuple(reversed(names)))
-
-
-@cache
-def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(_regex_text(pattern), re.DOTALL)
+    above = ["(?:[^/]+/)*" if name == "**" else f"{_regex_text(name)}/" for name in names[:-1]]
+    last = ".+" if names[-1] == "**" else _regex_text(names[-1])
+    below = "(?:/.*)?" if pattern.endswith("/") else ""
+    regex = re.compile("".join(["(?:.*/)?", *above, last, below]), re.DOTALL)
+    return _Rule(pattern.startswith("!"), tuple(names), regex)
 
 
 def _regex_text(pattern: str) -> str:

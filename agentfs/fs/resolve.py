@@ -141,24 +141,13 @@ class ResolvedPath:
         return self._context.display_path(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
-    def lock_key(self) -> str:
-        """The key of the lock for changes here: the device."""
-        return f"device {syscalls.lstat(self.parent, '.').st_dev}"
-
-    @property
-    def parent_path(self) -> str:
-        """The real path of `parent`."""
-        return "/".join(self._real)
-
-    @property
     def missing_directories(self) -> list[str]:
         """The real paths of the missing directories, outermost first."""
         return ["/".join([*self._real, *self.missing[:count]]) for count in range(1, len(self.missing) + 1)]
 
-    def enter_made(self) -> None:
-        """Enter the outermost missing directory, which the caller has just created."""
-        self._push(syscalls.enter(self.parent, self.missing[0]), self.missing[0])
-        del self.missing[0]
+    def enter(self, name: str) -> None:
+        """Enter a directory in `parent`, so that `other` finds names in it."""
+        self._push(syscalls.enter(self.parent, name), name)
 
     def other(self, real_path: str) -> Self | None:
         """Resolve a real path if its directory is already open here; otherwise return None."""
@@ -313,24 +302,18 @@ class ResolvedPath:
 
     def _expand_link(self, name: str, target: str) -> None:
         link = self._context.display_path(self._real_path(name)) or "."
-        if self._follow is False:
-            raise RefusedError(
-                f"{quote(link)} has become a symbolic link, which is not followed here.",
-                details={"path": display_name(self._path), "link": display_name(link)},
-            )
-        if not (self._follow or self._context.follow):
-            raise RefusedError(
-                f"{quote(link)} is a symbolic link, and this workspace does not follow links.",
-                hint="Name the file itself.",
-                details={"path": display_name(self._path), "link": display_name(link)},
+        if not (self._context.follow if self._follow is None else self._follow):
+            message = f"{quote(link)} is a symbolic link, and this workspace does not follow links."
+            if self._follow is False:
+                message = f"{quote(link)} has become a symbolic link, which is not followed here."
+            raise oserrors.error_of(
+                RefusedError, self._path, message, "Name the file itself.", link=display_name(link)
             )
         self._link_count += 1
         if self._link_count > MAX_LINKS:
-            raise LinkLoopError(
-                f"{quote(self._path)} goes through more than {MAX_LINKS} symbolic links.",
-                hint="Links that lead to each other have no end; name the file itself.",
-                details={"path": display_name(self._path)},
-            )
+            message = f"{quote(self._path)} goes through more than {MAX_LINKS} symbolic links."
+            hint = "Links that lead to each other have no end; name the file itself."
+            raise oserrors.error_of(LinkLoopError, self._path, message, hint)
         self.through_links.append(
             posixpath.normpath("/".join([self._real_path(name), *reversed(self._pending)]))
         )
@@ -347,11 +330,8 @@ class ResolvedPath:
         self._last_link, self._after_link = link, len(self._pending)
         self._pending.extend(reversed(parsed.parts))
         if len(self._pending) + len(self._real) > MAX_PARTS:
-            raise NameTooLongError(
-                f"With links resolved, the path has more than {MAX_PARTS} parts.",
-                hint="Name the file itself.",
-                details={"path": display_name(self._path)},
-            )
+            message = f"With links resolved, the path has more than {MAX_PARTS} parts."
+            raise oserrors.error_of(NameTooLongError, self._path, message, "Name the file itself.")
 
     def _retry_swapped(self, error: OSError, name: str) -> bool:
         # Another program replaced a link by a directory, or the reverse: try the name again.

@@ -16,7 +16,6 @@ from agentfs.errors import (
     NotDirectoryError,
     NotFoundError,
     OutsideWorkspaceError,
-    RefusedError,
     UnsupportedSystemError,
     closed,
 )
@@ -24,8 +23,8 @@ from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
-from agentfs.fs.file import OpenFile, node_at, node_in, open_regular, unread_at
-from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
+from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
+from agentfs.fs.lock import ATTEMPTS, device_key, file_locks, lock_directory, remove_leftovers
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -41,9 +40,9 @@ from agentfs.fs.node import (
     begin_again,
 )
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_alike, quote, split_path
-from agentfs.fs.protect import ExemptingMatcher, name_matcher
+from agentfs.fs.protect import name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.trees import OpenTree, RootHandle, Trees
+from agentfs.fs.trees import OpenTree, Trees, open_top
 from agentfs.policy import VIEWED, Mount, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
@@ -100,20 +99,10 @@ class Root:
         self.path = os.path.realpath(given)
         self.policy = policy
         self.recorder: Recorder | None = None
-        try:
-            handle = syscalls.open_root(self.path)
-        except FileNotFoundError:
-            raise NotFoundError(
-                f"The workspace root {quote(given)} does not exist.", details={"path": given}
-            ) from None
-        except NotADirectoryError:
-            raise NotDirectoryError(
-                f"The workspace root {quote(given)} is not a directory.", details={"path": given}
-            ) from None
-        except OSError as error:
-            raise oserrors.from_oserror(error, given) from None
-        root = OpenTree("", self.path, RootHandle(handle))
-        self.ignores_case = _ignores_case(handle)  # True if the file system of the root ignores case
+        what, advice = f"The workspace root {quote(given)}", "Choose another root or open this one with"
+        handle = open_top(self.path, what, "" if policy.read_only else f"{advice} Policy(read_only=True).")
+        self.ignores_case = _ignores_case(handle.fd)  # True if the file system of the root ignores case
+        root = OpenTree("", self.path, handle)
         trees = Trees(root, mounts or {}, read_only=policy.read_only)
         self._context = RootContext(
             trees,
@@ -125,20 +114,16 @@ class Root:
             own=own_directories.own_paths([(tree.path, tree.source) for tree in trees]),
         )
         self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
-        if not policy.read_only and own_directories.contains(self.path):
-            self.close()
-            raise RefusedError(
-                f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
-                hint="Choose another root or open this one with Policy(read_only=True).",
-                details={"path": given},
-            )
+        if not policy.read_only:
+            for tree in trees:
+                remove_leftovers(tree.handle.fd)
 
     @property
     def trees(self) -> Trees:
         """The trees that real paths lie in."""
         return self._context.trees
 
-    def with_policy(self, policy: Policy) -> "Root":
+    def with_policy(self, policy: Policy) -> Self:
         """Return a view of this root with another policy. Closing one closes both."""
         for field in fields(policy):
             ours, theirs = getattr(self.policy, field.name), getattr(policy, field.name)
@@ -148,15 +133,11 @@ class Root:
                     f"A view of a workspace cannot have another Policy.{field.name}.",
                     hint="Open a second workspace on the root.",
                 )
-        other = copy(self)
-        other.policy = policy
-        return other
+        return self._view(policy=policy)
 
     def for_host(self, policy: Policy) -> Self:
         """Return a view without permission rules, with a policy that confines and protects alike."""
-        other = self._with(access=None)
-        other.policy = policy
-        return other
+        return self._view(policy=policy, _context=replace(self._context, access=None))
 
     def starting_in(self, workdir: str) -> Self:
         """Return a view in which relative paths start in a directory and are displayed from there."""
@@ -181,9 +162,7 @@ class Root:
     @property
     def unrecorded(self) -> Self:
         """The view that records nothing. A journal may keep it without a cycle of references."""
-        other = copy(self)
-        other.recorder = None
-        return other
+        return self._view(recorder=None)
 
     def for_call(self, access: FileAccess) -> Self:
         """Return a view with the permission rules of one call. Closing one closes both."""
@@ -211,13 +190,15 @@ class Root:
 
     def exempting(self, real_paths: Collection[str]) -> Self:
         """Return a view in which the names of some paths are not protected."""
-        matchers = self._context.unreadable, self._context.unwritable
-        unreadable, unwritable = (ExemptingMatcher(each, real_paths) for each in matchers)
-        return self._with(unreadable=unreadable, unwritable=unwritable)
+        return self._with(exempt=frozenset(real_paths))
 
     def _with(self, **settings: Any) -> Self:
+        """Return a view with other settings of the context."""
+        return self._view(_context=replace(self._context, **settings))
+
+    def _view(self, **attributes: Any) -> Self:
         other = copy(self)
-        other._context = replace(self._context, **settings)  # noqa: SLF001 - its own
+        vars(other).update(attributes)
         return other
 
     def keep_tree(self, make: Callable[[RootContext], KeptTree]) -> None:
@@ -231,17 +212,12 @@ class Root:
             yield self
             return
         with self.watch.call() as ready:
-            yield self._with_tree(self.watch if ready else None)
+            yield self._view(tree=self.watch if ready else None)
 
     @property
     def unwatched(self) -> Self:
         """The view that reads everything from the disk."""
-        return self._with_tree(None)
-
-    def _with_tree(self, tree: KeptTree | None) -> Self:
-        other = copy(self)
-        other.tree = tree
-        return other
+        return self._view(tree=None)
 
     @property
     def workdir(self) -> str:
@@ -471,13 +447,13 @@ class Root:
         target = partial(ResolvedPath, self._context, path, parsed, follow_last=True, create_parents=True)
         for _ in range(ATTEMPTS):
             with target() as resolved:
-                key = resolved.lock_key
+                key = device_key(resolved.parent)
                 with (
                     file_locks({key: path}, self.path) as waited,
                     target() if waited else nullcontext(resolved) as current,
                 ):
                     # If the path leads elsewhere after the wait, this is the wrong lock.
-                    if not waited or current.lock_key == key:
+                    if not waited or device_key(current.parent) == key:
                         yield current
                         return
         raise oserrors.kept_changing(path)
@@ -545,8 +521,7 @@ class Root:
 
         With `unread`, a file of any size or type becomes a `MovedNode`.
         """
-        context = self._context
-        return unread_at(context, real_path) if unread else node_at(context, real_path, max_bytes)
+        return node_at(self._context, real_path, None if unread else max_bytes)
 
     def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
         """Return the names in a directory that perhaps may not be changed; `check_may_change` says why."""
@@ -588,6 +563,6 @@ class Root:
 def _ignores_case(root: int) -> bool:
     """Return True if the first name with letters in the root is found in another case."""
     with suppress(OSError):
-        name = next((name for name, _ in syscalls.list_names(root) if name != name.swapcase()), "")
+        name = next((name for name in syscalls.names_in_time(root) if name != name.swapcase()), "")
         return os.path.samestat(syscalls.lstat(root, name), syscalls.lstat(root, name.swapcase()))
     return False

@@ -1,12 +1,27 @@
-"""Files of the user that no workspace should change, such as a policy or a token."""
+"""Files outside that decide what happens in a workspace: settings of the user, programs of the system."""
 
 import os
+from functools import cache
 
 from agentfs.errors import FileIOError, InvalidArgumentError
 from agentfs.fs.path import is_in, quote
 
 _MAX_BYTES = 1024 * 1024
 _MAX_LINKS = 40
+_PLACES = """
+/usr/local/bin /usr/bin /bin /usr/local/sbin /usr/sbin /sbin /run/current-system/sw/bin /opt/homebrew/bin
+"""
+
+
+@cache
+def system_program(name: str) -> str | None:
+    """Return the absolute path of a program, found where only the system puts programs, or None.
+
+    `PATH` may name a directory of a workspace, such as `.venv/bin`, in which a model can write a program of
+    any name. Nothing of `PATH` is run outside a sandbox, except by the user's own commands.
+    """
+    found = (os.path.join(place, name) for place in _PLACES.split())
+    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def read_settings(path: str | os.PathLike[str]) -> bytes:

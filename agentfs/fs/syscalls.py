@@ -8,7 +8,6 @@ library. They are tried each time, because a filter of system calls may be insta
 import errno
 import os
 import re
-import select
 import stat
 import sys
 import time
@@ -25,15 +24,15 @@ if sys.platform != "win32":  # on Windows, agentfs can be imported but no worksp
 
     read_at = os.preadv  # reads from a position into buffers
 
-# Errors of a hard link that is impossible, in general or between two directories.
-NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+# Errors of a hard link that is impossible, in general or for a directory.
+_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM}  # it is missing, denied, or lacks the flag
 _LIST_SECONDS = 0.1
 _fstat = os.fstat  # for a look before each call, which may fail without harm; tests make the others fail
 _OPENAT2 = 437  # on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
 _RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
-_MOUNTS = "/proc/self/mountinfo"
+MOUNTS = "/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2})")
 # File system types in statfs: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs, JFS, SquashFS,
 # EROFS.
@@ -75,6 +74,19 @@ def enter(handle: int, name: str) -> int:
     return os.open(name, _ENTER, dir_fd=handle)
 
 
+def enter_real(path: str) -> int:
+    """Enter a directory by its absolute path, in which a link is an error."""
+    handle = os.open("/", _ENTER)
+    for name in path.split("/"):
+        if name:
+            above, handle = handle, -1
+            try:
+                handle = enter(above, name)
+            finally:
+                close(above)
+    return handle
+
+
 def open_directory(handle: int, name: str) -> int:
     """Open a directory to list it."""
     return os.open(name, _SCAN, dir_fd=handle)
@@ -107,6 +119,13 @@ def create_file(handle: int, name: str, mode: int) -> int:
     return os.open(name, _CREATE, mode, dir_fd=handle)
 
 
+def write_all(fd: int, content: bytes) -> None:
+    """Write all bytes, however few the system accepts at a time."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 def close(handle: int) -> None:
     """Close a descriptor that was not written to. A failure loses no data and is ignored."""
     try:  # `suppress` would take longer than the call
@@ -123,17 +142,6 @@ def lstat(handle: int, name: str) -> os.stat_result:
 def readlink(handle: int, name: str) -> str:
     """Return the target of a link."""
     return os.readlink(name, dir_fd=handle)
-
-
-def list_names(handle: int) -> Iterator[tuple[str, int]]:
-    """Yield the names in a directory with their inodes."""
-    directory = open_directory(handle, ".")
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                yield entry.name, entry.inode()
-    finally:
-        close(directory)
 
 
 def typed_names(entries: Iterable[Any]) -> Iterator[tuple[str, str]]:
@@ -154,10 +162,15 @@ def typed_names(entries: Iterable[Any]) -> Iterator[tuple[str, str]]:
 def names_in_time(handle: int) -> Iterator[str]:
     """Yield the names that the system lists within a tenth of a second."""
     end = time.monotonic() + _LIST_SECONDS
-    for name, _ in list_names(handle):
-        yield name
-        if time.monotonic() > end:
-            return
+    directory = open_directory(handle, ".")
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                yield entry.name
+                if time.monotonic() > end:
+                    return
+    finally:
+        close(directory)
 
 
 def may_write(handle: int, name: str, mode: int) -> bool:
@@ -169,6 +182,21 @@ def may_write(handle: int, name: str, mode: int) -> bool:
     return mode & 0o222 != 0 and os.access(
         name, os.W_OK, dir_fd=handle, effective_ids=effective, follow_symlinks=not no_follow
     )
+
+
+def remove_all(handle: int, name: str) -> None:
+    """Remove a file, or a directory with all its entries."""
+    if not stat.S_ISDIR(lstat(handle, name).st_mode):
+        os.unlink(name, dir_fd=handle)
+        return
+    set_mode(handle, name, 0o700)
+    directory = open_directory(handle, name)
+    try:
+        for each in os.listdir(directory):
+            remove_all(directory, each)
+    finally:
+        close(directory)
+    os.rmdir(name, dir_fd=handle)
 
 
 def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:
@@ -184,9 +212,13 @@ def rename_new(handle: int, source: str, name: str, *, to: int | None = None) ->
         return
     if number not in _NO_RENAMEAT2:
         raise OSError(number, os.strerror(number), name)
-    is_directory = stat.S_ISDIR(lstat(handle, source).st_mode)
-    if not is_directory and link_into(handle, source, target, name):
-        with suppress(OSError):  # the file has its new name; a stale old name is removed later
+    try:
+        os.link(source, name, src_dir_fd=handle, dst_dir_fd=target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+    else:
+        with suppress(OSError):  # the file has its new name; the old one is removed with the temporaries
             os.unlink(source, dir_fd=handle)
         return
     with suppress(FileNotFoundError):
@@ -204,17 +236,6 @@ def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = N
     if call(handle, os.fsencode(source), target, os.fsencode(name), _RENAME_NOREPLACE) == 0:
         return 0
     return ctypes.get_errno()
-
-
-def link_into(handle: int, source: str, to: int, name: str) -> bool:
-    """Make a hard link in a directory; return False if hard links are impossible."""
-    try:
-        os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in NO_HARD_LINKS:
-            raise
-        return False
-    return True
 
 
 def try_lock(fd: int) -> bool:
@@ -280,68 +301,18 @@ class MountLine(NamedTuple):
     point: str  # the path where it is mounted
 
 
-def mount_table() -> list[MountLine]:
-    """Return the mounts that this process sees. Raises OSError if there is no mount table."""
-    fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return _read(fd)
-    finally:
-        close(fd)
-
-
-class MountTable:
-    """The mounts in an open directory. Raises OSError if there is no mount table."""
-
-    def __init__(self, directory: int) -> None:
-        self._directory = directory
-        self._fd = -1
-        self._fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
-        self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLPRI)
-        self._mounts = self._below()
-
-    def changed(self) -> bool:
-        """Return True if a mount was added or removed since the last call."""
-        if not self._poll.poll(0):
-            return False
-        before = self._mounts
-        try:
-            self._mounts = self._below()
-        except OSError:
-            return True
-        return before != self._mounts
-
-    def covers(self, real_path: str) -> bool:
-        """Return True if a path below the directory is a mount point."""
-        return any(mount.point == real_path for mount in self._mounts)
-
-    def _below(self) -> list[MountLine]:
-        """Return the mounts in the directory, with points relative to it, even if it was moved."""
-        top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
-        found = [mount for mount in _read(self._fd) if f"{mount.point}/".startswith(top)]
-        return [mount._replace(point=mount.point[len(top) :]) for mount in found]
-
-    def close(self) -> None:
-        """Close the mount table."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            close(fd)
-
-    def __del__(self) -> None:
-        self.close()
+def mount_table(fd: int | None = None) -> list[MountLine]:
+    """Return the mounts that this process sees; `fd` is an open mount table. Raises OSError without one."""
+    with open(MOUNTS if fd is None else fd, "rb", closefd=fd is None) as table:
+        table.seek(0)
+        lines = table.read().split(b"\n")  # file names may contain other line ends
+    return [MountLine(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
 
 
 def without_events(handle: int) -> str:
     """Return why inotify may miss changes in an open directory, or "" if it reports all."""
     type_ = file_system(handle)
     return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
-
-
-def _read(fd: int) -> list[MountLine]:
-    os.lseek(fd, 0, os.SEEK_SET)
-    with open(fd, "rb", closefd=False) as file:
-        lines = file.read().split(b"\n")  # file names may contain other line ends
-    return [MountLine(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
 
 
 def _decoded(field: bytes) -> str:

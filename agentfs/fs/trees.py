@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from agentfs.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, RefusedError
+from agentfs.errors import InvalidArgumentError, NotDirectoryError, NotFoundError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.policy import Mount
@@ -128,18 +128,11 @@ class Trees:
         handle = tree.handle  # a reference keeps it open
         return syscalls.open_beneath(handle.fd, tree.below(real_path), directory=directory)
 
-    def at(self, function: _Function[_R], real_path: str) -> _R:
-        """Return the outcome of a function of an open tree and the path in it.
-
-        A link on the way may lead outside, so the outcome is only for comparisons.
-        """
+    def status(self, real_path: str) -> os.stat_result:
+        """Return the status of a file. A link on the way may lead outside, so use it only for comparisons."""
         tree = self.of(real_path)
         handle = tree.handle  # a reference keeps it open
-        return function(handle.fd, tree.below(real_path))
-
-    def status(self, real_path: str) -> os.stat_result:
-        """Return the status of a file; see `at`."""
-        return self.at(syscalls.lstat, real_path)
+        return syscalls.lstat(handle.fd, tree.below(real_path))
 
     def inside(self, function: _Function[_R], handle: int, directory: str) -> Callable[[str], _R]:
         """Return a function that calls another with an open directory and a name in it.
@@ -182,27 +175,18 @@ class Trees:
 
     def check_may_change(self, path: str, real_path: str) -> None:
         """Raise an error if a path may not be changed because of a mount."""
-        tree = self.of(real_path)
-        if tree is self.root:
+        if not self.others or (tree := self.of(real_path)) is self.root:
             return
+        mount, details = f"the mount {quote(tree.path)}", {"path": path}
         if tree.is_read_only:
-            raise ReadOnlyError(
-                f"{quote(path)} cannot be changed: the mount {quote(tree.path)} is read-only.",
-                hint="Change a file outside of it.",
-                details={"path": path},
-            )
+            message = f"{quote(path)} cannot be changed: {mount} is read-only."
+            raise ReadOnlyError(message, hint="Change a file outside of it.", details=details)
         if real_path == tree.path:
-            raise RefusedError(
-                f"{quote(path)} is a mount and stays where it is.",
-                hint="Change its files instead.",
-                details={"path": path},
-            )
+            message = f"{quote(path)} is a mount and stays where it is."
+            raise RefusedError(message, hint="Change its files instead.", details=details)
         if syscalls.was_removed(tree.handle.fd):
-            raise NotFoundError(
-                f"{quote(path)} cannot be changed: the directory of the mount {quote(tree.path)} is gone.",
-                hint="Tell the user, or go on without it.",
-                details={"path": path},
-            )
+            message = f"{quote(path)} cannot be changed: the directory of {mount} is gone."
+            raise NotFoundError(message, hint="Tell the user, or go on without it.", details=details)
 
     def close(self) -> None:
         """Close all trees. Running calls finish."""
@@ -231,16 +215,26 @@ def _opened(root: OpenTree, name: str, mount: Mount, *, read_only: bool) -> Open
         raise InvalidArgumentError(
             f"{what} lies inside the root or contains it.", hint="Mount a directory beside the root."
         )
+    advice = "" if read_only or mount.read_only else "Mount it with read_only=True."
+    return OpenTree(name, source, open_top(source, what, advice), mount)
+
+
+def open_top(path: str, what: str, advice: str) -> RootHandle:
+    """Open the top of a tree, or raise an error about `what`.
+
+    With `advice`, the tree may be changed, so it must not lie in a directory of agentfs itself.
+    """
+    details = {"path": path}
     try:
-        handle = RootHandle(syscalls.open_root(source))
+        handle = RootHandle(syscalls.open_root(path))
     except FileNotFoundError:
-        raise NotFoundError(f"{what} does not exist.", details={"path": source}) from None
+        raise NotFoundError(f"{what} does not exist.", details=details) from None
+    except NotADirectoryError:
+        raise NotDirectoryError(f"{what} is not a directory.", details=details) from None
     except OSError as error:
-        raise oserrors.from_oserror(error, source) from None
-    if not (read_only or mount.read_only) and own_directories.contains(source):
+        raise oserrors.from_oserror(error, path) from None
+    if advice and own_directories.contains(os.path.realpath(path)):
         raise RefusedError(
-            f"{what} lies in a directory that agentfs uses itself.",
-            hint="Mount it with read_only=True.",
-            details={"path": source},
+            f"{what} lies in a directory that agentfs uses itself.", hint=advice, details=details
         )
-    return OpenTree(name, source, handle, mount)
+    return handle

@@ -14,7 +14,7 @@ from agentfs.history.step_merge import Clash, Lines
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text.decoding import decode
-from agentfs.text.diff import bounded_lines, git_header, hunks, styled_diff, unified_diff
+from agentfs.text.diff import bounded_lines, git_header, hunks, unified_diff
 from agentfs.text.display import continuation, first_names, footer, line_ranges
 from agentfs.text.git_patch import Blob, git_patch
 
@@ -142,7 +142,7 @@ def _first_lines(patch: bytes, most: int, max_chars: int) -> tuple[list[str], bo
         text = body.decode("latin-1")
     text = (head + mark).decode("utf-8", "backslashreplace") + text
     shown = bounded_lines(text.split("\n")[:-1], max_chars)
-    return [*map(styled_diff, shown)], len(shown) == count
+    return shown, len(shown) == count
 
 
 def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:

@@ -197,6 +197,7 @@ class Scan:
             ignored=ignored,
             others=True,
             directories=True,
+            exclude=lambda path, _: is_temporary_name(path),
             on_left_out=self._take_left_out,
         )
         for visit in walk:
@@ -258,7 +259,7 @@ class Scan:
         to_read: dict[DirEntry, Status] = {}
         for entry in entries:
             path = base + entry.name
-            status = None if is_temporary_name(entry.name) else _status_of(entry)
+            status = _status_of(entry)
             if status is None or self._take_known(path, status):
                 continue
             if stat.S_ISREG(status.mode):

@@ -176,7 +176,7 @@ def open_cache(path: str, seconds: float) -> Generator[Cache]:
         closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as database,
     ):
         database.executescript(_TABLES)
-        OwnDirectory(state_path).write(".gitignore", "*\n")  # for recordings and searches
+        OwnDirectory(state_path).put(".gitignore", b"*\n")  # for recordings and searches
         yield Cache(state_path, database, seconds)
 
 

@@ -1,10 +1,9 @@
 """Compare texts by lines, and make unified diffs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise, starmap
 from typing import NamedTuple
 
-from agentfs.base.advice import Style, Styled, StyleKind
 from agentfs.text.compare import ChangedRange, changed_lines
 from agentfs.text.display import cut_line, cut_mark, visible_lines
 from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
@@ -14,7 +13,6 @@ MOST_LINES = 400_000
 DIFF_CONTEXT = 3  # unchanged lines around a change
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
-_KINDS: dict[str, StyleKind] = {"@": "hunk", "+": "added", "-": "removed"}  # by the first character of a line
 
 
 class ReplacedLines(NamedTuple):
@@ -56,19 +54,6 @@ def unified_diff(
     old, new = _as_git_reads(old, new)
     names = file_names(path, created=before is None, deleted=after is None)
     return "".join([names, *hunks(old, new, context, changes)])
-
-
-def styled_diff(text: str) -> Styled:
-    """Return a diff, with or without git's header, as a text that can be shown with a style."""
-    return Styled(text, lambda style: "\n".join(_styled_lines(text.split("\n"), style)))
-
-
-def _styled_lines(lines: Sequence[str], style: Style) -> Iterator[str]:
-    in_header = False
-    for line in lines:
-        in_header = line.startswith("diff --git ") or (in_header and not line.startswith("@@ "))
-        kind = "header" if in_header else _KINDS.get(line[:1])
-        yield line if kind is None else style(kind, line)
 
 
 def line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Generic, NamedTuple, TypeVar
 
-from agentfs.base.advice import Advice, FirstOf, Footer, Joined, NextCall, Note, plural
+from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, plural
 from agentfs.base.frozen_data import with_values
 from agentfs.base.visible import visible
 from agentfs.limits import Limits
@@ -82,7 +82,7 @@ def notes_of(*parts: str) -> tuple[str, ...]:
 def footer(*parts: str) -> str:
     """Join parts to one line in square brackets, or return "" if all are empty."""
     present = [part for part in parts if part]
-    return Footer("[", Joined("; ", *present), "]") if present else ""
+    return Advice("[", Joined("; ", *present), "]") if present else ""
 
 
 # Advice for a result that was cut, from a tool that has no call for the next part.
@@ -128,7 +128,7 @@ class Shrink(NamedTuple, Generic[R]):
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
-    return with_values(result, text=Joined("\n", head, *above, *map(Note, result.notes), *below))
+    return with_values(result, text=Joined("\n", head, *above, *result.notes, *below))
 
 
 def with_note(result: R, note: str) -> R:

@@ -10,10 +10,9 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
-from agentfs.fs import inotify
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
 from agentfs.fs.read_buffer import read_start
-from agentfs.fs.syscalls import MountTable
+from agentfs.watch import inotify
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
@@ -31,7 +30,7 @@ class KeptTexts:
         max_bytes: int,
         max_file: int,
         queue: inotify.Inotify | None,
-        table: MountTable | None,
+        table: inotify.MountTable | None,
     ) -> None:
         self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)

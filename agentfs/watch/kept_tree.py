@@ -18,12 +18,12 @@ from itertools import islice
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError
-from agentfs.fs import inotify, syscalls
+from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.syscalls import MountTable, without_events
 from agentfs.results import WatchReport
+from agentfs.watch import inotify
 from agentfs.watch.keeper import Keeper
 from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
 from agentfs.watch.kept_texts import KeptTexts
@@ -53,7 +53,7 @@ class WatchedTree:
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self._inotify: inotify.Inotify | None = None
-        self._table: MountTable | None = None
+        self._table: inotify.MountTable | None = None
         self._handles: dict[KeptDirectory, int] = {}
         self._reset()
         watch_forks(self)
@@ -140,7 +140,7 @@ class WatchedTree:
         self._user = _user()
         self._cause = ""
         try:
-            self._table = MountTable(self._context.trees.root.handle.fd)
+            self._table = inotify.MountTable(self._context.trees.root.handle.fd)
             self._inotify = inotify.Inotify()
         except OSError as error:
             on_linux = sys.platform == "linux"
@@ -312,7 +312,7 @@ class WatchedTree:
         status = os.fstat(handle)
         reason = self._cause or self._without_events.get(status.st_dev)
         if reason is None:
-            reason = self._without_events[status.st_dev] = without_events(handle)
+            reason = self._without_events[status.st_dev] = syscalls.without_events(handle)
         if reason:
             return reason
         try:

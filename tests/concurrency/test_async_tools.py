@@ -284,7 +284,7 @@ def test_a_cancelled_search_ends_soon(run, tmp_path):
 def test_acall_outside_an_event_loop_is_an_error(tmp_path):
     with Workspace(tmp_path) as ws:
         work = ws.tools().acall("ls")
-        with pytest.raises(RuntimeError, match="No event loop"):
+        with pytest.raises(RuntimeError, match="no running event loop"):
             work.send(None)
 
 

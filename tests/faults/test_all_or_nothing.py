@@ -132,7 +132,7 @@ def test_regression_a_change_that_cannot_be_reversed_stays_in_the_journal(tmp_pa
     def fail_third(handle, source, name, *, to=None):
         renamed.append(name)
         if len(renamed) == 3:
-            monkeypatch.setattr(apply, "_create", fail)  # the reversal cannot write the old content
+            monkeypatch.setattr(apply, "create_temporary", fail)  # the reversal cannot write the old content
             fail()
         rename(handle, source, name, to=to)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
-from agentfs.fs import inotify
+from agentfs.watch import inotify
 from tests import kit
 from tests.fs.mechanisms import force
 

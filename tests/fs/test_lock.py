@@ -122,7 +122,7 @@ def test_one_file_has_one_lock_whatever_path_leads_to_it(tree):
         keys = set()
         for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
             with ResolvedPath(root._context, path, root._split(path)) as resolved:
-                keys.add(resolved.lock_key)
+                keys.add(lock.device_key(resolved.parent))
     assert len(keys) == 1
 
 

@@ -111,9 +111,9 @@ def test_no_directory_is_listed_for_a_name_with_one_spelling(tmp_path, monkeypat
     for name in ("a.txt", "\u00e9.txt", "\u65e5\u672c.txt", "b.txt~"):
         (tmp_path / name).write_text("text\n")
     listed = []
-    names = syscalls.list_names
+    names = syscalls.names_in_time
     with Workspace(tmp_path) as ws:
-        monkeypatch.setattr(syscalls, "list_names", lambda handle: listed.append(handle) or names(handle))
+        monkeypatch.setattr(syscalls, "names_in_time", lambda handle: listed.append(handle) or names(handle))
         for name in os.listdir(tmp_path):
             with suppress(AgentFSError):
                 assert ws.read(name).content == "text\n"

@@ -1,7 +1,7 @@
 import errno
 import os
+import signal
 import stat
-import time
 from pathlib import Path
 
 import pytest
@@ -47,16 +47,82 @@ def test_the_data_of_a_file_is_synced_and_names_are_not(tree, monkeypatch):
     assert seen == [False]
 
 
-def test_only_stale_temporaries_are_removed(tree):
-    old = time.time() - 2 * file.STALE
-    names = [".agentfs-0123456789abcdef.tmp", ".agentfs-fedcba9876543210.tmp", ".agentfs-short.tmp", "x.tmp"]
-    for name in names:
-        (tree / name).write_bytes(b"stray")
-        os.utime(tree / name, (old, old))
-    os.utime(tree / names[1])
-    with Root(tree, Policy()) as root:
-        put(root, "f", b"new")
-    assert sorted(n for n in os.listdir(tree) if n.endswith(".tmp")) == sorted(names[1:])
+def temporaries(tree: Path) -> list[Path]:
+    return sorted(tree.rglob(".agentfs-*.tmp"))
+
+
+def killed_in(tree: Path, name: str, call) -> list[Path]:
+    """Kill a process at a call of `os` in a change; return the temporaries that it leaves."""
+    child = os.fork()
+    if not child:
+        with Workspace(tree) as ws:
+            setattr(os, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+            call(ws)
+        os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    return temporaries(tree)
+
+
+def write_tree(ws: Workspace) -> None:
+    ws.write("new/deep/x", "x")
+
+
+def replace_all(ws: Workspace) -> None:
+    ws.replace("f", "g")
+
+
+KILLS = [("fsync", write_tree), ("replace", replace_all), ("replace", lambda ws: ws.edit("f", "f", "g"))]
+
+
+@pytest.mark.parametrize(("name", "call"), KILLS)
+def test_regression_the_next_opening_removes_what_a_killed_change_left(tree, name, call):
+    (tree / "f2").write_text("f\n")
+    before = sorted(tree.rglob("*"))
+    assert killed_in(tree, name, call)
+    Workspace(tree, policy=Policy(read_only=True)).close()
+    assert temporaries(tree), "a read-only workspace changes nothing"
+    Workspace(tree).close()
+    assert sorted(tree.rglob("*")) == before
+
+
+def test_the_next_change_removes_what_a_killed_change_left(tree):
+    with Workspace(tree) as ws:
+        assert killed_in(tree, "fsync", write_tree)
+        ws.edit("f", "f", "g")
+        assert temporaries(tree) == []
+
+
+def test_a_temporary_of_a_change_under_way_stays(tree, monkeypatch):
+    real, seen = os.fsync, []
+
+    def fsync(fd):
+        before = temporaries(tree)
+        Workspace(tree).close()
+        seen.append(temporaries(tree) == before != [])
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with Workspace(tree) as ws:
+        ws.edit("f", "f", "g")
+    assert seen == [True]
+    assert temporaries(tree) == []
+
+
+def test_leftovers_are_removed_by_name_and_through_no_link(tree, tmp_path):
+    """One has vanished, one lies behind a link by now, and one was never recorded."""
+    (tree / "d").mkdir()
+    outside = tmp_path / "outside"
+    (tree / "d/f").write_text("f\n")
+    left = next(path for path in killed_in(tree, "replace", replace_all) if path.parent == tree)
+    (moved,) = (tree / "d").glob(".agentfs-*")
+    (tree / "d").rename(outside)
+    (tree / "d").symlink_to(outside)
+    left.unlink()
+    named = tree / ".agentfs-0123456789abcdef.tmp"
+    named.write_text("not recorded")
+    Workspace(tree).close()
+    assert temporaries(tree) == [named]
+    assert [path.name for path in outside.glob(".agentfs-*")] == [moved.name]
 
 
 @pytest.mark.parametrize("has_links", [True, False])
@@ -150,23 +216,3 @@ def test_a_move_without_hard_links_keeps_the_owner(tree, monkeypatch):
     with Workspace(tree) as ws:
         ws.move("f", "new/g")
     assert looks_of(tree / "new" / "g")[:2] == (4242, 4243)
-
-
-def test_a_temporary_that_vanishes_does_not_stop_the_cleanup(tree, monkeypatch):
-    names = [f".agentfs-{number:016x}.tmp" for number in range(5)]
-    for name in names:
-        (tree / name).write_text("left by a kill")
-        os.utime(tree / name, (1, 1))
-    real, vanished = os.stat, []
-
-    def look(path, **options):
-        if path in names and not vanished:
-            vanished.append(path)
-            (tree / path).unlink()
-        return real(path, **options)
-
-    monkeypatch.setattr(os, "stat", look)
-    with Workspace(tree) as ws:
-        ws.write("new", "x\n")
-    assert vanished
-    assert not list(tree.glob(".agentfs-*"))

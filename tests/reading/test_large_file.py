@@ -48,7 +48,7 @@ def test_a_streamed_page_equals_that_of_the_loaded_file(
         reader.tracker = ReadTracker()  # which has no encoding of another example's file
         limits = Limits(read_bytes=60, line_chars=12, read_lines=4, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("agentfs.fs.pieces.BLOCK", chunk)
+            patched.setattr("agentfs.fs.file.BLOCK", chunk)
             try:
                 page = reader.read(offset, limit, limits=limits, encoding=encoding, column=column)
                 outcomes.append(page.to_dict() | {"text": page.text})
@@ -60,7 +60,7 @@ def test_a_streamed_page_equals_that_of_the_loaded_file(
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_only_the_start_of_a_line_that_is_too_long_to_load_is_shown(reader, monkeypatch, encoding):
-    monkeypatch.setattr("agentfs.fs.pieces.BLOCK", 64)
+    monkeypatch.setattr("agentfs.fs.file.BLOCK", 64)
     monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
     reader.write(("first\n" + "é" * 9000 + "\nlast\n").encode(encoding))
     limits = Limits(file_bytes=1, line_chars=100)
@@ -120,7 +120,7 @@ def test_a_file_that_shrinks_while_it_is_streamed_is_stale(reader, monkeypatch):
 @pytest.mark.parametrize("column", [3, 4, 5])
 def test_a_column_past_the_end_of_a_line_keeps_its_line_end(reader, monkeypatch, column):
     for chunk in (1, 2, 3, 100):
-        monkeypatch.setattr("agentfs.fs.pieces.BLOCK", chunk)
+        monkeypatch.setattr("agentfs.fs.file.BLOCK", chunk)
         reader.write("ab\r\ncdef\r\n")
         assert reader.read(limits=STREAMED, column=column).content == "\r\ncdef\r\n"
 

@@ -143,14 +143,14 @@ def test_the_joined_pages_are_the_file(reader, text, encoding, limit, sizes):
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("agentfs.fs.pieces.BLOCK", chunk)
+            patched.setattr("agentfs.fs.file.BLOCK", chunk)
             assert reader.pages(limit, limits) == text
 
 
 @both
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_a_long_line_is_read_along_by_column(reader, limits, monkeypatch, end):
-    monkeypatch.setattr("agentfs.fs.pieces.BLOCK", 64)
+    monkeypatch.setattr("agentfs.fs.file.BLOCK", 64)
     monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
     line = "".join(chr(97 + number % 26) for number in range(4321)) + end
     reader.write("first\n" + line)

@@ -24,9 +24,9 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import Directory, ReadBuffer, context, inotify, syscalls
+from agentfs.fs import Directory, ReadBuffer, context, syscalls
 from agentfs.tree.walk import Walk
-from agentfs.watch import kept_texts, text_blocks
+from agentfs.watch import inotify, kept_texts, text_blocks
 from agentfs.watch.kept_tree import WatchedTree
 from agentfs.watch.watched_directory import WatchedDirectory
 from tests import kit
@@ -1164,10 +1164,10 @@ def test_a_workspace_that_nobody_closed_leaves_no_descriptor_open(root):
 def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
     root = tmp_path.resolve()
     table = tmp_path / "mountinfo"
-    monkeypatch.setattr(syscalls, "_MOUNTS", str(table))
+    monkeypatch.setattr(syscalls, "MOUNTS", str(table))
     table.write_text("1 1 0:1 / / rw - ext4 none rw\n")
     directory = os.open(root, os.O_RDONLY)
-    watched = syscalls.MountTable(directory)
+    watched = inotify.MountTable(directory)
     table.write_text(f"1 1 0:1 / / rw - ext4 none rw\n2 1 0:2 / {root}/a rw - tmpfs none rw\n")
     monkeypatch.setattr(watched, "_poll", SimpleNamespace(poll=lambda _: True))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

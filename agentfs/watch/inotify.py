@@ -1,7 +1,8 @@
-"""`Inotify`: the events of watched directories and files on Linux."""
+"""Events of Linux: `Inotify` of watched directories and files, `MountTable` of mounts."""
 
 import errno
 import os
+import select
 import struct
 import sys
 
@@ -79,6 +80,48 @@ class Inotify:
 
     def close(self) -> None:
         """End all watches."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            syscalls.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class MountTable:
+    """The mounts in an open directory. Raises OSError if there is no mount table."""
+
+    def __init__(self, directory: int) -> None:
+        self._directory = directory
+        self._fd = -1
+        self._fd = os.open(syscalls.MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLPRI)
+        self._mounts = self._below()
+
+    def changed(self) -> bool:
+        """Return True if a mount was added or removed since the last call."""
+        if not self._poll.poll(0):
+            return False
+        before = self._mounts
+        try:
+            self._mounts = self._below()
+        except OSError:
+            return True
+        return before != self._mounts
+
+    def covers(self, real_path: str) -> bool:
+        """Return True if a path below the directory is a mount point."""
+        return any(mount.point == real_path for mount in self._mounts)
+
+    def _below(self) -> list[syscalls.MountLine]:
+        """Return the mounts in the directory, with points relative to it, even if it was moved."""
+        top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
+        found = [mount for mount in syscalls.mount_table(self._fd) if f"{mount.point}/".startswith(top)]
+        return [mount._replace(point=mount.point[len(top) :]) for mount in found]
+
+    def close(self) -> None:
+        """Close the mount table."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             syscalls.close(fd)
