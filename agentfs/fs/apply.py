@@ -22,7 +22,7 @@ from agentfs.base.advice import Advice, call
 from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
-from agentfs.fs.file import apply_metadata, create_temporary, new_temporary, node_at, node_in
+from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in
 from agentfs.fs.lock import ATTEMPTS, device_key, file_locks, forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
@@ -481,7 +481,7 @@ class _Batch:
         outside: str = directory
         while outside in self._closed:
             outside = os.path.dirname(outside)
-        temporary = os.path.join(outside, new_temporary())
+        temporary = os.path.join(outside, f".agentfs-{os.urandom(8).hex()}.tmp")
         record_temporary(self._context.trees.path_on_disk(temporary))
         self._temporaries.add(temporary)
         if outside == directory:

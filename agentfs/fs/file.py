@@ -241,11 +241,6 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
     return notes
 
 
-def new_temporary() -> str:
-    """Return a new name for a temporary."""
-    return f".agentfs-{os.urandom(8).hex()}.tmp"
-
-
 def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
     """Set owner and mode of a file or directory; return notes if the owner could not be kept."""
     notes: list[str] = []

@@ -29,6 +29,13 @@ _CHECK_EVERY = 0.05  # seconds between two checks of the deadline
 _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
+class _OwnLocks(threading.local):
+    """The descriptors of the lock files that this thread holds, by key; -1 without a lock file."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
+
+
 class _ProcessLocks:
     """The locks of this process. A forked copy drops them, because it would never release them."""
 
@@ -36,14 +43,14 @@ class _ProcessLocks:
         self.guard = threading.Lock()
         self.threads = WeakValueDictionary[str, threading.Lock]()  # each lock exists while a thread uses it
         self.held = set[int]()  # descriptors of locked files
-        self.own = threading.local()  # the lock files that the present thread holds, by key
+        self.own = _OwnLocks()
         watch_forks(self)
 
     def after_fork(self) -> None:
         """Drop all locks in a forked process."""
         self.guard = threading.Lock()  # the old one may be held by another thread of the parent
         self.threads.clear()
-        self.own = threading.local()
+        self.own = _OwnLocks()
         while self.held:
             syscalls.close(self.held.pop())
 
@@ -87,7 +94,7 @@ def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
             raise oserrors.locked(path, round(now - began, 1))
 
     locks: list[threading.Lock] = []
-    own = _own_files()
+    own = _locks.own.files
     wanted = {key: path for key, path in keys.items() if key not in own}  # a change within another one
     directory = lock_directory(root_path) if wanted else None
     try:
@@ -112,12 +119,6 @@ def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
             lock.release()
 
 
-def _own_files() -> dict[str, int]:
-    """Return the descriptors of the lock files that this thread holds, by key; -1 without a lock file."""
-    found: dict[str, int] = _locks.own.__dict__.setdefault("files", {})
-    return found
-
-
 def device_key(handle: int) -> str:
     """Return the key of the lock for changes in an open directory: its device."""
     return f"device {syscalls.lstat(handle, '.').st_dev}"
@@ -139,13 +140,13 @@ def _wait_for(file: str, path: str, check: Callable[[str], None]) -> int:
 
 def record_temporary(path: str) -> None:
     """Name a temporary that is about to be made, by its absolute path, in a lock file of this thread."""
-    if (fd := max(_own_files().values(), default=-1)) >= 0:
+    if (fd := max(_locks.own.files.values(), default=-1)) >= 0:
         syscalls.write_all(fd, os.fsencode(path) + b"\0")
 
 
 def forget_temporaries() -> None:
     """Take note that all recorded temporaries are gone."""
-    if (fd := max(_own_files().values(), default=-1)) >= 0:
+    if (fd := max(_locks.own.files.values(), default=-1)) >= 0:
         with suppress(OSError):  # a name without a temporary does no harm
             os.ftruncate(fd, 0)
 

@@ -259,8 +259,7 @@ class Scan:
         to_read: dict[DirEntry, Status] = {}
         for entry in entries:
             path = base + entry.name
-            status = _status_of(entry)
-            if status is None or self._take_known(path, status):
+            if (status := _status_of(entry)) is None or self._take_known(path, status):
                 continue
             if stat.S_ISREG(status.mode):
                 to_read[entry] = status
