@@ -1,7 +1,7 @@
 """The way of every edit of a text file: read, compute, run the functions of the policy, write, record."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agentfs.base import call_context
@@ -157,11 +157,7 @@ def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None
     now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
     where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
     diff = unified_diff(last.text, present, "file")
-    lines: Sequence[str] = diff_lines(diff, _EXTERNAL_DIFF_LINES)
-    head = [footer("changes since it was shown")] if lines else []
-    return ExternalChanges(
-        f"the file had {SINCE_SHOWN}: {where}",
-        (*head, *lines),
-        hunks,
-        is_shown_whole(diff, limits, _EXTERNAL_DIFF_LINES),
-    )
+    lines = diff_lines(diff, _EXTERNAL_DIFF_LINES)
+    shown = (footer("changes since it was shown"), *lines) if lines else ()
+    seen = is_shown_whole(diff, limits, _EXTERNAL_DIFF_LINES)
+    return ExternalChanges(f"the file had {SINCE_SHOWN}: {where}", shown, hunks, seen)

@@ -164,6 +164,9 @@ def splice_file(
 
 def check_edit(edit: Edit) -> None:
     """Raise an error for an edit that no file could accept."""
+    for name in ("old_string", "new_string"):  # a program's mapping may have other values
+        if not isinstance(value := getattr(edit, name), str):
+            raise must_be(name, "a text", value, "")
     if not edit.old_string:
         raise InvalidArgumentError(
             Advice(OLD, " is empty."),
