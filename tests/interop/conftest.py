@@ -53,7 +53,8 @@ def stand_ins():
     address = f"http://127.0.0.1:{server.server_address[1]}"
     keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"), "none")
     yield {
-        **os.environ, **keys, "PYTHONPATH": f"{ISOLATED}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "ignore", "NO_PROXY": "127.0.0.1",
+        **os.environ, **keys, "PYTHONPATH": f"{ISOLATED}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "ignore",
+        "NO_PROXY": "127.0.0.1",
         "OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address, "GOOGLE_GEMINI_BASE_URL": address,
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
     }  # fmt: skip
