@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, plural
-from agentfs.errors import InvalidArgumentError, must_be, past_end
+from agentfs.errors import must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import LARGEST, Limits
 from agentfs.permissions import Effect
@@ -74,29 +74,22 @@ class ReadOptions:
             PastEndError: `past_end` for an offset after the last line, or before the first one.
         """
         past = self.offset > max(total, 1) or -self.offset > (total or LARGEST)
-        if self.offset == 0 or self.column < 1 or (self.limit is not None and self.limit < 1):
-            raise self._out_of_range(past=past)
+        offsets = "a line number from 1, or a negative number to count from the end"
+        wrong = [
+            *([("offset", offsets)] if self.offset == 0 else []),
+            *([("limit", "a number of lines from 1")] if self.limit is not None and self.limit < 1 else []),
+            *([("column", "the number of a character from 1")] if self.column < 1 else []),
+        ]
+        if wrong:
+            names = ("offset",) * past + tuple(name for name, _ in wrong)
+            hint = Advice("To read as far as fits, ", Retry({}, names), ".")
+            raise must_be(wrong[0][0], wrong[0][1], getattr(self, wrong[0][0]), hint)
         if past:
             details: dict[str, Any] = {"path": path, "total_lines": total}
             also = ", or a negative one to count from the end"
             has = f"{quote(path)} has {plural(total, 'line')}"
             raise past_end(has, self.offset, 1, total, also=also, **details)
         return min(self.offset % (total + 1), total) if total else 0
-
-    def _out_of_range(self, *, past: bool) -> InvalidArgumentError:
-        wrong = {
-            "offset": self.offset == 0 or past,
-            "limit": self.limit is not None and self.limit < 1,
-            "column": self.column < 1,
-        }
-        names = tuple(name for name in wrong if wrong[name])
-        hint = Advice("To read as far as fits, ", Retry({}, names), ".")
-        if self.offset == 0:
-            offsets = "a line number from 1, or a negative number to count from the end"
-            return must_be("offset", offsets, self.offset, hint)
-        if wrong["limit"]:
-            return must_be("limit", "a number of lines from 1", self.limit, hint)
-        return must_be("column", "the number of a character from 1", self.column, hint)
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
         """Return the call that continues at a line. It asks for the rest of the request, or as much again."""

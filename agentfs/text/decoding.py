@@ -146,7 +146,7 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
     """
     for bom, codec in candidates(data, encoding):
         if encoding is not None or bom or codec in {"utf-8", UNKNOWN_8BIT}:
-            text = _strictly(data[len(bom) :], codec)
+            text = _strictly(data[len(bom) :] if bom else data, codec)
         else:  # ASCII counts as text also in a 7-bit codec, as for `grep`
             text = data.decode("ascii") if data.isascii() else _exactly(data, codec)
         if text is not None:

@@ -1,5 +1,6 @@
 """Compare texts by lines, and make unified diffs."""
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise, starmap
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
 # The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
+_TO_ESCAPE = re.compile('["\\\\\x00-\x1f\x7f\ud800-\udfff]')
 DIFF_CONTEXT = 3  # unchanged lines around a change
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
@@ -97,16 +99,14 @@ def file_names(path: str, *, created: bool, deleted: bool, old_path: str = "") -
 
 def _quoted(name: str) -> str:
     """Quote and escape a name with a quote, a backslash, a control character or invalid UTF-8."""
-    if name.isprintable() and '"' not in name and "\\" not in name:
-        return name
-    escapes: dict[str, int | str | None] = {
-        each: f"\\{each}"
-        if each in '"\\'
-        else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))
-        for each in name
-        if each in '"\\\x7f' or each < " " or "\ud800" <= each <= "\udfff"
-    }
-    return f'"{name.translate(str.maketrans(escapes))}"' if escapes else name
+    quoted = _TO_ESCAPE.sub(_escape, name)
+    return name if quoted == name else f'"{quoted}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    if found[0] in '"\\':
+        return f"\\{found[0]}"
+    return "".join(f"\\{byte:03o}" for byte in found[0].encode("utf-8", "surrogateescape"))
 
 
 def hunks(

@@ -1,7 +1,7 @@
 """Make the text of results: number lines, cut them, add footers, and fit a token budget."""
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, plural
@@ -199,17 +199,20 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     shortest result.
     """
     for step in steps:
-        render = cache(step.render)
-        if fits(render(step.most).text, limits):
-            return render(step.most)
-        count = most_that_fit(step.most, partial(_text_of, render), limits)
+        result = step.render(step.most)
+        if fits(result.text, limits):
+            return result
+        made = {step.most: result}
+        count = most_that_fit(step.most, partial(_text_of, step, made), limits)
         if count or step is steps[-1]:
-            return render(count or 1)
+            return made.get(count or 1) or step.render(1)
     raise ValueError("fitted() needs a step")
 
 
-def _text_of(render: Callable[[int], Result], count: int) -> str:
-    return render(count).text
+def _text_of(step: Shrink[R], made: dict[int, R], count: int) -> str:
+    if count not in made:
+        made[count] = step.render(count)
+    return made[count].text
 
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:

@@ -15,7 +15,6 @@ from typing import AnyStr, NamedTuple
 from agentfs.base import call_context
 from agentfs.results import Newline
 
-_NEAR = 64  # lines; beyond, line ends are only counted
 _STEP = 8192  # characters in which line ends are looked for at once
 _CHECK_EVERY = 4096
 _CRLF = re.compile("\r\n")
@@ -74,18 +73,14 @@ def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int
         position: The start of line 1.
     """
     ahead = number - 1
-    while ahead > _NEAR and (found := text.count(end, position, position + _STEP)) < ahead:
-        if position >= len(text):
-            return len(text)
+    while ahead and position < len(text):
+        found = text.count(end, position, position + _STEP)
+        if found >= ahead:
+            piece = text[position : position + _STEP]
+            return position + len(piece) - len(piece.split(end, ahead)[-1])
         ahead -= found
         position += _STEP
-    while position < len(text):
-        lines = text[position : position + _STEP].split(end, ahead)
-        position = min(position + _STEP, len(text))
-        if len(lines) > ahead:
-            return position - len(lines[-1])
-        ahead -= len(lines) - 1
-    return len(text)
+    return len(text) if ahead else position
 
 
 def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:

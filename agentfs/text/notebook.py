@@ -8,7 +8,8 @@ import json
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, TypeGuard
 
@@ -93,7 +94,7 @@ class Notebook(EditView):
             NotEditableError: A range is not in the source of one cell, or JSON written in the style of the
                 file would change other bytes of it.
         """
-        style = self._style()
+        write = self._writer()
         by_cell: dict[int, list[Replacement]] = {}
         for each in replacements:
             number = self._cell_of(each.start, each.end)
@@ -103,7 +104,7 @@ class Notebook(EditView):
         changed = json.loads(self.source)
         for number, changes in by_cell.items():
             _change(changed["cells"][number], self.cells[number], changes)
-        return style.dump(changed)
+        return write(changed) + self._end
 
     def _cell_of(self, start: int, end: int) -> int | None:
         """Return the index of the cell whose source has a range; it has the line end after it too."""
@@ -114,30 +115,21 @@ class Notebook(EditView):
         inside = end <= last or (start < last and end == last + 1 and self.text[last] == "\n")
         return number if first <= start <= last and inside else None
 
-    def _style(self) -> "_Style":
-        """Return the style in which the JSON is written; raise `NotEditableError` if there is none."""
+    @property
+    def _end(self) -> str:
+        """The blanks after the JSON."""
+        return self.source[len(self.source.rstrip()) :]
+
+    def _writer(self) -> Callable[[Any], str]:
+        """Return the function that writes JSON as it is in the source; raise `NotEditableError` for none."""
         found = _INDENT.match(self.source)
         indent = found[1] if found else None
-        end = self.source[len(self.source.rstrip()) :]
         for ascii_only, comma, colon in product((False, True), (", ", ","), (": ", ":")):
-            style = _Style(indent, (comma.strip() if found else comma, colon), ascii_only, end)
-            if style.dump(self._parsed) == self.source:
-                return style
+            separators = (comma.strip() if found else comma, colon)
+            write = partial(json.dumps, indent=indent, separators=separators, ensure_ascii=ascii_only)
+            if write(self._parsed) + self._end == self.source:
+                return write
         raise NotEditableError("its JSON is not written as a program for notebooks writes it")
-
-
-class _Style(NamedTuple):
-    """The form of a JSON text; `end` are the blanks after it."""
-
-    indent: str | None
-    separators: tuple[str, str]
-    ascii_only: bool
-    end: str
-
-    def dump(self, value: Any) -> str:
-        """Return a value as JSON in this style."""
-        text = json.dumps(value, indent=self.indent, separators=self.separators, ensure_ascii=self.ascii_only)
-        return text + self.end
 
 
 def _change(cell: dict[str, Any], place: CellPlace, changes: Sequence[Replacement]) -> None:

@@ -17,8 +17,7 @@ from agentfs.tree.gitignore import IgnoreRules, Sources
 
 DECIDING = frozenset({*RULE_FILES, ".git"})  # names whose presence changes the rules in a directory
 _MAX_TOGETHER = 1024 * 1024  # characters of the rules that apply in one directory
-_MAX_REFUSED = 10_000  # rule files that are counted once, to bound the memory
-_MAX_UNREAD = 20  # names of unreadable rule files that are kept
+_MAX_UNREAD = 10_000  # rule files that are counted once, to bound the memory
 
 
 class RuleReader:
@@ -27,18 +26,16 @@ class RuleReader:
     def __init__(self, root: Root) -> None:
         self._root = root.unrestricted
         self.unreadable = 0
-        self.unread: list[str] = []  # first unreadable rule files, relative to the root; "" if outside
-        self._refused: set[str] = set()
+        self.unread: dict[str, None] = {}  # unreadable rule files, relative to the root; "" if outside
         self._outside: dict[str, IgnoreRules] = {}  # by the path of a tree
         self._through: dict[str, IgnoreRules] = {}  # of directories above those where a walk starts
 
     def _refuse(self, file: str) -> None:
         """Count a rule file that cannot be read; one that links lead to several times counts once."""
-        if not file or file not in self._refused:
-            if len(self._refused) < _MAX_REFUSED:
-                self._refused.add(file)
+        if not file or file not in self.unread:
             self.unreadable += 1
-            self.unread += [file][: _MAX_UNREAD - len(self.unread)]
+            if len(self.unread) < _MAX_UNREAD:
+                self.unread[file] = None
 
     @cached_property
     def _outer(self) -> dict[str, OuterRules]:

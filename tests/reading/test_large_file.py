@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentfs import Workspace
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.reading import large_file
@@ -144,3 +145,22 @@ def test_regression_a_large_file_is_read_in_the_encoding_that_it_declares(reader
     page = reader.read(2, 1, limits=STREAMED)
     assert (page.content, page.encoding, page.total_lines) == ("é€ abc\n", "iso8859-15", 2001)
     assert reader.read(2, 1, limits=LOADED).content == page.content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"# -*- coding: iso-8859-15 -*-\nplain\n",
+        "# -*- coding: iso-8859-15 -*-\n€\n".encode("iso-8859-15"),
+        "# coding: shift_jis\n日本\n".encode("shift_jis"),
+        "# coding: latin-1\n日本\n".encode(),
+        "日本\n".encode("utf-16"),
+        b"caf\xe9\n",
+        b"plain\n",
+    ],
+)
+def test_a_large_file_has_the_encoding_that_it_would_have_as_a_small_one(tmp_path, content):
+    (tmp_path / "a.txt").write_bytes(content)
+    with Workspace(tmp_path) as small, Workspace(tmp_path, limits=Limits(file_bytes=1)) as large:
+        assert large.read("a.txt").encoding == small.read("a.txt").encoding
+        assert large.read("a.txt").content == small.read("a.txt").content
