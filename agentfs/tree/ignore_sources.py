@@ -17,7 +17,7 @@ from agentfs.tree.gitignore import IgnoreRules, Sources
 
 DECIDING = frozenset({*RULE_FILES, ".git"})  # names whose presence changes the rules in a directory
 _MAX_TOGETHER = 1024 * 1024  # characters of the rules that apply in one directory
-_MAX_UNREAD = 10_000  # rule files that are counted once, to bound the memory
+_MAX_UNREAD = 1000  # rule files that are named, and counted once
 
 
 class RuleReader:

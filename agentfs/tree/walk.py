@@ -23,8 +23,6 @@ MAX_LISTED = 200_000  # entries of one directory
 _PART = 512  # entries between two looks at the clock: a slow file system takes a millisecond for each
 _MAX_HELD = 500_000  # entries of all directories that are open
 
-_MAX_NAMED = 20  # unreadable rule files
-
 _NO_RULES = IgnoreRules()
 
 
@@ -93,9 +91,7 @@ class Walk:
             rules[rule.text(display)] += count
         counts = dict(left_out.counts)
         counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
-        unread = tuple(
-            (file and display(file)) or OUTSIDE for file in islice(self._reader.unread, _MAX_NAMED)
-        )
+        unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
         reached = self._reached or ("directory_entries" if self._crowded else None)
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=reached)
 
