@@ -295,7 +295,7 @@ class Log:
         for each in sorted(portions, key=lambda each: each.order, reverse=True):
             if changes := _changes_in(self.step(each.number), each.paths, scope):
                 toggles.append(Toggle(each.number, each.is_made, tuple(change.path for change in changes)))
-                steps.append(reverse(changes) if each.is_made else changes)
+                steps.append(reverse(changes) if each.is_made else _with_modes(changes, self.step(each.by)))
                 last = max(last, each.by)
         later = (change for step in self.after(last) for change in step.changes)
         left = {each.path: each.after for each in later if not each.of_directory} if steps else {}
@@ -359,6 +359,17 @@ def _toggles(step: Step, number: int) -> Sequence[Toggle]:
     if step.toggles is not None:
         return step.toggles
     return (Toggle(number, takes_back=False, paths=tuple(each.path for each in step.changes)),)
+
+
+def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:
+    """Return changes with the modes that the system gave to directories, which another step has removed."""
+    seen = {each.path: each.before for each in back.changes if isinstance(each.before, DirectoryNode)}
+    return tuple(
+        replace(each, after=seen.get(each.path, each.after))
+        if isinstance(each.after, DirectoryNode) and each.after.mode is None
+        else each
+        for each in changes
+    )
 
 
 def step_to_json(step: Step) -> dict[str, Any]:

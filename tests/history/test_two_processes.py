@@ -1,0 +1,72 @@
+"""Two processes take turns on one state directory: the journal and the tree agree, whoever comes first."""
+
+import os
+import random
+
+import pytest
+
+from agentfs import AgentFSError, Workspace
+from agentfs.errors import BusyError
+from tests.history.judges import standing
+
+
+def take_turns(top, state, seed):
+    """Open the workspace several times, and make random calls; another process may hold the state."""
+    chance = random.Random(seed)
+    for number in range(4):
+        try:
+            with Workspace(top, state=state) as ws:
+                for _ in range(chance.randint(1, 3)):
+                    act(ws, chance, f"{seed} {number}\n")
+        except BusyError:
+            continue
+
+
+def act(ws, chance, text):
+    name = f"f{chance.randrange(3)}"
+    try:
+        match chance.randrange(5):
+            case 0 | 1:
+                ws.write(name, text, overwrite=True)
+            case 2:
+                ws.undo()
+            case 3:
+                ws.redo()
+            case 4:
+                ws.delete(name)
+    except AgentFSError as error:
+        if error.code == "io":
+            raise
+
+
+def check_two(scratch, seed):
+    top, state = scratch / "top", scratch / "state"
+    top.mkdir(parents=True)
+    children = []
+    for which in (1, 2):
+        child = os.fork()
+        if child == 0:
+            try:
+                take_turns(top, state, 2 * seed + which)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    with Workspace(top, state=state) as ws:
+        assert ws.recovery_notes == ()
+        if steps := len(standing(ws)):
+            ws.undo(steps)
+        assert os.listdir(top) == []
+
+
+@pytest.mark.full
+def test_two_processes_leave_a_journal_that_leads_back(tmp_path):
+    for seed in range(10):
+        check_two(tmp_path / str(seed), seed)
+
+
+@pytest.mark.long
+def test_two_processes_leave_a_journal_that_leads_back_500_times(tmp_path):
+    for seed in range(1000, 1500):
+        check_two(tmp_path / str(seed), seed)
