@@ -303,13 +303,12 @@ def recorded_result(
     if lost:
         notes.append(f"changed, but not kept for undo: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
-    unseen = {reason: count for reason, count in not_covered.items() if reason in UNSEEN}
-    left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(unseen.items()))
+    unseen = [f"{count} {reason}" for reason, count in sorted(not_covered.items()) if reason in UNSEEN]
     if touched:
         notes.append(f"only the time was changed: {name_paths(touched)}")
     notes += more_notes
     advice = Advice("undo takes it back: ", call("undo")) if can_undo and len(opened.parts) == 1 else ""
-    ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
+    ending = footer(advice, f"not recorded: {', '.join(unseen)}" if unseen else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
     if (lost or touched) and not files:
         head = "Nothing that undo takes back was changed."

@@ -315,10 +315,8 @@ def with_moves(changes: Sequence[Change]) -> list[Change]:
     Files with equal content are paired in the order of their paths.
     """
     ordered = sorted(changes, key=lambda change: change.path)
-    created = {each.path: each for each in ordered if each.before is None}
-    deleted = {each.path: each for each in ordered if each.after is None}
-    new = [each for each in created.values() if _is_file(each.after)]
-    old = [each for each in deleted.values() if _is_file(each.before)]
+    new = [each for each in ordered if each.before is None and _is_file(each.after)]
+    old = [each for each in ordered if each.after is None and _is_file(each.before)]
     sources: dict[Node | None, list[str]] = {}
     for each in reversed(old):
         sources.setdefault(each.before, []).append(each.path)
