@@ -227,17 +227,15 @@ class Log:
         self.last_group = max(self.last_group, *step.groups, 0)
         for number, takes_back, paths in _toggles(step, self.position):
             if number > self.dropped and paths:
-                toggled, known = set(paths), self._of_step.setdefault(number, [])
+                taken, known = set(paths), self._of_step.setdefault(number, [])
                 for each in known:
-                    each.paths -= toggled
+                    each.paths -= taken
                     if not each.paths:
                         del self._portions[each.order]
                 known[:] = [each for each in known if each.paths]
                 self._order += 1
                 groups = self.step(number).groups
-                new = Portion(
-                    number, not takes_back, toggled, self.position, self._order, groups, step.groups
-                )
+                new = Portion(number, not takes_back, taken, self.position, self._order, groups, step.groups)
                 self._portions[self._order] = new
                 known.append(new)
 
@@ -326,7 +324,8 @@ class Log:
             away = {each.moved_from for each in total.values() if each.after is not None}
             for change in step.changes:
                 path, known = change.path, total.get(change.path)
-                is_new = change.before is None and path in away and path != first_path(change, total)
+                is_over = path in away or (change.moved_from and known is not None and known.before)
+                is_new = change.before is None and is_over and path != first_path(change, total)
                 if is_new or (known is not None and not is_same_node(known.after, change.before)):
                     runs.append({})
                     break

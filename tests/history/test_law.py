@@ -176,7 +176,7 @@ def test_a_rollback_restores_the_tree_of_its_checkpoint(kept: bool) -> None:
         run(seed, kept=kept)
 
 
-@pytest.mark.parametrize("seed", [10, 275, 393, 627, 1903, 21186, 21902])
+@pytest.mark.parametrize("seed", [10, 275, 393, 627, 1903, 21186, 21902, 30685])
 def test_regression_a_sequence_that_broke_the_law(seed: int) -> None:
     """For example, a redo that found its file as it should be, and its undo, which made the file."""
     run(seed, kept=False)
