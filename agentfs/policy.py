@@ -38,7 +38,7 @@ class Protect:
         *(".env", ".env.*", "*.env", ".envrc", "!.env*.example", "!.env*.sample", "!.env*.template"),
         *("!example.env", "!sample.env", "!template.env"),
         *("!*.example.env", "!*.sample.env", "!*.template.env"),
-        *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
+        *("*.pem", "!cacert.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
         *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "!id_*.pub"),
         *(".ssh/", ".gnupg/", ".aws/", ".azure/", ".config/gcloud/", ".config/gh/", ".config/hub", ".s3cfg"),
         *(".kube/config", "kubeconfig", "*.kubeconfig", ".docker/config.json", ".dockercfg"),

@@ -182,8 +182,8 @@ def test_imports_have_no_cycle():
 BESIDE_THE_TREE = {
     PACKAGE / name
     for name in (
-        *("commands/effects.py", "commands/hidden_files.py", "commands/outside.py", "commands/stage.py"),
-        *("commands/system.py", "watch/inotify.py"),
+        *("commands/effects.py", "commands/hidden_files.py", "commands/masks.py", "commands/outside.py"),
+        *("commands/stage.py", "commands/system.py", "watch/inotify.py"),
     )
 }
 

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, has_other_time, is_changed_since, set_times, size_of
-from agentfs.commands.git_index import added_as_empty
+from agentfs.commands.git_index import masks_in_index
 from agentfs.commands.git_settings import is_lost_object, permitted
 from agentfs.commands.hidden_files import Sweep
+from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
+from agentfs.fs.node import revision_of
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
 from agentfs.history.recording import OpenRecording, recorded_result
@@ -33,7 +35,14 @@ class Base(NamedTuple):
 
 
 def apply_effects(
-    around: Surroundings, effects: Effects, base: Base, seen: Sweep, label: str, *, preview: bool
+    around: Surroundings,
+    effects: Effects,
+    base: Base,
+    seen: Sweep,
+    masks: Mapping[str, Mask],
+    label: str,
+    *,
+    preview: bool,
 ) -> RecordedResult:
     """Apply all effects, or raise an error and apply none; return what changed.
 
@@ -46,11 +55,13 @@ def apply_effects(
     for each in [each for each in changes if is_lost_object(each)]:
         effects.leave("removal of a git object", each.path)
         changes.remove(each)
-    hidden = [path for path in seen.hidden if size_of(root, path)]
-    if emptied := added_as_empty(changes, hidden):
-        what = "added protected files to git, which it sees as empty"
+    # An empty file has an empty mask, and an index may have it.
+    contents = {path: mask.content for path, mask in masks.items() if size_of(root, path)}
+    if emptied := masks_in_index(changes, contents):
+        what = "added protected files to git, which it sees without content"
         raise _protected(root, emptied, what, "Add and commit other files by name.")
-    exempt = permitted(changes, root.is_protected, root) | _made_with_directories(changes, root, hidden)
+    exempt = permitted(changes, root.is_protected, root) | _made_with_directories(changes, root, contents)
+    exempt |= effects.free
     refused = [*effects.refused, *(each.path for each in changes if root.is_protected(each.path))]
     if refused := [path for path in refused if path not in exempt]:
         hint = "Run it without these changes; only the user may make them."
@@ -180,19 +191,19 @@ def _protected(root: Root, paths: Collection[str], what: str, hint: str) -> Prot
     )
 
 
-def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Sequence[str]) -> set[str]:
+def _made_with_directories(changes: Sequence[Change], root: Root, contents: Mapping[str, bytes]) -> set[str]:
     """Return the created paths with a read-protected name in a directory that the command has made too.
 
-    They hold nothing of the user, such as the `cacert.pem` of a package. Copies of hidden files are empty, so
-    they are not among them. Neither are repositories without a work tree, whose settings run code.
+    They hold nothing of the user, such as a key for the tests of a package. Copies of masks are not among
+    them. Neither are repositories without a work tree, whose settings run code.
     """
     made = {each.path for each in changes if each.before is None and isinstance(each.after, DirectoryNode)}
-    names = {fold(path.rpartition("/")[2]) for path in hidden}
+    masks = {(fold(path.rpartition("/")[2]), revision_of(content)) for path, content in contents.items()}
 
     def is_free(change: Change) -> bool:
         path, after = change.path, change.after
         above, _, name = path.rpartition("/")
-        is_copy = isinstance(after, FileNode) and not after.size and fold(name) in names
+        is_copy = isinstance(after, FileNode) and (fold(name), after.digest) in masks
         in_repository = any(fold(each).endswith(".git") for each in path.split("/"))
         return above in made and not is_copy and not in_repository and not root.is_write_protected(path)
 

@@ -2,21 +2,22 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
-from agentfs.commands.stage import Overlay
+from agentfs.commands.masks import Mask
+from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.errors import AgentFSError, ConflictError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.root import Root
+from agentfs.tree.walk import VCS_NAMES
 
 _OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
-_OPAQUE = f"{_OVERLAY}opaque"  # on a directory that hides the one below it
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE, _DIRECTORY_MODE = 0o777, 0o3777  # the bits of a mode that are applied
 
@@ -29,12 +30,14 @@ class Effects:
         changes: The changes, by path, directories before their entries.
         times: The time of modification that each file in the overlay has.
         refused: Changed paths that may not even be read.
+        free: Paths that may change although their names are protected: they went with a directory.
         not_applied: Paths with something that the tree does not get, by what it is.
     """
 
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     times: dict[str, int] = field(default_factory=dict[str, int])
     refused: list[str] = field(default_factory=list[str])
+    free: set[str] = field(default_factory=set[str])
     not_applied: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def leave(self, what: str, path: str) -> None:
@@ -42,7 +45,9 @@ class Effects:
         self.not_applied.setdefault(what, []).append(path)
 
 
-def effects_of(overlays: Mapping[str, Overlay], root: Root, most_bytes: int) -> Effects:
+def effects_of(
+    overlays: Mapping[str, Overlay], masks: Mapping[str, Mask], root: Root, most_bytes: int
+) -> Effects:
     """Return the changes in overlays whose processes have ended, each by the real path of its tree in `root`.
 
     Raises:
@@ -50,17 +55,32 @@ def effects_of(overlays: Mapping[str, Overlay], root: Root, most_bytes: int) -> 
     """
     found = Effects()
     for top, overlay in overlays.items():
-        upper = _Upper(overlay.upper, root, most_bytes, top, found)
-        for path, status in upper.nodes():
-            upper.add_change(path, status)
+        if overlay.is_read_only:
+            continue
+        upper = _Upper(overlay.upper, root, most_bytes, top, found, masks)
+        nodes = upper.nodes()
+        moved = upper.moved_masks(nodes)
+        for path, status in nodes:
+            if path in moved:
+                upper.move(moved[path], path)
+            elif path in masks and path not in found.free:
+                upper.note_mask(path, status, moved.values())
+            elif upper.is_mask(status):
+                found.leave("copy of a protected file", path)
+            else:
+                upper.add_change(path, status)
     return found
 
 
 class _Upper:
     """The upper directory of an overlay on the tree with the real path `top`."""
 
-    def __init__(self, path: str, root: Root, most_bytes: int, top: str, found: Effects) -> None:
-        self._path, self._root, self._most_bytes, self._top, self._found = path, root, most_bytes, top, found
+    def __init__(
+        self, path: str, root: Root, most_bytes: int, top: str, found: Effects, masks: Mapping[str, Mask]
+    ) -> None:
+        self._path, self._root, self._top, self._found, self._masks = path, root, top, found, masks
+        self._readable_root = root.exempting(found.free)
+        self._most_bytes = most_bytes
         self._links: set[tuple[int, int]] = set()
         self._new = set[str]()  # directories that the tree does not have
 
@@ -91,6 +111,48 @@ class _Upper:
             )
         return found
 
+    def moved_masks(self, nodes: Sequence[tuple[str, os.stat_result]]) -> dict[str, str]:
+        """Return the old path of each mask that was moved to another protected name, by the new path."""
+        there = dict(nodes)
+        gone = {
+            each: mask
+            for each, mask in self._masks.items()
+            if not mask.is_directory and (each not in there or _is_removal(there[each]))
+        }
+        found: dict[str, str] = {}
+        for path, status in nodes if gone else ():
+            name = os.path.basename(path)
+            if path in self._masks or not stat.S_ISREG(status.st_mode) or not self._hides_name(path):
+                continue
+            for old, mask in gone.items():
+                # `mv` copies a directory with its entries, because the kernel cannot rename it.
+                if mask.is_at(status) or (os.path.basename(old) == name and mask.is_copied_to(status)):
+                    found[path] = old
+        return found
+
+    def _hides_name(self, path: str) -> bool:
+        directory, _, name = path.rpartition("/")
+        return bool(self._root.unreadable_names(directory, [name]))
+
+    def is_mask(self, status: os.stat_result) -> bool:
+        """Return True for a mask under another name."""
+        return any(mask.is_at(status) for mask in self._masks.values())
+
+    def move(self, old: str, path: str) -> None:
+        """Add the changes that move the file behind a mask."""
+        self._found.free.update((old, path))
+        node = self._present(old)
+        self._found.changes[old] = Change(old, node, None)
+        self._found.changes[path] = Change(path, self._present(path), node)
+
+    def note_mask(self, path: str, status: os.stat_result, moved: Collection[str]) -> None:
+        """Note what has happened to a mask by its own name."""
+        if _is_removal(status):
+            if path not in moved:
+                self._found.leave("removal of a protected file", path)
+        elif not self._masks[path].is_unchanged(status):
+            self._found.leave("change of a protected file", path)
+
     def add_change(self, path: str, status: os.stat_result) -> None:
         """Add the change that a node makes."""
         call_context.check()
@@ -120,7 +182,7 @@ class _Upper:
         if not stat.S_ISDIR(status.st_mode):
             return True
         try:
-            return os.getxattr(self._full(path), _OPAQUE, follow_symlinks=False) == b"y"
+            return os.getxattr(self._full(path), OPAQUE, follow_symlinks=False) == b"y"
         except OSError:
             return False
 
@@ -132,6 +194,8 @@ class _Upper:
                 paths = [f"{opened.real_path}/{entry.name}" for entry in opened.scan()]
             for path in paths:
                 call_context.check()
+                if not _in_version_control(path):
+                    self._found.free.add(path)
                 try:
                     before = self._present(path)
                 except ProtectedError:
@@ -143,10 +207,11 @@ class _Upper:
 
     def _present(self, path: str) -> Node | None:
         """Return the node of the tree, with content that is loaded again when it is needed."""
-        node = self._root.node(path, max_bytes=self._most_bytes)
+        root = self._readable_root
+        node = root.node(path, max_bytes=self._most_bytes)
         if not isinstance(node, FileNode):
             return node
-        return replace(node, load=partial(_load_again, self._root, path, node.digest, self._most_bytes))
+        return replace(node, load=partial(_load_again, root, path, node.digest, self._most_bytes))
 
     def _node(self, path: str, status: os.stat_result) -> Node | None:
         mode = status.st_mode
@@ -196,6 +261,10 @@ class _Upper:
         return os.path.join(self._path, below) if below else self._path
 
 
+def _in_version_control(path: str) -> bool:
+    return any(name.lower() in VCS_NAMES for name in path.split("/"))
+
+
 def _is_removal(status: os.stat_result) -> bool:
     """Return True for a node that hides the one of the tree: a character device without a number."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
@@ -226,8 +295,7 @@ def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
 def is_changed_since(root: Root, path: str, time: int) -> bool:
     """Return True if the file at a real path may have changed after a time of the file clock."""
     with suppress(OSError):
-        status = root.trees.status(path)
-        return max(status.st_mtime_ns, status.st_ctime_ns) > time
+        return root.trees.status(path).st_ctime_ns > time  # a time of modification may be in the future
     return True
 
 

@@ -21,35 +21,18 @@ _KEYS = {
     "branch": {"remote", "merge", "rebase"},
     "submodule": {"active", "url"},
 }
-# Settings that commands may see, because they change how git works and are not credentials.
-_SHOWN = _KEYS | {
-    "core": _KEYS["core"]
-    | {
-        "autocrlf",
-        "eol",
-        "safecrlf",
-        "hookspath",
-        "excludesfile",
-        "attributesfile",
-        "quotepath",
-        "whitespace",
-    }
-    | {"checkstat", "trustctime", "sparsecheckout", "sparsecheckoutcone", "untrackedcache", "commentchar"},
-    "extensions": _KEYS["extensions"] | {"worktreeconfig", "partialclone"},
-    "user": {"name", "email"},
-    "init": {"defaultbranch"},
-    "filter": {"clean", "smudge", "process", "required"},
-    "diff": {"algorithm", "renames", "textconv", "driver", "command", "mnemonicprefix"},
-    "merge": {"ff", "driver", "name", "conflictstyle", "renames"},
-    "pull": {"rebase", "ff"},
-    "push": {"default"},
-    "rebase": {"autostash", "autosquash"},
-    "commit": {"gpgsign", "template", "verbose"},
-    "alias": {"*"},
-    "rerere": {"enabled"},
-    "index": {"version"},
-    "submodule": _KEYS["submodule"] | {"recurse"},
-}
+# More keys that commands may see, because they change how git works and are not credentials.
+_MORE = """
+core.autocrlf core.eol core.safecrlf core.hookspath core.excludesfile core.attributesfile core.quotepath
+core.sparsecheckout core.sparsecheckoutcone extensions.worktreeconfig extensions.partialclone user.name
+user.email init.defaultbranch filter.clean filter.smudge filter.process filter.required diff.algorithm
+diff.renames diff.textconv diff.driver merge.ff merge.driver merge.name merge.conflictstyle pull.rebase
+pull.ff push.default rebase.autostash rebase.autosquash commit.gpgsign commit.template rerere.enabled
+submodule.recurse
+"""
+_SHOWN = {name: {*keys} for name, keys in _KEYS.items()}
+for _name in _MORE.split():
+    _SHOWN.setdefault(_name.partition(".")[0], set()).add(_name.partition(".")[2])
 _SECTION = re.compile(rb'\[([a-z]+)(?: "[^"\\\n]*")?\]', re.IGNORECASE)
 _SETTING = re.compile(rb"\s*([a-z][a-z0-9-]*)\s*=\s*([^\\\n]*)", re.IGNORECASE)
 _USER = re.compile(rb"(?<=://)[^/@\s]*@")
@@ -83,7 +66,7 @@ def _lines(config: bytes, allowed: dict[str, set[str]]) -> list[tuple[bytes, boo
         section, setting = _SECTION.fullmatch(line), _SETTING.fullmatch(line)
         if section is not None:
             keys = allowed.get(section[1].decode().lower(), set())
-        named = setting is not None and (setting[1].decode().lower() in keys or "*" in keys)
+        named = setting is not None and setting[1].decode().lower() in keys
         found.append((line, named or (section is not None and bool(keys))))
     return found
 

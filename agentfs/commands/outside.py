@@ -84,7 +84,7 @@ class Outside:
                 self._show_installation(path)
         for path in more:
             self._show(path)
-        self.masked = [] if os.geteuid() else self._unreadable_for_others("/etc")
+        self._masked = [] if os.geteuid() else self._unreadable_for_others("/etc")
 
     @property
     def private(self) -> list[str]:
@@ -103,6 +103,10 @@ class Outside:
             (path, ("--overlay-src", path, _OVERLAID, path))
             for path, how in self._mounts.items()
             if how == _OVERLAID
+        ]
+        found += [
+            (path, ("--tmpfs", path) if os.path.isdir(path) else (_SHOWN, os.devnull, path))
+            for path in self._masked
         ]
         return [argument for _, arguments in sorted(found) for argument in arguments]
 

@@ -44,6 +44,7 @@ class Process:
         self._captured = captured
         # None until the direct child has ended; 128 and more for a signal.
         self.exit_status: int | None = None
+        self.left_over = 0  # processes that were running when the direct child had ended
         self.began = time.monotonic()
         self._child = with_new_keys(
             partial(
@@ -101,6 +102,7 @@ class Process:
             return
         self.is_closed = True
         try:
+            self.left_over = self._count_left_over() if self._ended else 0
             if not self._ended:
                 self._signal(signal.SIGTERM)
                 with suppress(Exception):
@@ -161,6 +163,9 @@ class Process:
         """Signal the process group."""
         with suppress(OSError):
             os.killpg(self._child.pid, number)
+
+    def _count_left_over(self) -> int:
+        return len(self.others())
 
     def _kill_escaped(self) -> None:
         """Kill the processes that have left the group."""

@@ -1,6 +1,7 @@
 """`run`: a command from its start to its result, staged, recorded, or recorded in the background."""
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,17 +13,23 @@ from agentfs.commands.apply_effects import Base, apply_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.effects import effects_of
+from agentfs.commands.masks import read_masks
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.staged_process import Staged, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
+from agentfs.fs import Root
 from agentfs.fs.oserrors import read_only
 from agentfs.history.recording import OpenRecording, begin_recording, end_recording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
 _ATTEMPTS = 4  # to make a sandbox
+_NETWORK = re.compile(
+    rb"[Cc]ould not resolve host|name resolution|Network is unreachable|EAI_AGAIN|ENOTFOUND|getaddrinfo"
+)
+_RENAME = re.compile(rb"[Ii]nvalid cross-device link|EXDEV")
 _LONGER = 5  # times the timeout that the next call may have
 
 
@@ -155,7 +162,7 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
         staged.process.end()
         if staged.process.was_started or not in_time:
             changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
-            notes = _gone(staged)
+            notes = _notes_on(around.root, staged)
             return _result(around, request, captured, staged.process, changes, notes, in_time=in_time)
     if attempts > 1:  # a hidden file or socket of another program may just have gone
         return _run_staged(around, request, attempts - 1)
@@ -163,12 +170,14 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
     raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
 
 
-def _gone(staged: Staged) -> list[str]:
-    """Return a note on files outside the root, which are gone with a command."""
-    return [
-        f"{plural(count, 'file')} in {path}: gone with the command"
-        for path, count in staged.stage.gone_files().items()
-    ]
+def _notes_on(root: Root, staged: Staged) -> list[str]:
+    """Return notes on protected files that a command has read, and on files outside that are gone with it."""
+    gone = staged.stage.gone_files().items()
+    notes = [f"{plural(count, 'file')} in {path}: gone with the command" for path, count in gone]
+    if read := read_masks(root, staged.overlays, staged.masks):
+        named = name_paths([*map(root.display_path, read)])
+        notes.insert(0, f"protected, so the command saw no content: {named}")
+    return notes
 
 
 def _take_effects(
@@ -194,12 +203,23 @@ def _take_effects(
         return result_of(around, label)
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
-            effects = effects_of(staged.overlays, root, around.limits.snapshot_bytes)
-            given = around, effects, base, staged.seen, label
+            effects = effects_of(staged.overlays, staged.masks, root, around.limits.snapshot_bytes)
+            given = around, effects, base, staged.seen, staged.masks, label
             return call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
     except AgentFSError as error:
         after_command(error, captured, staged.process.exit_status)
         raise
+
+
+def _what_it_needed(request: CommandRequest, captured: CapturedOutput, confinement: str) -> list[str]:
+    """Return notes on what a staged command has tried and cannot do."""
+    written = captured.stream("stderr") + captured.stream("stdout")
+    notes: list[str] = []
+    if confinement == "staged" and not request.network and _NETWORK.search(written):
+        notes.append("A staged command has no network, unless the program allows it.")
+    if confinement == "staged" and _RENAME.search(written):
+        notes.append("A directory of the tree cannot be renamed in one step here (EXDEV); `mv` copies it.")
+    return notes
 
 
 def _result(
@@ -214,7 +234,9 @@ def _result(
 ) -> RunResult:
     """Return the result of a command that has ended."""
     confinement = around.root.policy.run or "staged"
-    notes = [*more_notes]
+    notes = [*more_notes, *_what_it_needed(request, captured, confinement)]
+    if left := process.left_over:
+        notes.append(f"{plural(left, 'process', 'processes')} in the background: ended with the command")
     following = None
     after = f" after {process.duration:.0f} s" if process.duration >= 1 else ""
     sentence = f"Exit status {process.exit_status}{after}"
@@ -222,10 +244,12 @@ def _result(
         sentence = f"Stopped after {request.timeout:g} s, the timeout"
         if confinement == "staged":
             notes.append("A staged command that is stopped changes nothing.")
+        notes.append("A server does not end by itself: start it with `&`, and use it in the same command.")
         longer = min(request.timeout * _LONGER, around.limits.run_timeout)
         if longer > request.timeout:
             cwd = {} if request.cwd == "." else {"cwd": request.cwd}
-            following = call("run", command=request.command, timeout=int(longer), **cwd)
+            way = {"timeout": int(longer)} if confinement == "staged" else {"background": True}
+            following = call("run", command=request.command, **way, **cwd)
     if request.preview:
         notes.append("This is a preview: nothing was applied.")
     result = RunResult(

@@ -51,7 +51,7 @@ class Sandbox(NamedTuple):
             size: Bytes that each directory in memory may hold.
             more: Arguments for what is shown in the root.
         """
-        root, upper, work = stage.overlay
+        root = stage.overlay.root
         closed = ["/", "/dev", "/proc"]
         found = [*self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
         found += [
@@ -74,8 +74,7 @@ class Sandbox(NamedTuple):
                 top = f"{path}/{os.path.relpath(above, path).partition('/')[0]}"
                 closed.append(top)
                 found += ["--perms", "0755", "--tmpfs", top]
-        found += [*view.arguments, *(each for path in view.masked for each in stage.as_empty(path))]
-        found += ["--overlay-src", root, "--overlay", upper, work, root, *more]
+        found += [*view.arguments, *stage.overlay.arguments(root), *more]
         # Without a namespace of users, settings of the system below `/proc` could be written.
         return [*found, *(each for path in closed for each in ("--remount-ro", path))]
 

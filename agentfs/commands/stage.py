@@ -17,6 +17,7 @@ from agentfs.fs.lock import hold, let_go, usable_directories
 SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - a staged command has new ones
 _CACHES = (".cache", ".npm", "__pycache__")
 _MOST_COUNTED = 10_000
+OPAQUE = "user.overlay.opaque"  # an attribute of a directory that hides the one below it
 _PREFIX = "stage-"
 _ATTEMPTS = 20
 
@@ -31,34 +32,35 @@ def stage_places(root_path: str) -> tuple[str, ...]:
 
 
 class Overlay(NamedTuple):
-    """The directories of an overlay."""
+    """The directories of an overlay; of a read-only one, `upper` holds only masks."""
 
     root: str
     upper: str
     work: str
+    is_read_only: bool = False
 
-    @classmethod
-    def below(cls, stage: str, root: str, number: int = 0) -> "Overlay":
-        """Return an overlay on `root` whose directories are in `stage`."""
-        return cls(root, *(os.path.join(stage, f"{name}{number or ''}") for name in ("upper", "work")))
+    def arguments(self, shown: str) -> list[str]:
+        """Return the arguments of bubblewrap that show it at a path."""
+        if self.is_read_only:
+            return ["--overlay-src", self.root, "--overlay-src", self.upper, "--ro-overlay", shown]
+        return ["--overlay-src", self.root, "--overlay", self.upper, self.work, shown]
 
 
 class Stage:
-    """The directories of an overlay, an empty file, and other files that the command sees."""
+    """The directories of overlays, and of the private places of a command."""
 
     def __init__(self, place: str, root: str) -> None:
         """Create the directories in `place`, for an overlay on `root`."""
         _remove_stale(place)
         self.path, self._lock = _make(place)
-        self._files = 0
         self._overlays: list[Overlay] = []
         self.places: dict[str, str] = {}  # by the path that the command sees
         self.overlay = self.add_overlay(root)
-        self.empty = self.add_file(b"")
 
-    def add_overlay(self, root: str) -> Overlay:
+    def add_overlay(self, root: str, *, is_read_only: bool = False) -> Overlay:
         """Create the directories of an overlay on `root`."""
-        overlay = Overlay.below(self.path, root, len(self._overlays))
+        upper, work = (os.path.join(self.path, f"{name}{len(self._overlays)}") for name in ("upper", "work"))
+        overlay = Overlay(root, upper, work, is_read_only)
         self._overlays.append(overlay)
         status = os.stat(root)
         os.mkdir(overlay.work, 0o700)
@@ -78,21 +80,6 @@ class Stage:
     def gone_files(self) -> dict[str, int]:
         """Return the numbers of files that the command leaves in its private places, except caches."""
         return {path: count for path, place in self.places.items() if (count := _count_files(place))}
-
-    def add_file(self, content: bytes) -> str:
-        """Create a file that nobody changes, and return its path."""
-        self._files += 1
-        path = os.path.join(self.path, f"shown-{self._files}")
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-        with open(fd, "wb") as file:
-            file.write(content)
-        return path
-
-    def as_empty(self, path: str, shown: str = "") -> tuple[str, ...]:
-        """Return the arguments of bubblewrap that show a path as empty, or as the file `shown`."""
-        if os.path.islink(path):
-            return ()  # its target is hidden itself, or is not protected
-        return ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", shown or self.empty, path)
 
     def __enter__(self) -> Self:
         return self

@@ -8,15 +8,16 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from agentfs.base.programs import system_program
 from agentfs.commands.captured_output import CapturedOutput
-from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.hidden_files import Sweep
+from agentfs.commands.masks import SETTINGS_OF_GIT, Mask, put_masks
 from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import Overlay, Stage, stage_places
-from agentfs.commands.system import contents, has_children, limit_process, pipe_that_stays_open
+from agentfs.commands.system import has_children, limit_process, pipe_that_stays_open
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
@@ -30,6 +31,16 @@ status=$?
 exec 2>&-
 kill $!
 wait
+exit $status
+"""
+# Runs the command in the sandbox, and reports how many processes it leaves, to the descriptor $1.
+_COUNTING = """
+fd=$1; shift
+exec {error}>&2 2>/dev/null
+(exec {fd}>&- "$@" 2>&$error {error}>&-)
+status=$?
+set -- /proc/[0-9]*
+echo $(($# - 2)) >&$fd
 exit $status
 """
 _CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
@@ -46,18 +57,29 @@ class StagedProcess(Process):
         """Make a sandbox, given as bubblewrap and its arguments; the command waits for `begin`."""
         self._status, status = pipe_that_stays_open()
         block, self._block = os.pipe()
+        self._counted, count = pipe_that_stays_open()
+        bash = system_program("bash")
+        counting = [] if bash is None else [bash, "-c", _COUNTING, "bash", str(count)]
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
         watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox]
-        watched += ["--json-status-fd", str(status), "--block-fd", str(block), "--", *request.arguments]
+        watched += [
+            "--json-status-fd",
+            str(status),
+            "--block-fd",
+            str(block),
+            "--",
+            *counting,
+            *request.arguments,
+        ]
         try:
-            super().__init__(watched, request, captured, pass_fds=(status, block))
+            super().__init__(watched, request, captured, pass_fds=(status, block, count))
         except BaseException:
-            os.close(self._status)
-            os.close(self._block)
+            for fd in (self._status, self._block, self._counted):
+                os.close(fd)
             raise
         finally:
-            os.close(status)
-            os.close(block)
+            for fd in (status, block, count):
+                os.close(fd)
 
     def limit(self, most_bytes: int) -> None:
         """Wait for the sandbox, and limit what the command may use: files have at most `most_bytes`."""
@@ -83,6 +105,12 @@ class StagedProcess(Process):
         """True if the command itself has ended, and not its sandbox."""
         return b"exit-code" in self._report
 
+    def _count_left_over(self) -> int:
+        os.set_blocking(self._counted, False)
+        with suppress(OSError, ValueError):
+            return int(os.read(self._counted, 32))
+        return 0
+
     def _kill_escaped(self) -> None:
         """Do nothing: no process can leave the namespace of the sandbox, which ends with it."""
 
@@ -95,7 +123,7 @@ class StagedProcess(Process):
             pass
         if self._first_fd >= 0 and has_children(self._first):
             select.select([self._first_fd], [], [], _END_SECONDS)
-        for fd in (self._status, self._first_fd, self._block):
+        for fd in (self._status, self._first_fd, self._block, self._counted):
             if fd >= 0:
                 os.close(fd)
 
@@ -108,12 +136,14 @@ class Staged(NamedTuple):
         overlays: The overlays of the trees, by real path.
         seen: The tree as it was before.
         stage: The directories of the command.
+        masks: What it sees in place of protected files.
     """
 
     process: StagedProcess
     overlays: dict[str, Overlay]
     seen: Sweep
     stage: Stage
+    masks: dict[str, Mask]
 
 
 @contextmanager
@@ -140,12 +170,10 @@ def staged_process(
             network=request.network,
         )
         shown, overlays = _trees_inside(stage, root)
-        shown += [
-            *_arguments_inside(stage, root, seen.hidden),
-            *_own_directories(around, view),
-            "--chdir",
-            cwd,
-        ]
+        masks = put_masks(root, overlays, seen.hidden)
+        shown += [*_mounts_inside(root), *_own_directories(around, view), "--chdir", cwd]
+        if any(mask.is_tracked for mask in masks.values()):
+            shown += _settings_of_git()
         arguments = sandbox.arguments(stage, view, size=size, more=shown)
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
@@ -153,7 +181,7 @@ def staged_process(
             while file_clock() <= began:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
             process.begin()
-            yield Staged(process, overlays, seen, stage)
+            yield Staged(process, overlays, seen, stage, masks)
         finally:
             process.end()
 
@@ -165,30 +193,31 @@ def _own_directories(around: Surroundings, view: Outside) -> list[str]:
 
 
 def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
-    """Return the arguments that show the other trees at their paths, and the overlays of what may change."""
+    """Return the arguments that show the other trees, and the overlays of all trees by real path."""
     found: list[str] = []
     overlays = {"": stage.overlay}
     for tree in root.trees.others.values():
-        shown = os.path.join(root.path, tree.path)
-        if tree.is_read_only:
-            # Without an overlay, sockets in it would be reached.
-            below = stage.add_overlay(tree.source).upper
-            found += ["--overlay-src", tree.source, "--overlay-src", below, "--ro-overlay", shown]
-        else:
-            overlay = overlays[tree.path] = stage.add_overlay(tree.source)
-            found += ["--overlay-src", tree.source, "--overlay", overlay.upper, overlay.work, shown]
+        overlay = overlays[tree.path] = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)
+        found += overlay.arguments(os.path.join(root.path, tree.path))
     return found, overlays
 
 
-def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
-    """Return the arguments that hide files of the tree, and protect what is mounted in it."""
-    found: list[str] = []
-    for mount in syscalls.mount_table():
-        if mount.point.startswith(f"{root.path}/"):
-            found += ["--ro-bind", mount.point, mount.point]
-    for path in sorted(hidden):
-        full = os.path.join(root.path, path)
-        on_disk = root.trees.path_on_disk(path)
-        shown = stage.add_file(shown_settings(contents(on_disk))) if has_settings(path) else ""
-        found += stage.as_empty(full, shown)
+def _mounts_inside(root: Root) -> list[str]:
+    """Return the arguments that show what is mounted in the tree, read-only."""
+    inside = [each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")]
+    return [each for point in inside for each in ("--ro-bind", point, point)]
+
+
+def _settings_of_git() -> list[str]:
+    """Return the arguments that set settings of git by variables of the environment."""
+    found = ["--setenv", "GIT_CONFIG_COUNT", str(len(SETTINGS_OF_GIT))]
+    for number, (key, value) in enumerate(SETTINGS_OF_GIT):
+        found += [
+            "--setenv",
+            f"GIT_CONFIG_KEY_{number}",
+            key,
+            "--setenv",
+            f"GIT_CONFIG_VALUE_{number}",
+            value,
+        ]
     return found

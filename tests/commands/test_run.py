@@ -230,3 +230,39 @@ def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, 
         staged.run("touch made")
     assert raised.value.code == "io"
     assert gone[1] in raised.value.details["reason"]
+
+
+def test_regression_processes_that_end_with_a_command_are_counted(ws):
+    text = ws.run("nohup sleep 60 > /dev/null 2>&1 & echo started").text
+    assert "1 process in the background: ended with the command" in text
+    assert "in the background" not in ws.run("echo x | cat; (exit 3)").text
+
+
+def test_regression_a_server_that_reaches_its_timeout_is_not_only_given_more_time(ws):
+    result = ws.run("sleep 60", timeout=0.3)
+    assert "start it with `&`" in result.text
+    following = result.next["arguments"]
+    assert following.get("background") is True or (ws.policy.run == "staged" and following["timeout"] > 0.3)
+
+
+def test_regression_a_command_without_network_is_told(staged):
+    failing = "echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6"
+    assert "has no network" in staged.run(failing).text
+    assert "has no network" not in staged.run("echo fine").text
+
+
+def test_regression_a_directory_that_cannot_be_renamed_is_named(staged):
+    moved = staged.run('python3 -c \'import os; os.rename("src", "lib")\'')
+    assert moved.exit_status == 1
+    assert "cannot be renamed in one step" in moved.text
+    assert staged.run("mv src lib && ls lib").stdout.startswith(b"a.py")
+
+
+def test_a_command_that_is_killed_says_nothing_else(staged):
+    result = staged.run("kill -9 $$")
+    assert (result.exit_status, result.stdout, result.stderr) == (137, b"", b"")
+
+
+def test_a_file_from_the_future_can_be_changed(staged, tree):
+    os.utime(tree / "README", (2_000_000_000, 2_000_000_000))
+    assert staged.run("echo more >> README").changes.files

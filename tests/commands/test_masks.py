@@ -1,0 +1,186 @@
+"""Protected files of the tree are masks for a command: they show no contents, and do not stand in its way."""
+
+import os
+import runpy
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Mount, Policy, Workspace
+from tests.conftest import needs
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
+
+pytestmark = needs("git")
+LONG_AGO = 1_600_000_000  # before git's index was written
+NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+@pytest.fixture
+def repository(tree):
+    """A repository with tracked and ignored protected files."""
+    (tree / ".gitignore").write_text("node_modules/\n.venv/\n.env\n")
+    for path in ("node_modules/e/test/key.pem", "node_modules/e/.npmrc", ".venv/lib/own.key", ".npmrc"):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(SECRET)
+    (tree / "node_modules/e/index.js").write_text("1\n")
+    for path in (".npmrc", "conf/server.key"):
+        os.utime(tree / path, (LONG_AGO, LONG_AGO))
+    for arguments in (["init", "-q", "-b", "main"], ["add", "-f", "."], ["rm", "-q", "--cached", ".env"]):
+        subprocess.run(["git", *arguments], cwd=tree, check=True)
+    subprocess.run(["git", "rm", "-rq", "--cached", "node_modules", ".venv"], cwd=tree, check=True)
+    git(tree, "commit", "-qm", "one")
+    return tree
+
+
+def git(tree: Path, *arguments: str) -> str:
+    ran = subprocess.run(
+        ["git", *arguments], cwd=tree, env=os.environ | NAMES, capture_output=True, check=True
+    )
+    return ran.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf node_modules",
+        "rm -rf .venv node_modules",
+        "rm -rf node_modules; mkdir -p node_modules/e; echo new > node_modules/e/index.js",
+        "rm -rf node_modules; mkdir -p node_modules/e/test; echo new > node_modules/e/test/key.pem",
+        "rm -rf conf; echo file > conf",
+        "mv node_modules modules",
+        "mv conf other; echo x > other/more",
+        "python3 -c 'import shutil; shutil.rmtree(\"node_modules\")'",
+    ],
+)
+def test_regression_directories_with_protected_files_are_removed_and_moved(staged, repository, command):
+    """Bind mounts made these fail with EBUSY. What was removed is kept for undo, and not shown."""
+    before = snapshot(repository)
+    subprocess.run(["cp", "-a", repository, repository.parent / "plain"], check=True)
+    subprocess.run(["bash", "-c", command], cwd=repository.parent / "plain", check=True)
+    result = staged.run(command)
+    assert result.exit_status == 0, result.text
+    assert snapshot(repository) == snapshot(repository.parent / "plain")
+    assert SECRET not in f"{result.text}{result.changes.patch}{staged.changes().text}{staged.changes().patch}"
+    staged.undo()
+    assert snapshot(repository) == before
+    staged.redo()
+    assert snapshot(repository) == snapshot(repository.parent / "plain")
+
+
+@pytest.mark.parametrize(
+    ("command", "what", "path"),
+    [
+        ("rm .env", "removal of a protected file", ".env"),
+        ("git clean -fdxq", "removal of a protected file", ".env"),
+        ("echo x > .env", "change of a protected file", ".env"),
+        ("chmod 600 .env; sed -i s/a/b/ .env", "change of a protected file", ".env"),
+        ("mv .env plain", "copy of a protected file", "plain"),
+        ("ln .env plain", "copy of a protected file", "plain"),
+        ("git remote add origin https://example.com/x.git", "change of a protected file", ".git/config"),
+        ("git config core.fsmonitor ./run", "change of a protected file", ".git/config"),
+    ],
+)
+def test_regression_what_happens_to_a_protected_name_is_not_applied_and_named(
+    staged, repository, command, what, path
+):
+    before = snapshot(repository)
+    result = staged.run(f"{command} && echo fine > fine")
+    assert result.exit_status == 0, result.text
+    assert f'not applied: {what}: "{path}"' in result.text
+    assert (repository / "fine").read_text() == "fine\n"
+    for kept in (".env", ".git/config"):
+        assert snapshot(repository)[kept] == before[kept]
+    assert not (repository / "plain").exists()
+    assert SECRET not in result.text
+
+
+def test_a_protected_file_that_gets_another_protected_name_is_moved(staged, repository):
+    result = staged.run("mv .env .env.bak; mv conf/server.key conf/other.key")
+    assert sorted(change.path for change in result.changes.files) == [".env.bak", "conf/other.key"]
+    assert (repository / ".env.bak").read_text() == SECRET
+    assert not (repository / ".env").exists()
+    assert staged.run("cat .env.bak conf/other.key").stdout == b""
+    staged.undo()
+    assert (repository / "conf/server.key").read_text() == SECRET
+
+
+@pytest.mark.parametrize("command", ["cat .env", "wc -c .env", "grep -r TOKEN . || true", "cp .env /tmp/x"])
+def test_regression_a_command_that_reads_a_protected_file_is_told(staged, repository, command):
+    text = staged.run(command).text
+    if os.statvfs(repository).f_flag & os.ST_NOATIME:
+        pytest.skip("this mount keeps no access times")
+    assert "protected, so the command saw no content: " in text
+    assert '".env"' in text
+    for other in ("ls -la", "git status", "stat .env", "find . -name .env"):
+        assert "protected" not in staged.run(other).text
+
+
+def test_regression_git_sees_no_change_in_tracked_protected_files(staged, repository):
+    assert staged.run("git status --short").stdout == b""
+    assert staged.run("git diff").stdout == b""
+    done = staged.run("echo more >> README; git add -A; git commit -qam all", env=NAMES)
+    assert done.exit_status == 0, done.text
+    assert git(repository, "show", "--stat", "--format=", "HEAD").split()[0] == "README"
+    assert git(repository, "show", "HEAD:conf/server.key") == SECRET
+    stashed = staged.run(
+        "echo 3 > README; git stash -q && git stash pop -q && git checkout -q README", env=NAMES
+    )
+    assert stashed.exit_status == 0, stashed.text
+    assert git(repository, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("command", ["git add --renormalize .", "touch conf/server.key; git commit -qam all"])
+def test_the_content_of_a_mask_is_not_committed(staged, repository, command):
+    before = snapshot(repository)
+    with pytest.raises(AgentFSError) as raised:
+        staged.run(f"echo more >> README; {command}", env=NAMES)
+    assert (raised.value.code, "conf/server.key" in raised.value.details["paths"]) == ("protected", True)
+    assert snapshot(repository) == before
+
+
+def test_directories_above_masks_are_no_effects(staged, tree):
+    (tree / "deep/er").mkdir(parents=True)
+    (tree / "deep/er/.env").write_text(SECRET)
+    (tree / "deep").chmod(0o2750)
+    os.utime(tree / "deep/er", (LONG_AGO, LONG_AGO))
+    seen = staged.run("stat -c '%a %Y' deep deep/er")
+    assert seen.text.endswith("Nothing was changed.")
+    assert seen.stdout.decode().split()[0] == "2750"
+    assert seen.stdout.decode().split()[3] == str(LONG_AGO)
+
+
+def test_regression_a_save_of_a_hidden_file_in_a_mount_shows_nothing(opened, tree, tmp_path):
+    """The kernel detached the bind mount when the file below was replaced."""
+    dep = tmp_path / "dep"
+    dep.mkdir()
+    (dep / ".env").write_text("OLD")
+
+    def save():
+        for top in (dep, tree):
+            (top / "new").write_text(SECRET)
+            os.replace(top / "new", top / ".env")
+
+    with Workspace(tree, policy=Policy(run="staged"), mounts={"dep": Mount(dep, read_only=True)}) as ws:
+        timer = threading.Timer(0.3, save)
+        timer.start()
+        assert SECRET.encode() not in ws.run("sleep 0.8; cat dep/.env .env").stdout
+        timer.join()
+
+
+def test_regression_many_hidden_files_cost_no_arguments(opened, tree):
+    """Each was a bind mount, with a time that grew with the square, and too many arguments."""
+    (tree / "data").mkdir()
+    for number in range(3_000):
+        (tree / f"data/k{number}").touch()
+    ws = opened("staged", deny=["read(data/**)"])
+    assert ws.run("cat data/k7; ls data | wc -l", timeout=30).stdout == b"3000\n"
+
+
+def test_certificates_of_packages_can_be_read(staged, tree):
+    (tree / "lib").mkdir()
+    (tree / "lib/cacert.pem").write_text("certificates\n")
+    assert staged.run("cat lib/cacert.pem").stdout == b"certificates\n"
