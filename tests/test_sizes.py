@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 2_410,
     ("remote",): 783,
     ("store",): 555,
-    ("commands",): 1_954,
+    ("commands",): 2_141,
     ("tools", "arguments", "habits"): 2_142,
     ("permission",): 650,
     ("providers",): 291,

@@ -171,6 +171,7 @@ def test_regression_a_save_of_a_hidden_file_in_a_mount_shows_nothing(opened, tre
         timer.join()
 
 
+@pytest.mark.full
 def test_regression_many_hidden_files_cost_no_arguments(opened, tree):
     """Each was a bind mount, with a time that grew with the square, and too many arguments."""
     (tree / "data").mkdir()
