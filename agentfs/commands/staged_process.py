@@ -8,7 +8,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from agentfs.base.programs import system_program
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import SETTINGS_OF_GIT, Mask, put_masks
@@ -21,6 +20,7 @@ from agentfs.commands.system import has_children, limit_process, pipe_that_stays
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
+from agentfs.fs.settings_file import system_program
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.
