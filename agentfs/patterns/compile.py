@@ -110,7 +110,7 @@ def compile_pattern(
             compiled, source, by_line, flags = in_text, plan.line_regex, False, flags | engine.M
     if (syntax.plain or searched is not syntax) and (by_line or multiline):
         compiled = _compile_valid(engine, searched, flags)
-    is_fast = plan.untimed_chunk and not (captures or by_line or multiline or plan.is_literal)
+    is_fast = plan.untimed and not (captures or by_line or multiline or plan.is_literal)
     return Pattern(
         expression=compiled,
         by_line=by_line,

@@ -122,13 +122,13 @@ class LineSearch:
         folded = self._folded(text) if self._finds_lines else None
         if folded is not None:
             found = _found(folded, plan.literals, lines=not plan.is_literal)
-            return found if plan.is_literal else self._matched(text, found, plan.longest_untimed)
-        size = plan.untimed_chunk or len(text)
+            return found if plan.is_literal else self._matched(text, found, plan.untimed)
+        size = plan.untimed // 2 or len(text)
         if pattern.by_line or (len(text) > pattern.longest and _longest(text) > pattern.longest):
             size = 1
         elif pattern.in_ascii is not None and not text.isascii():
             size = min(size, _MIXED_CHUNK)
-        return self._matched(text, _chunks(text, size), plan.longest_untimed)
+        return self._matched(text, _chunks(text, size), plan.untimed)
 
     def _folded(self, text: str) -> str | None:
         """Return a text in which the literals are found, or None if they may have other forms in it."""

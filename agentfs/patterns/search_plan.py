@@ -17,8 +17,7 @@ _MAX_LITERALS = 24
 _MANY_STEPS = 20_000_000  # steps of the engine that may run without a timeout; they take about a second
 _MAX_FACTOR = 10_000
 _FEW_LENGTHS = 8  # a repeat with fewer possible lengths multiplies the steps by them
-_USUAL_LINE = 160
-_MAX_CHUNK = 64 * 1024
+_MAX_UNTIMED = 64 * 1024
 # Words that are in so many lines of code that they exclude few lines.
 _FREQUENT_WORD = re.compile(
     r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
@@ -37,8 +36,7 @@ class Plan:
     literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
     is_literal: bool = False  # the pattern is only a choice of its literals
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
-    longest_untimed: int = 0  # the longest line that may be matched without a timeout
-    untimed_chunk: int = 0  # characters to match between two checks of the clock
+    untimed: int = 0  # how many characters may be matched without a timeout, in one line or several
     ignore_case: bool = False  # for the complete pattern
 
 
@@ -46,9 +44,6 @@ def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
     """Return the part of the plan that needs no engine: the literals, and whether case is ignored."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
-    text = syntax.plain.lower() if ignore_case else syntax.plain
-    if text and text.isascii() and not {"\r", "\n"} & {*text}:
-        return Plan((text,), is_literal=True, ignore_case=ignore_case)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
     literals = _LiteralReader(tokens, folded=folded).find()
@@ -65,17 +60,12 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     plan = plan_of_literals(syntax, ignore_case=ignore_case)
     if plan.is_literal:
         # The engine finds literals only in texts that have other forms of letters.
-        return replace(plan, line_regex=syntax.source, longest_untimed=_MAX_CHUNK, untimed_chunk=_MAX_CHUNK)
+        return replace(plan, line_regex=syntax.source, untimed=_MAX_UNTIMED)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
-    longest, chunk = _untimed(tokens, common)
-    return replace(
-        plan,
-        line_regex="".join(_within_line(token, common, mixed=mixed) for token in tokens),
-        longest_untimed=longest,
-        untimed_chunk=chunk,
-    )
+    line_regex = "".join(_within_line(token, common, mixed=mixed) for token in tokens)
+    return replace(plan, line_regex=line_regex, untimed=_untimed(tokens, common))
 
 
 def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: bool) -> str:
@@ -94,8 +84,8 @@ def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: boo
     return f"(?:(?!\\n){text})"
 
 
-def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> tuple[int, int]:
-    """Return the longest line, and the size of a chunk of lines, that may be matched without a timeout.
+def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> int:
+    """Return how many characters may be matched without a timeout.
 
     The steps for a line are at most about `factor * length ** power / factorial(power)`, unless a repeat or
     choice is inside a repeated group: then nobody knows, and no line is matched without a timeout.
@@ -116,7 +106,7 @@ def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> tuple[i
             factor *= 2
         elif token.kind == "repeat":
             if closed is not None and varying > closed and token.high != 1:
-                return 0, 0
+                return 0
             if token.low != token.high:
                 varying += 1
                 if token.high is not None and token.high - token.low < _FEW_LENGTHS:
@@ -127,12 +117,10 @@ def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> tuple[i
                     power += 1
         closed = None
     if factor > _MAX_FACTOR:
-        return 0, 0
+        return 0
     power += has_repeat
     steps = _MANY_STEPS * factorial(power) // factor
-    longest = int(steps ** (1 / power))
-    usual = min(longest, _USUAL_LINE)
-    return longest, min(max(steps // usual ** (power - 1), usual), _MAX_CHUNK)
+    return min(int(steps ** (1 / power)), _MAX_UNTIMED)
 
 
 def _ends_at_one_place(tokens: list[Token], repeat: int, common: Callable[[str, str], bool]) -> bool:

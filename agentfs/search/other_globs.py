@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.visible import literal, one_line
-from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
+from agentfs.errors import AgentFSError, OutsideWorkspaceError
 from agentfs.fs import Root
 from agentfs.search.options import SearchOptions, as_list, paths_of
 from agentfs.text.display import first_names
@@ -98,14 +98,12 @@ def with_relative_globs(root: Root, options: _O) -> _O:
 
 def _below_start(options: SearchOptions, start: str, name: str, glob: str, from_root: str) -> list[str]:
     """Return the globs below the search directory that match what an absolute glob matches."""
-    if len(paths_of(options.path)) > 1:
-        message = "An absolute glob cannot be used with several paths."
-        raise InvalidArgumentError(message, hint="Make it relative.", details={"parameter": name})
+    is_single = len(paths_of(options.path)) == 1
     below = list(globs_below(from_root, start.split("/"))) if start else [from_root]
-    if not below:
-        message = f"The glob {literal(glob)} does not lie in the search directory {literal(start)}."
+    if not (is_single and below):
+        message = f"The absolute glob {literal(glob)} does not lie in one directory that is searched."
         hint = Advice("Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it.")
-        raise OutsideWorkspaceError(message, hint=hint, details={"pattern": glob})
+        raise OutsideWorkspaceError(message, hint=hint, details={"parameter": name, "pattern": glob})
     return below
 
 

@@ -280,9 +280,9 @@ def test_regression_the_order_of_paths_decides_about_no_absolute_glob(two, path)
         lambda: kit.find(two, path, glob=absolute),
         lambda: two.grep("value", path, exclude=absolute),
     ):
-        with pytest.raises(AgentFSError, match="several paths") as caught:
+        with pytest.raises(AgentFSError, match="does not lie in one directory") as caught:
             call()
-        assert caught.value.code == "invalid_argument"
+        assert caught.value.code == "outside_workspace"
 
 
 def test_regression_each_of_several_paths_is_ahead_of_its_own_names(two):
