@@ -17,7 +17,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.prefilter import Prefilter, is_plain_utf8
-from agentfs.results import GlobResult, Skipped
+from agentfs.results import GlobResult
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.outputs import OutputStore
@@ -85,21 +85,15 @@ class FileSource:
         options = self.options
         self._paths = paths_of(options.path)
         self._named = NamedFiles(self.root)
-        self._walk: SearchWalk | None = None
-        # Overlapping roots yield each file once.
-        self._seen: set[str] | None = set() if len(self._paths) > 1 else None
+        self._names = NameFilter(options)
+        self._seen: set[str] = set()  # with several paths, which may overlap: the files so far
         self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
+        self.walk = self._walk_below([])  # knows what was skipped
 
-    @property
-    def excluded(self) -> list[Excluded]:
-        """The first hidden and ignored names that were skipped."""
-        return [] if self._walk is None else self._walk.excluded
-
-    @property
-    def skipped(self) -> Skipped:
-        """Counts of what has been skipped so far."""
-        return Skipped() if self._walk is None else self._walk.skipped
+    def _walk_below(self, directories: list[str]) -> SearchWalk:
+        stops = self.stops_when_full
+        return self._names.walk(self.root, directories, self.limits, self.deadline, stops=stops)
 
     def batches(self) -> Iterator[FileBatch]:
         """Find the files in the requested order."""
@@ -156,8 +150,6 @@ class FileSource:
         return [file for *_, file in chosen.values()]
 
     def _is_new(self, real_path: str) -> bool:
-        if self._seen is None:
-            return True
         is_new = real_path not in self._seen
         self._seen.add(real_path)
         return is_new
@@ -187,16 +179,13 @@ class FileSource:
     def _tree(self, directories: list[str]) -> Iterator[FileBatch]:
         if not directories:
             return
-        names = NameFilter(self.options)
-        self._walk = walk = names.walk(
-            self.root, directories, self.limits, self.deadline, stops=self.stops_when_full
-        )
-        for visit in names.visits(walk):
+        self.walk = self._walk_below(directories)
+        for visit in self._names.visits(self.walk):
             directory, files = visit.directory, visit.files
-            if self._seen is not None:
+            if len(self._paths) > 1:
                 prefix = with_slash(directory.real_path)
                 files = [file for file in files if self._is_new(prefix + file.name)]
-            if walk.follow and any(file.is_symlink() for file in files):
+            if self.walk.follow and any(file.is_symlink() for file in files):
                 yield self._named, [NamedFile(directory.path_of(file)) for file in files]
             else:
                 yield directory, files

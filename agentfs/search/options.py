@@ -149,7 +149,8 @@ class GlobOptions(_Options):
     @property
     def ignore_case(self) -> bool:
         """True if `regex` matches upper and lower case alike."""
-        return ignores_case(self.regex or "", smart=self.case == "smart") or self.case == "insensitive"
+        is_smart = self.case == "smart" and not has_capital(self.regex or "")
+        return is_smart or self.case == "insensitive"
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,7 @@ class GrepOptions(_Options):
     def ignores_case(self) -> bool:
         """True if the complete pattern matches upper and lower case alike."""
         pattern = escape(self.pattern) if self.fixed_strings else self.pattern
-        return self.ignore_case or ignores_case(pattern, smart=self.smart_case)
+        return self.ignore_case or (self.smart_case and not has_capital(pattern))
 
     def literals(self) -> Plan:
         """Return the plan of the pattern without what only a compiled pattern tells."""
@@ -295,11 +296,6 @@ def next_page(options: SearchOptions, offset: int) -> NextCall:
 def has_wildcard(path: str) -> bool:
     """Return True if a path may be meant as a glob."""
     return any(mark in path for mark in "*?[{")
-
-
-def ignores_case(pattern: str, *, smart: bool) -> bool:
-    """Return True if smart case is on and the pattern has no capital."""
-    return smart and not has_capital(pattern)
 
 
 def opens_hidden(options: SearchOptions) -> bool:

@@ -220,7 +220,7 @@ def _first_reading(
                         return reading, True
     except (AgentFSError, TimeoutError):
         return None, False
-    return None, (files.skipped.reached if among is None else files.reached) is None
+    return None, (files.walk.skipped.reached if among is None else files.reached) is None
 
 
 def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
