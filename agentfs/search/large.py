@@ -66,6 +66,7 @@ def _first_hit(block: TextBlock, search: LineSearch) -> tuple[TextBlock, LineMat
         for start, end in hit.spans:
             if (start > 0 or not block.beyond[0]) and (end < len(block.text) or not block.has_more):
                 return block, LineMatch(0, len(block.text), [(start, end)], 1)
+        search.too_long += 1  # nobody knows whether the line has this match
     return None
 
 

@@ -272,6 +272,15 @@ def test_regression_many_matches_in_one_very_long_line_are_not_called_exact(tmp_
     assert (result.total_lines, result.exact) == (1, False)
 
 
+def test_regression_a_match_that_the_parts_of_a_line_cannot_show_is_told(tmp_path):
+    """The answer was "No matches", exact, and nothing said why."""
+    (tmp_path / "f").write_bytes(b"x" * (12 * 2**20) + b" needle\n")
+    with Workspace(tmp_path) as ws:
+        result = ws.grep(r"\w+ needle")
+        assert (result.total_lines, result.skipped.long_lines) == (0, 1)
+        assert "1 file with lines too long for the pattern" in result.text
+
+
 def test_regression_a_multiline_search_of_a_large_file_says_that_it_was_left_out(tmp_path):
     """A match that spanned two windows was missed, and the answer was "No matches", exact."""
     (tmp_path / "f").write_bytes(b"line\n" * (11 * 2**20 // 5))
