@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
-from agentfs.fs import pieces, syscalls
+from agentfs.fs import file as pieces
+from agentfs.fs import syscalls
 from agentfs.search import grep, large, second_look
 from tests import kit
 from tests.conftest import part_or_all
