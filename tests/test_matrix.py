@@ -1427,6 +1427,21 @@ def test_laws_hold_for_all_cells(method):
     check(every_cell(DIMENSIONS | {"method": (method,)}, takes))
 
 
+def faults_of_connect_alone(cell: Cell) -> list[str]:
+    """Return the faults of a cell over `connect`, unless the same cell has faults without it."""
+    found = faults_of(cell)
+    return [] if found and faults_of({**cell, "way": "cold"}) else found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", METHODS)
+def test_laws_hold_over_connect_for_every_two_values(method):
+    """All cells of the column are checked by `scripts/remote_column.py`."""
+    column = all_pairs(DIMENSIONS | {"method": (method,), "way": ("connect",)}, takes)
+    wrong = [fault for cell in column for fault in faults_of_connect_alone(cell)]
+    assert not wrong, f"{len(wrong)} faults:\n" + "\n".join(wrong)
+
+
 def test_every_method_and_every_tool_is_a_row():
     rows = {(name.partition("/")[0] if "/" in name else "", row.tool) for name, row in METHODS.items()}
     with Workspace(template()) as ws:

@@ -179,9 +179,7 @@ class RemoteWorkspace(Workspace):
         effect, returns, defaults = _declared(like or method)
         given = {**defaults, **(given or arguments)}
         changes = effect not in READING and given.get("preview") is not True
-        seconds = self.limits.timeout * (
-            2 if effect == "execute" else 1
-        )  # its effects are applied afterwards
+        seconds = self.limits.timeout + (self.limits.apply_timeout if effect == "execute" else 0.0)
         if isinstance(timeout := given.get("timeout"), (int, float)) and timeout > 0:
             seconds += timeout
         connection, number = self._session.connection(), next(self._session.numbers)

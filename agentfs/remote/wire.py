@@ -37,6 +37,9 @@ _MAX_COPIED = 1 * MIB  # characters that the texts of a line may have twice, as 
 # The most bytes of memory that a token of JSON takes once it is decoded, by its first byte.
 _MEMORY_OF = {b"{": 500, b"[": 100, b":": 40, b",": 50, b'"': 50}
 
+_TOKENS, _ASTRAL = re.compile(rb'"[^"]*"|[{\[:,]'), re.compile(rb"\\u[dD]")
+_SCALARS = {str, int, float, bool, type(None)}
+
 Functions = list[Callable[..., Any]]
 call_function = ContextVar[Callable[[int, Sequence[Any]], Any]]("agentfs_call_function")
 
@@ -104,6 +107,8 @@ def to_text(value: Any, functions: Functions | None = None) -> str:
 
 def _plain(value: Any, functions: Functions | None, *, in_field: bool = False) -> Any:
     kind: Any = value.__class__
+    if kind in _SCALARS:
+        return value
     name: str = kind.__name__
     inner = functools.partial(_plain, functions=functions, in_field=in_field)
     if isinstance(value, Advice):
@@ -112,7 +117,7 @@ def _plain(value: Any, functions: Functions | None, *, in_field: bool = False) -
         given = ((key, default, getattr(value, key)) for key, (default, _) in _fields(kind).items())
         changed = {key: found for key, default, found in given if found is not default and found != default}
         return {"$": name} | {key: _plain(each, functions, in_field=True) for key, each in changed.items()}
-    if value is None or isinstance(value, (str, int, float)):
+    if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
         return value
     if isinstance(value, bytes):
         return {"$": "bytes", "base64": base64.b64encode(value).decode()}
@@ -166,11 +171,12 @@ def memory_of(line: bytes) -> int:
     if len(line) * 200 <= MAX_MEMORY:
         return 0
     plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # each quote begins or ends a string
-    memory = 2 * len(line)
-    for token in re.finditer(rb'"[^"]*"|[{\[:,]', plain):
+    memory, has_escapes = 3 * len(line), b"\\u" in plain
+    for token in _TOKENS.finditer(plain):
         text = token[0]
-        width = 1 if b"\\u" not in text else 4 if re.search(rb"\\u[dD]", text) else 2  # bytes of a character
-        memory += _MEMORY_OF[text[:1]] + width * len(text)
+        memory += _MEMORY_OF[text[:1]]
+        if has_escapes and b"\\u" in text:  # 2 or 4 bytes for each character of such a string
+            memory += len(text) * (3 if _ASTRAL.search(text) else 1)
         if memory > MAX_MEMORY:
             break
     return memory
