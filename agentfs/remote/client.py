@@ -25,7 +25,7 @@ from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy, host_policy
 from agentfs.remote import wire
-from agentfs.remote.connection import Connection, Opener, disconnected
+from agentfs.remote.connection import Connection, Message, Opener, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
 from agentfs.tools.guard import by_field, given_fields
@@ -161,13 +161,7 @@ class RemoteWorkspace(Workspace):
             raise
         recorded.result = self._call("leave", {"block": block, "raised": False})
 
-    def _call(
-        self,
-        method: str,
-        arguments: Mapping[str, Any],
-        given: Mapping[str, Any] | None = None,
-        like: str = "",
-    ) -> Any:
+    def _call(self, method: str, arguments: Mapping[str, Any], given: Any = None, like: str = "") -> Any:
         """Call a method at the remote side, or get a property.
 
         Args:
@@ -194,7 +188,7 @@ class RemoteWorkspace(Workspace):
             "progress": call is not None and call.reports_progress and not changes,
         }
 
-        def answer(message: Mapping[str, Any]) -> bytes | None:
+        def answer(message: Message) -> bytes | None:
             nonlocal seen, raised
             if "ask" in message:
                 reply = {"of": number, "reply": message["ask"]}
@@ -229,17 +223,17 @@ class RemoteWorkspace(Workspace):
         return _value_of(found, returns, applied=None if changes else False, cause=raised)
 
 
-def _question(message: Mapping[str, Any], functions: wire.Functions, policy: Policy) -> tuple[Any, Any]:
+def _question(message: Message, functions: wire.Functions, policy: Policy) -> tuple[Any, Any]:
     """Return the function of the program that a question is for, and the arguments."""
     number, arguments = message.get("function"), message.get("arguments")
-    if type(number) is int and 0 <= number < len(functions):
+    if type(number) is int and type(message["ask"]) is int and 0 <= number < len(functions):
         wanted = tuple[PermissionRequest] if functions[number] is policy.on_ask else list[str]
         if arguments and wire.is_instance(arguments, wanted):
             return functions[number], arguments
     raise wire.ProtocolError("it asked an invalid question")
 
 
-def _value_of(message: Mapping[str, Any], returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
+def _value_of(message: Message, returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
     """Return the value in a message, which must fit a type hint; raise the error in it."""
     if isinstance(error := message.get("error"), Exception):
         raise error from cause
