@@ -235,8 +235,8 @@ def _question(message: Message, functions: wire.Functions, policy: Policy) -> tu
 
 def _value_of(message: Message, returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
     """Return the value in a message, which must fit a type hint; raise the error in it."""
-    if isinstance(error := message.get("error"), Exception):
-        raise error from cause
+    if isinstance(message.get("error"), Exception):
+        raise message.pop("error") from cause  # taken out, so that no frame of its traceback refers to it
     if not wire.is_instance(value := message.get("value"), returns):
         raise disconnected(f"it did not return {returns}", applied=applied)
     return value

@@ -4,7 +4,7 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from agentfs.base.visible import escape_controls
 from agentfs.errors import DisconnectedError
 from agentfs.remote import wire
 
-Message = Mapping[str, Any]
+Message = dict[str, Any]
 Answer = Callable[[Message], bytes | None]
 Opener = Callable[[], tuple[Any, Any]]
 _ERROR_BYTES = 4096  # of standard error, kept for messages
