@@ -25,7 +25,7 @@ from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy, host_policy
 from agentfs.remote import wire
-from agentfs.remote.connection import Connection, Message, Opener, disconnected
+from agentfs.remote.connection import Connection, Opener, Received, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
 from agentfs.tools.guard import by_field, given_fields
@@ -188,7 +188,7 @@ class RemoteWorkspace(Workspace):
             "progress": call is not None and call.reports_progress and not changes,
         }
 
-        def answer(message: Message) -> bytes | None:
+        def answer(message: Received) -> bytes | None:
             nonlocal seen, raised
             if "ask" in message:
                 reply = {"of": number, "reply": message["ask"]}
@@ -223,7 +223,7 @@ class RemoteWorkspace(Workspace):
         return _value_of(found, returns, applied=None if changes else False, cause=raised)
 
 
-def _question(message: Message, functions: wire.Functions, policy: Policy) -> tuple[Any, Any]:
+def _question(message: Received, functions: wire.Functions, policy: Policy) -> tuple[Any, Any]:
     """Return the function of the program that a question is for, and the arguments."""
     number, arguments = message.get("function"), message.get("arguments")
     if type(number) is int and type(message["ask"]) is int and 0 <= number < len(functions):
@@ -233,7 +233,7 @@ def _question(message: Message, functions: wire.Functions, policy: Policy) -> tu
     raise wire.ProtocolError("it asked an invalid question")
 
 
-def _value_of(message: Message, returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
+def _value_of(message: Received, returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
     """Return the value in a message, which must fit a type hint; raise the error in it."""
     if isinstance(message.get("error"), Exception):
         raise message.pop("error") from cause  # taken out, so that no frame of its traceback refers to it

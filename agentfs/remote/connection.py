@@ -12,8 +12,8 @@ from agentfs.base.visible import escape_controls
 from agentfs.errors import DisconnectedError
 from agentfs.remote import wire
 
-Message = dict[str, Any]
-Answer = Callable[[Message], bytes | None]
+Received = dict[str, Any]
+Answering = Callable[[Received], bytes | None]
 Opener = Callable[[], tuple[Any, Any]]
 _ERROR_BYTES = 4096  # of standard error, kept for messages
 _MAX_QUESTIONS = 10_000  # of one call
@@ -37,7 +37,7 @@ class Connection:
         self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = b""
-        self._inboxes: dict[int, queue.SimpleQueue[Message | None]] = {}
+        self._inboxes: dict[int, queue.SimpleQueue[Received | None]] = {}
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         try:
             self._input, self._output = command() if callable(command) else self._started(command)
@@ -46,7 +46,7 @@ class Connection:
         _start(self._write)
         self._reader = _start(self._read)
 
-    def call(self, number: int, line: bytes, seconds: float, answer: Answer, *, changes: bool) -> Message:
+    def call(self, number: int, line: bytes, seconds: float, answer: Answering, *, changes: bool) -> Received:
         """Send a call and return the message with its result.
 
         Args:
@@ -134,7 +134,7 @@ class Connection:
             self._input.close()
         self.lose(": ".join(filter(None, [reason, *self._last_words()])))
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: Received) -> None:
         number = message.get("of")
         inbox = self._inboxes.get(number) if type(number) is int else None
         if inbox is None or ("progress" in message and not inbox.empty()):
