@@ -62,8 +62,8 @@ def apply_effects(
         raise _protected(root, emptied, what, "Add and commit other files by name.")
     exempt = permitted(changes, root.is_protected, root) | _made_with_directories(changes, root, contents)
     exempt |= effects.free
-    refused = [*effects.refused, *(each.path for each in changes if root.is_protected(each.path))]
-    if refused := [path for path in refused if path not in exempt]:
+    guarded = (each.path for each in changes if root.is_protected(each.path))
+    if refused := [*effects.refused, *(path for path in guarded if path not in exempt)]:
         hint = "Run it without these changes; only the user may make them."
         raise _protected(root, refused, "changed protected names", hint)
     of_git = {each.path: top for each in changes if (top := _git_directory(each.path))}

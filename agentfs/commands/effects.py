@@ -79,7 +79,6 @@ class _Upper:
         self, path: str, root: Root, most_bytes: int, top: str, found: Effects, masks: Mapping[str, Mask]
     ) -> None:
         self._path, self._root, self._top, self._found, self._masks = path, root, top, found, masks
-        self._readable_root = root.exempting(found.free)
         self._most_bytes = most_bytes
         self._links: set[tuple[int, int]] = set()
         self._new = set[str]()  # directories that the tree does not have
@@ -207,7 +206,7 @@ class _Upper:
 
     def _present(self, path: str) -> Node | None:
         """Return the node of the tree, with content that is loaded again when it is needed."""
-        root = self._readable_root
+        root = self._root.exempting([path]) if path in self._found.free else self._root
         node = root.node(path, max_bytes=self._most_bytes)
         if not isinstance(node, FileNode):
             return node
