@@ -569,7 +569,7 @@ class _Batch:
         path, after = change.path, change.after
         if isinstance(after, DirectoryNode):
             old = change.before if isinstance(change.before, DirectoryNode) else DirectoryNode(0o700)
-            self._reversals.append((path, partial(self._set_directory, path, old)))
+            self._reversals.append((path, partial(self._restore_directory, path, old)))
             self._give_mode(path, after, at=path)
 
     def _give_mode(self, path: str, node: DirectoryNode, *, at: str) -> None:
@@ -611,6 +611,13 @@ class _Batch:
                 syscalls.close(fd)
 
     # Reversals
+
+    def _restore_directory(self, path: str, old: DirectoryNode) -> None:
+        """Give a directory its old mode and owner back, if it has others."""
+        now = node_at(self._context, path, None)
+        is_old = isinstance(now, DirectoryNode) and now.mode == old.mode
+        if not is_old or old.metadata not in (None, getattr(now, "metadata", None)):
+            self._set_directory(path, old)
 
     def _reverse(self, error: BaseException) -> None:
         """Reverse what was made, the latest first. Raise `io` if that fails, for the journal to keep it."""
