@@ -28,7 +28,7 @@ MOST = {
     ("editing",): 2_262,
     ("history",): 3_072,
     ("reading", "shown"): 1_294,
-    ("search", "patterns"): 3_003,
+    ("search", "patterns"): 3_006,
     ("watch",): 1_134,
     ("tree",): 1_122,
     ("text",): 1_046,

