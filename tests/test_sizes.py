@@ -20,7 +20,7 @@ MOST = {
     ("frameworks",): 596,
     ("dialects",): 2_410,
     ("remote",): 774,
-    ("store",): 555,
+    ("store",): 560,
     ("commands",): 2_140,
     ("tools", "arguments", "habits"): 2_121,
     ("permission",): 650,

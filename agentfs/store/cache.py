@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from threading import Lock
 from typing import Any, NamedTuple
 
 from agentfs.base import call_context
@@ -73,26 +74,31 @@ class Cache:
     def __init__(self, state_path: str, database: sqlite3.Connection, seconds: float) -> None:
         self.state_path, self._database = state_path, database
         self._seconds, self._end = seconds, time.monotonic() + seconds
+        self._lock = Lock()  # threads of one connection would share its cached statements
 
     def tag(self, table: str, path: str) -> str:
         """Return the version of an object that is known, or in the last listing; "" for none."""
-        found = self._database.execute(f"SELECT tag FROM {table} WHERE path = ?", (path,)).fetchone()
-        return found[0] if found else ""
+        return self._found(f"SELECT tag FROM {table} WHERE path = ?", path) or ""
 
     def note(self, known: Known, data: bytes | None) -> None:
         """Keep what the store has at a path, and the content if it is a text that may be merged later."""
         text = zlib.compress(data, 1) if data is not None and len(data) <= MERGED_BYTES else None
-        if known.tag:
-            self._database.execute(
-                "INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", (*known[:4], text)
-            )
-        else:
-            self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
+        with self._lock:
+            if known.tag:
+                values = *known[:4], text
+                self._database.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", values)
+            else:
+                self._database.execute("DELETE FROM known WHERE path = ?", (known.path,))
 
     def text(self, path: str) -> bytes | None:
         """Return the content that was noted last for a path, if it is kept."""
-        found = self._database.execute("SELECT text FROM known WHERE path = ?", (path,)).fetchone()
-        return zlib.decompress(found[0]) if found and found[0] is not None else None
+        found = self._found("SELECT text FROM known WHERE path = ?", path)
+        return None if found is None else zlib.decompress(found)
+
+    def _found(self, query: str, path: str) -> Any:
+        with self._lock:
+            row = self._database.execute(query, (path,)).fetchone()
+        return row[0] if row else None
 
     @property
     def is_late(self) -> bool:
