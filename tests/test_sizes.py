@@ -22,7 +22,7 @@ MOST = {
     ("remote",): 774,
     ("store",): 560,
     ("commands",): 2_140,
-    ("tools", "arguments", "habits"): 2_121,
+    ("tools", "arguments", "habits"): 2_124,
     ("permission",): 650,
     ("providers",): 291,
     ("editing",): 2_262,

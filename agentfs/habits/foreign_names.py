@@ -152,6 +152,9 @@ def shell_arguments(
     if isinstance(milliseconds, (int, float)) and not isinstance(milliseconds, bool):
         meant.setdefault("timeout", meant.pop("timeout_ms") / 1000)
         add_coercion("timeout", f"timeout_ms={milliseconds} in seconds")
+    for name in ("run_in_background", "is_background"):
+        if meant.get(name) is False:  # the only way of a staged command, whose tool has no `background`
+            del meant[name]
     if meant.pop("restart", None) is True and "command" not in meant:
         meant["command"] = ":"
         add_coercion("command", "restart as nothing to do")

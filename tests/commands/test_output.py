@@ -32,7 +32,8 @@ def test_the_whole_of_output_that_was_folded_can_be_read(recorded):
 
 
 @pytest.mark.parametrize("name", ["run_in_background", "is_background"])
-def test_regression_other_names_of_background_are_understood(recorded, name):
+def test_regression_other_names_of_background_are_understood(staged, recorded, name):
+    assert staged.tools("all").call("run", {"command": "echo hi", name: False}).success
     tools = recorded.tools("all")
     assert tools.call("run", {"command": "echo hi", name: False}).data["exit_status"] == 0
     assert tools.call("run", {"command": "echo hi", name: True}).data["id"] == "c1"
