@@ -37,6 +37,8 @@ NOT_FOR_USERS = {
     "places",
     "text",
     "allow_rules",
+    "change_rules",
+    "judges_ignored",
     "deny_rules",
     "ask_rules",
     "guards",
