@@ -69,14 +69,14 @@ def apply_effects(
     of_git = {each.path: top for each in changes if (top := _git_directory(each.path))}
     kept = tuple(each for each in changes if each.path not in of_git)
     touched = [each.path for each in kept if each.changes_nothing]
-    unkept = {*_too_large(kept, limits), *touched}
-    kept = tuple(each for each in kept if each.path not in unkept)
-    lost = tuple(sorted(unkept.difference(touched) | {*of_git.values()}))
+    unkept = {*_too_large(kept, limits), *touched, *of_git}
+    lost = tuple(sorted(unkept.difference(touched, of_git) | {*of_git.values()}))
+    kept = tuple(each for each in changes if each.path not in unkept)
 
     @contextmanager
     def log_step(made: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         nonlocal kept
-        recorded = tuple(each for each in made if each.path not in unkept and each.path not in of_git)
+        recorded = tuple(each for each in made if each.path not in unkept)
         with journal.logging_step(recorded, label=label, lost=lost) as kept:
             yield made
 

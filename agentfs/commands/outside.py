@@ -146,7 +146,7 @@ class Outside:
         for prefix in {sys.prefix, sys.base_prefix}:
             self._show_installation(os.path.join(prefix, "bin"))
         for directory in self._environment.get("PATH", "").split(os.pathsep):
-            # What the tree holds may be a link that a model has written.
+            # A directory of the tree may have links that a model has written.
             if not is_in(os.path.realpath(directory), self._root):
                 self._times[directory] = _time_of(directory)
                 self._show_installation(directory)

@@ -70,7 +70,7 @@ class Sandbox(NamedTuple):
         for path in view.private:
             found += ["--bind", stage.add_place(path), path]
             if root.startswith(f"{path}/") and (above := os.path.dirname(root)) != path:
-                # What a command writes beside the root would be gone with the command.
+                # A file beside the root would be gone with the command, so nothing can be written there.
                 top = f"{path}/{os.path.relpath(above, path).partition('/')[0]}"
                 closed.append(top)
                 found += ["--perms", "0755", "--tmpfs", top]

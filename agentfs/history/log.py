@@ -266,7 +266,7 @@ class Log:
                 continue
             unit: object = groups[depth : depth + 1] or each.number
             if not is_made:
-                # What a transaction has taken back of itself is a part of what the transaction did.
+                # An undo within a transaction is a part of the transaction, and not offered alone.
                 if groups[depth:] and each.by_groups[: depth + 1] == groups[: depth + 1]:
                     continue
                 unit = unit, each.by

@@ -163,7 +163,7 @@ def _result(
     """Carry out a plan, as `_carry_out` does. The result begins with `head`."""
     carried = _retried(partial(_carry_out, journal, context, make_plan, done, rest))
     root, applied, log = context.root, carried.applied, journal.log
-    # What others have made already as it was wanted is shown too.
+    # A wanted change that another program has made already is shown too.
     wanted = {each.path: each for each in net_changes(map(Step, carried.plan.changes))}
     made = wanted | {each.path: each for each in carried.outcome.changes}
     changes = [

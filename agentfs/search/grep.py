@@ -84,10 +84,8 @@ class _Search:
         # The distance from the first match of a line up to which other matches can be shown.
         self._lines = LineSearch(pattern, self._deadline, window=limits.grep_line_chars * BLOCK_LINES)
         self._source = FileSource(context.root, context.outputs, limits, options, self._deadline)
-        most, prefilter = (
-            min(limits.file_bytes, options.max_bytes),
-            Prefilter(pattern.plan, encoding=options.encoding),
-        )
+        prefilter = Prefilter(pattern.plan, encoding=options.encoding)
+        most = min(limits.file_bytes, options.max_bytes)
         self._reader = FileReader(context.root, prefilter, most, options.encoding, self._deadline)
         self._can_count = not options.multiline and options.max_count is None
         self._by_line = options.by_line

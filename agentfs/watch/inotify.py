@@ -30,11 +30,25 @@ EventMasks = dict[bytes, int]  # the event mask of each name in a directory; b""
 Changes = dict[int, EventMasks]  # by watch number
 
 
-class Inotify:
+class _Descriptor:
+    """An object with a descriptor of its own."""
+
+    _fd = -1
+
+    def close(self) -> None:
+        """Close the descriptor, which ends all watches."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            syscalls.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Inotify(_Descriptor):
     """A queue of events. Raises OSError if the system has no inotify or no queue left."""
 
     def __init__(self) -> None:
-        self._fd = -1
         self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
 
     def add(self, directory: int) -> int:
@@ -78,22 +92,12 @@ class Inotify:
         (size,) = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4)))
         return size
 
-    def close(self) -> None:
-        """End all watches."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            syscalls.close(fd)
 
-    def __del__(self) -> None:
-        self.close()
-
-
-class MountTable:
+class MountTable(_Descriptor):
     """The mounts in an open directory. Raises OSError if there is no mount table."""
 
     def __init__(self, directory: int) -> None:
         self._directory = directory
-        self._fd = -1
         self._fd = os.open(syscalls.MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLPRI)
@@ -119,15 +123,6 @@ class MountTable:
         top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
         found = [mount for mount in syscalls.mount_table(self._fd) if f"{mount.point}/".startswith(top)]
         return [mount._replace(point=mount.point[len(top) :]) for mount in found]
-
-    def close(self) -> None:
-        """Close the mount table."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            syscalls.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
 
 
 def watch_limit() -> int:
