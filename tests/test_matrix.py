@@ -1408,11 +1408,11 @@ def check(cells: Iterable[Cell]) -> None:
 
 
 def few_cells() -> Iterator[Any]:
-    """Yield the drawn cells of each method, at most ten at a time."""
+    """Yield the drawn cells of each method, at most five at a time."""
     for method in METHODS:
         cells = [cell for cell in DRAWN if cell["method"] == method]
-        for begin in range(0, len(cells), 10):
-            yield pytest.param(cells[begin : begin + 10], id=f"{method} {begin}" if begin else method)
+        for begin in range(0, len(cells), 5):
+            yield pytest.param(cells[begin : begin + 5], id=f"{method} {begin}" if begin else method)
 
 
 @pytest.mark.parametrize("cells", list(few_cells()))
