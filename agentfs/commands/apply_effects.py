@@ -14,6 +14,7 @@ from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
+from agentfs.fs.apply import directories_above
 from agentfs.fs.node import revision_of
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
@@ -25,6 +26,9 @@ from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text.display import first_names, line_ranges
 from agentfs.tree.walk import VCS_NAMES
+
+_OBEYED = "because a command may not change"  # what git runs or obeys
+_EMPTIED = "because git would get protected files without content"
 
 
 class Base(NamedTuple):
@@ -51,21 +55,24 @@ def apply_effects(
             others have changed the same lines meanwhile.
     """
     root, journal, limits = around.root, around.journal, around.limits
-    changes = _merged(around, effects, base, seen)
-    for each in [each for each in changes if is_lost_object(each)]:
+    merged = _merged(around, effects, base, seen)
+    for each in [each for each in merged if is_lost_object(each)]:
         effects.leave("removal of a git object", each.path)
-        changes.remove(each)
+        merged.remove(each)
     # An empty file has an empty mask, and an index may have it.
-    contents = {path: mask.content for path, mask in masks.items() if size_of(root, path)}
-    if emptied := masks_in_index(changes, contents):
-        what = "added protected files to git, which it sees without content"
-        raise _protected(root, emptied, what, "Add and commit other files by name.")
-    exempt = permitted(changes, root.is_protected, root) | _made_with_directories(changes, root, contents)
+    contents = {
+        path: mask.content for path, mask in masks.items() if not mask.is_of_git and size_of(root, path)
+    }
+    exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, contents)
     exempt |= effects.free
-    guarded = (each.path for each in changes if root.is_protected(each.path))
-    if refused := [*effects.refused, *(path for path in guarded if path not in exempt)]:
+    guarded = (each.path for each in merged if root.is_protected(each.path))
+    refused = {*effects.refused, *(path for path in guarded if path not in exempt)}
+    merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
+    merged = _without_refused(merged, effects, masks_in_index(merged, contents), _EMPTIED)
+    if others := [path for path in refused if not _git_directory(path)]:
         hint = "Run it without these changes; only the user may make them."
-        raise _protected(root, refused, "changed protected names", hint)
+        raise _protected(root, others, "changed protected names", hint)
+    changes = with_moves(merged)
     of_git = {each.path: top for each in changes if (top := _git_directory(each.path))}
     kept = tuple(each for each in changes if each.path not in of_git)
     touched = [each.path for each in kept if each.changes_nothing]
@@ -150,9 +157,26 @@ def _merged(around: Surroundings, effects: Effects, base: Base, seen: Sweep) -> 
         merged.append(change)
     if clashes:
         raise _conflict(root, clashes)
-    return with_moves(
-        [each for each in merged if not each.changes_nothing or _is_touched(root, each, effects)]
-    )
+    return [each for each in merged if not each.changes_nothing or _is_touched(root, each, effects)]
+
+
+def _without_refused(
+    changes: list[Change], effects: Effects, refused: Mapping[str, str], why: str
+) -> list[Change]:
+    """Return the changes without any in the directories of git that have refused ones, and note these.
+
+    Half of the changes of a repository could lose a commit. `refused` holds the path to name for each.
+    """
+    tops = {top for path in refused if (top := _git_directory(path))}
+    for path, named in refused.items():
+        if top := _git_directory(path):
+            effects.leave(f"everything in {quote(top)}, {why}", named)
+    above = {each for top in tops for each in directories_above(top)}
+
+    def stays(change: Change) -> bool:
+        return not isinstance(change.after, DirectoryNode) and change.path in above
+
+    return [each for each in changes if _git_directory(each.path) not in tops and not stays(each)]
 
 
 def _is_touched(root: Root, change: Change, effects: Effects) -> bool:

@@ -9,8 +9,10 @@ from functools import partial
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
+from agentfs.commands.git_index import compared_again
 from agentfs.commands.masks import Mask
 from agentfs.commands.stage import OPAQUE, Overlay
+from agentfs.commands.system import contents
 from agentfs.errors import AgentFSError, ConflictError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
 from agentfs.fs.path import display_name, quote
@@ -63,7 +65,7 @@ def effects_of(
         for path, status in nodes:
             if path in moved:
                 upper.move(moved[path], path)
-            elif path in masks and path not in found.free:
+            elif path in masks and path not in found.free and not upper.is_written(path, status):
                 upper.note_mask(path, status, moved.values())
             elif upper.is_mask(status):
                 found.leave("copy of a protected file", path)
@@ -144,13 +146,29 @@ class _Upper:
         self._found.changes[old] = Change(old, node, None)
         self._found.changes[path] = Change(path, self._present(path), node)
 
+    def is_written(self, path: str, status: os.stat_result) -> bool:
+        """Return True for a mask that only adds to what git reads, and that the command has changed."""
+        mask = self._masks[path]
+        return mask.is_of_git and not mask.is_unchanged(status)
+
     def note_mask(self, path: str, status: os.stat_result, moved: Collection[str]) -> None:
         """Note what has happened to a mask by its own name."""
         if _is_removal(status):
             if path not in moved:
                 self._found.leave("removal of a protected file", path)
-        elif not self._masks[path].is_unchanged(status):
+        elif not self._masks[path].is_unchanged(status) and not self._is_restored(path, status):
             self._found.leave("change of a protected file", path)
+
+    def _is_restored(self, path: str, status: os.stat_result) -> bool:
+        """Return True for the content that the tree has, such as git writes when it resets a file."""
+        with suppress(OSError):
+            below = self._root.trees.status(path)
+            alike = stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mode) == (
+                below.st_size,
+                below.st_mode,
+            )
+            return alike and self._load(path) == contents(self._root.trees.path_on_disk(path))
+        return False
 
     def add_change(self, path: str, status: os.stat_result) -> None:
         """Add the change that a node makes."""
@@ -246,7 +264,9 @@ class _Upper:
     def _load(self, path: str) -> bytes:
         fd = os.open(self._readable(path), _FILE)
         with open(fd, "rb", buffering=0) as file:
-            return file.readall()
+            data = file.readall()
+        mask = self._masks.get(path)
+        return data if mask is None or not mask.assumed else compared_again(data, mask.assumed)
 
     def _readable(self, path: str) -> str:
         """Return a path of the upper directory, which the command may have made unreadable."""

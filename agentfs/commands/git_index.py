@@ -5,26 +5,40 @@ The format is described in `gitformat-index`.
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from agentfs.fs import Change, FileNode
 
 _EXTENDED = 0x4000  # a flag of an entry of the index that has two more bytes of flags
+_ASSUMED = 0x80  # in the first byte of flags: git takes the file as unchanged
 
 
-def masks_in_index(changes: Iterable[Change], masks: Mapping[str, bytes]) -> set[str]:
-    """Return the hidden files whose masks a command has added to an index, given the content of each mask."""
+class IndexEntry(NamedTuple):
+    """A file in an index, with its id and the position of its flags."""
+
+    path: bytes
+    identity: bytes
+    flags_at: int
+    is_assumed: bool  # git takes the file as unchanged
+
+
+def masks_in_index(changes: Iterable[Change], masks: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the indexes to which a command has added masks, each with the hidden file behind one.
+
+    The content of each mask is given.
+    """
     names = {path.rpartition("/")[2].encode("utf-8", "surrogateescape"): path for path in masks}
-    found: set[str] = set()
+    found: dict[str, str] = {}
     for change in changes if names else ():
         in_git = ".git" in change.path.split("/")
         if in_git and change.path.endswith("/index") and isinstance(change.after, FileNode):
             with suppress(struct.error, LookupError, ValueError):  # git cannot read it either
-                for path, identity in index_entries(change.after.load()):
+                for path, identity, *_ in index_entries(change.after.load()):
                     hidden = names.get(path.rpartition(b"/")[2])
                     if hidden is not None and identity == _blob(masks[hidden], len(identity)):
-                        found.add(hidden)
+                        found[change.path] = hidden
     return found
 
 
@@ -33,15 +47,43 @@ def _blob(content: bytes, size: int) -> bytes:
     return hashlib.new("sha1" if size == 20 else "sha256", b"blob %d\0" % len(content) + content).digest()
 
 
-def index_entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield path and id of the files in an index, of version 2, 3 or 4."""
+def assumed_unchanged(data: bytes, paths: Collection[bytes]) -> bytes:
+    """Return an index in which git takes some files as unchanged, without a look at them."""
+    return _with_flags(data, paths, _ASSUMED)
+
+
+def compared_again(data: bytes, paths: Collection[bytes]) -> bytes:
+    """Return an index in which git compares some files again."""
+    try:
+        return _with_flags(data, paths, 0)
+    except (struct.error, LookupError, ValueError):  # git cannot read it either
+        return data
+
+
+def _with_flags(data: bytes, paths: Collection[bytes], flag: int) -> bytes:
+    found = bytearray(data)
+    for entry in index_entries(data):
+        if entry.path in paths:
+            found[entry.flags_at] = found[entry.flags_at] & ~_ASSUMED | flag
+    size = _hash_size(data)
+    found[-size:] = hashlib.new("sha1" if size == 20 else "sha256", found[:-size]).digest()
+    return bytes(found)
+
+
+def _hash_size(data: bytes) -> int:
+    return 20 if hashlib.sha1(data[:-20], usedforsecurity=False).digest() == data[-20:] else 32
+
+
+def index_entries(data: bytes) -> Iterator[IndexEntry]:
+    """Yield the files in an index, of version 2, 3 or 4."""
     version, count = struct.unpack_from(">4xII", data)
-    size = 20 if hashlib.sha1(data[:-20], usedforsecurity=False).digest() == data[-20:] else 32
+    size = _hash_size(data)
     at, path = 12, b""
     for _ in range(count):
         begin, at = at, at + 40 + size
         identity = data[at - size : at]
         (flags,) = struct.unpack_from(">H", data, at)
+        flags_at = at
         at += 4 if flags & _EXTENDED else 2
         kept = 0
         if version == 4:  # the path begins as the one before, without this many bytes of its end
@@ -50,7 +92,7 @@ def index_entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         end = data.index(b"\0", at)
         path = path[:kept] + data[at:end]
         at = end + 1 if version == 4 else begin + (end - begin) // 8 * 8 + 8
-        yield path, identity
+        yield IndexEntry(path, identity, flags_at, bool(data[flags_at] & _ASSUMED))
 
 
 def _offset(data: bytes, at: int) -> tuple[int, int]:

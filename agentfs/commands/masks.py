@@ -5,21 +5,21 @@ Afterwards its inode and its times tell what has happened to it.
 """
 
 import os
+import re
 import stat
 import struct
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agentfs.commands.git_index import index_entries
+from agentfs.commands.git_index import IndexEntry, assumed_unchanged, index_entries
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
 from agentfs.fs import Root
 
-# With these settings, git compares a tracked file with its index by size and time alone.
-SETTINGS_OF_GIT = (("core.checkStat", "minimal"), ("core.trustctime", "false"))
+_SPECIAL = re.compile(rb"[\\*?\[\]!# ]")  # in a pattern of an exclude file
 
 
 class Mask(NamedTuple):
@@ -27,7 +27,9 @@ class Mask(NamedTuple):
 
     status: os.stat_result
     content: bytes
-    is_tracked: bool
+    is_shown: bool = False  # it holds what a command may see, such as settings
+    is_of_git: bool = False  # it is not protected, and git writes it
+    assumed: Collection[bytes] = ()  # in an index: the files that git takes as unchanged
 
     @property
     def is_directory(self) -> bool:
@@ -53,30 +55,74 @@ class Mask(NamedTuple):
 def put_masks(root: Root, overlays: Mapping[str, Overlay], hidden: Iterable[str]) -> dict[str, Mask]:
     """Create a mask for each hidden path, and return them by path; a link has none, but its target has.
 
-    The overlays are given by the real path of their tree.
+    The overlays are given by the real path of their tree. Git sees no change because of the masks.
     """
-    found: dict[str, Mask] = {}
-    made: dict[str, os.stat_result] = {}  # directories above masks, with the status below
-    tracked = _tracked(root, hidden)
+    masks = _Masks(root, overlays)
     for path in sorted(hidden):
-        tree = root.trees.of(path)
-        source, upper, below = tree.source, overlays[tree.path].upper, tree.below(path)
+        source = root.trees.path_on_disk(path)
+        masks.put(path, shown_settings(contents(source)) if has_settings(path) else None)
+    masks.hide_from_git(".git/index", ".git/info/exclude")
+    masks.restore_times()
+    return masks.found
+
+
+class _Masks:
+    """Creates masks in the upper directories of overlays."""
+
+    def __init__(self, root: Root, overlays: Mapping[str, Overlay]) -> None:
+        self._root, self._overlays = root, overlays
+        self.found: dict[str, Mask] = {}
+        self._made: dict[str, os.stat_result] = {}  # directories above masks, with the status below
+
+    def put(self, path: str, content: bytes | None = None, **facts: Any) -> None:
+        """Create the mask of a path, with content that a command may see, if any."""
+        tree = self._root.trees.of(path)
+        source, upper, below = tree.source, self._overlays[tree.path].upper, tree.below(path)
         with suppress(OSError):  # it has just vanished
             status = os.lstat(os.path.join(source, below))
-            if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-                continue
-            _make_directories(source, upper, os.path.dirname(below), made)
-            content = b""
-            if has_settings(path):
-                content = shown_settings(contents(os.path.join(source, below)))
-            elif path in tracked:
-                content = b"\n" * status.st_size
-            full = os.path.join(upper, below)
-            _make(full, status, content)
-            found[path] = Mask(os.lstat(full), content, path in tracked)
-    for full, status in reversed(made.items()):
-        os.utime(full, ns=(status.st_atime_ns, status.st_mtime_ns))
-    return found
+            if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+                _make_directories(source, upper, os.path.dirname(below), self._made)
+                full = os.path.join(upper, below)
+                _make(full, status, content or b"")
+                self.found[path] = Mask(os.lstat(full), content or b"", content is not None, **facts)
+
+    def hide_from_git(self, index: str, exclude: str) -> None:
+        """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask."""
+        hidden = [each for each in self.found if ".git" not in each.split("/")]
+        data = contents(self._root.trees.path_on_disk(index)) if hidden else b""
+        if not data:
+            return
+        tops = {os.fsencode(each) for each in hidden}
+        entries = _entries(data)
+        assumed = {each.path for each in entries if not each.is_assumed and _is_in_any(each.path, tops)}
+        if assumed:
+            self.put(index, assumed_unchanged(data, assumed), is_of_git=True, assumed=assumed)
+        tracked = {each.path for each in entries}
+        others = [each for each in sorted(tops - tracked) if b"\n" not in each]
+        lines = [b"/" + _SPECIAL.sub(rb"\\\g<0>", each) for each in others]
+        if lines:
+            source = contents(self._root.trees.path_on_disk(exclude))
+            self.put(exclude, b"\n".join([source, *lines, b""]), is_of_git=True)
+
+    def restore_times(self) -> None:
+        """Give the directories above masks the times of those below."""
+        for full, status in reversed(self._made.items()):
+            os.utime(full, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _is_in_any(path: bytes, tops: Collection[bytes]) -> bool:
+    while path:
+        if path in tops:
+            return True
+        path = path.rpartition(b"/")[0]
+    return False
+
+
+@lru_cache(maxsize=2)
+def _entries(index: bytes) -> Collection[IndexEntry]:
+    with suppress(struct.error, LookupError, ValueError):  # git cannot read it either
+        return [*index_entries(index)]
+    return ()
 
 
 def _make(full: str, status: os.stat_result, content: bytes) -> None:
@@ -107,33 +153,14 @@ def _make_alike(full: str, status: os.stat_result) -> None:
     os.chmod(full, stat.S_IMODE(status.st_mode))
 
 
-def _tracked(root: Root, hidden: Iterable[str]) -> Collection[str]:
-    """Return the files that git tracks, if some are hidden. Masks of the same size do not look changed."""
-    index = os.path.join(root.path, ".git", "index")
-    if all(".git" in path.split("/") for path in hidden) or not os.path.isfile(index):
-        return ()
-    status = os.lstat(index)
-    return _tracked_by(index, (status.st_ino, status.st_size, status.st_mtime_ns))
-
-
-@lru_cache(maxsize=4)
-def _tracked_by(index: str, _state: tuple[int, ...]) -> Collection[str]:
-    with suppress(struct.error, LookupError, ValueError):  # git cannot read it either
-        return {os.fsdecode(path) for path, _ in index_entries(contents(index))}
-    return ()
-
-
 def read_masks(root: Root, overlays: Mapping[str, Overlay], masks: Mapping[str, Mask]) -> list[str]:
-    """Return the paths whose masks a command has read, except settings that it may see."""
+    """Return the paths whose masks a command has read, except those that it may see."""
     found: list[str] = []
     for path, mask in masks.items():
         tree = root.trees.of(path)
         with suppress(OSError):
             status = os.lstat(os.path.join(overlays[tree.path].upper, tree.below(path)))
-            if (
-                mask.is_at(status)
-                and status.st_atime_ns != mask.status.st_atime_ns
-                and not has_settings(path)
-            ):
+            was_read = mask.is_at(status) and status.st_atime_ns != mask.status.st_atime_ns
+            if was_read and not mask.is_shown:
                 found.append(path)
     return found

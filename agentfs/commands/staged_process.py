@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.hidden_files import Sweep
-from agentfs.commands.masks import SETTINGS_OF_GIT, Mask, put_masks
+from agentfs.commands.masks import Mask, put_masks
 from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
@@ -172,8 +172,6 @@ def staged_process(
         shown, overlays = _trees_inside(stage, root)
         masks = put_masks(root, overlays, seen.hidden)
         shown += [*_mounts_inside(root), *_own_directories(around, view), "--chdir", cwd]
-        if any(mask.is_tracked for mask in masks.values()):
-            shown += _settings_of_git()
         arguments = sandbox.arguments(stage, view, size=size, more=shown)
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
@@ -206,18 +204,3 @@ def _mounts_inside(root: Root) -> list[str]:
     """Return the arguments that show what is mounted in the tree, read-only."""
     inside = [each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")]
     return [each for point in inside for each in ("--ro-bind", point, point)]
-
-
-def _settings_of_git() -> list[str]:
-    """Return the arguments that set settings of git by variables of the environment."""
-    found = ["--setenv", "GIT_CONFIG_COUNT", str(len(SETTINGS_OF_GIT))]
-    for number, (key, value) in enumerate(SETTINGS_OF_GIT):
-        found += [
-            "--setenv",
-            f"GIT_CONFIG_KEY_{number}",
-            key,
-            "--setenv",
-            f"GIT_CONFIG_VALUE_{number}",
-            value,
-        ]
-    return found

@@ -12,10 +12,13 @@ from agentfs.errors import ProtectedError
 from tests.conftest import needs
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-code_of = _here["code_of"]
+snapshot = _here["snapshot"]
 
 pytestmark = needs("git")
 
+NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+NAMES |= {f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
+REFUSED = 'everything in ".git", because a command may not change'
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=b@c", "-c", "protocol.file.allow=always"]
 
 
@@ -49,7 +52,10 @@ def test_regression_a_submodule_has_protected_hooks_whatever_its_name(staged, re
     hook = f".git/modules/libs/{name}/hooks/post-checkout"
     proof = tmp_path / "ran"
     plant = f"printf '#!/bin/sh\\ntouch {proof}\\n' > {hook}; chmod +x {hook}"
-    assert code_of(lambda: staged.run(plant)) == "protected"
+    assert (
+        f'not applied: everything in ".git", because a command may not change: "{hook}"'
+        in staged.run(plant).text
+    )
     git(repository / "libs" / name, "checkout", "-q", "-b", "other")
     assert not proof.exists()
     subprocess.run(plant, shell=True, cwd=repository, check=True)
@@ -62,7 +68,7 @@ def test_regression_links_in_a_git_directory_are_refused(staged, repository, tmp
     """Git writes through a link: the next commit would put its message into the user's file."""
     mine = tmp_path / "bashrc"
     mine.write_text("# mine\n")
-    assert code_of(lambda: staged.run(f"ln -sf {mine} .git/{name}")) == "protected"
+    assert f'because a command may not change: ".git/{name}"' in staged.run(f"ln -sf {mine} .git/{name}").text
     (repository / "src" / "new").write_text("new")
     git(repository, "add", "src")
     git(repository, "commit", "-qm", "touch owned")
@@ -95,8 +101,27 @@ def test_regression_no_command_loses_a_commit(staged, repository, command):
 )
 def test_what_git_obeys_is_not_written(staged, repository, path):
     full = f".git/{path}"
-    assert code_of(lambda: staged.run(f"mkdir -p {os.path.dirname(full)}; echo x > {full}")) == "protected"
-    assert not (repository / full).exists()
+    before = snapshot(repository)
+    command = (
+        f"mkdir -p {os.path.dirname(full)}; echo x > {full}; git commit -q --allow-empty -m two; echo x > new"
+    )
+    result = staged.run(command, env=NAMES)
+    assert f"not applied: {REFUSED}: " in result.text
+    after = snapshot(repository)
+    assert after.pop("new")
+    assert after == before
+
+
+@pytest.mark.parametrize("command", ["rm -rf lib", "rm -rf lib; echo > lib", "mv lib other"])
+def test_a_repository_below_is_not_removed_with_its_directory(staged, repository, command):
+    git(repository, "init", "-q", "lib")
+    git(repository / "lib", "commit", "-q", "--allow-empty", "-m", "one")
+    (repository / "lib/a").write_text("1")
+    result = staged.run(f"{command}; echo x > new")
+    assert 'not applied: everything in "lib/.git", because' in result.text
+    assert git(repository / "lib", "log", "--format=%s") == "one\n"
+    assert (repository / "new").exists()
+    assert not (repository / "lib/a").exists()
 
 
 @pytest.mark.parametrize(
@@ -112,16 +137,12 @@ def test_what_git_obeys_is_not_written(staged, repository, path):
     ],
 )
 def test_daily_work_with_git_has_the_same_outcome_as_outside(staged, repository, tmp_path, command):
-    names = {
-        f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL", "DATE")
-    }
-    names |= {name: "2026-01-01T00:00:00Z" for name in names if name.endswith("DATE")}
     other = tmp_path / "other"
     subprocess.run(["cp", "-a", repository, other], check=True)
-    result = staged.run(command, env=names)
+    result = staged.run(command, env=NAMES)
     assert result.exit_status == 0, result.text
     subprocess.run(
-        ["bash", "-c", command], cwd=other, env=os.environ | names, check=True, capture_output=True
+        ["bash", "-c", command], cwd=other, env=os.environ | NAMES, check=True, capture_output=True
     )
     for arguments in (["for-each-ref"], ["status", "--short"], ["log", "--all", "--format=%H"], ["fsck"]):
         assert git(repository, *arguments) == git(other, *arguments)
