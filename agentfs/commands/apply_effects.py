@@ -60,9 +60,8 @@ def apply_effects(
         effects.leave("removal of a git object", each.path)
         merged.remove(each)
     # An empty file has an empty mask, and an index may have it.
-    contents = {
-        path: mask.content for path, mask in masks.items() if not mask.is_of_git and size_of(root, path)
-    }
+    hidden = [path for path, mask in masks.items() if not mask.is_of_git and size_of(root, path)]
+    contents = {path: masks[path].content for path in hidden}
     exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, contents)
     exempt |= effects.free
     guarded = (each.path for each in merged if root.is_protected(each.path))

@@ -4,13 +4,14 @@ import math
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.base.forks import watch_forks
 from agentfs.commands.result_text import output_text
-from agentfs.errors import BusyError, DeadlineExceededError, NotFoundError
+from agentfs.errors import BusyError, NotFoundError
 from agentfs.fs import quote
 from agentfs.results import CommandOutput, RunResult
 from agentfs.text.display import continuation, footer
@@ -43,26 +44,18 @@ class Command:
     ) -> None:
         self.id = id
         self._process, self._captured, self._finish = process, captured, finish
-        self._stop, self._lock = threading.Event(), threading.Lock()
-        self._result: RunResult | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"agentfs-{id}", daemon=True)
-        self._thread.start()
+        self._stop = threading.Event()
+        self._outcome = Future[RunResult]()
+        threading.Thread(target=self._run, name=f"agentfs-{id}", daemon=True).start()
 
     def _run(self) -> None:
-        with suppress(_Stopped):
-            self._process.wait(math.inf, self._check)
-        self._process.end()
-        self.conclude()
-
-    def conclude(self) -> None:
-        """Record the changes so far, once; the command may go on."""
-        with self._lock:
-            if self._result is None and self._error is None:
-                try:
-                    self._result = self._finish()
-                except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-                    self._error = error
+        try:
+            with suppress(_Stopped):
+                self._process.wait(math.inf, self._check)
+            self._process.end()
+            self._outcome.set_result(self._finish())
+        except BaseException as error:  # noqa: BLE001 - raised by `stop`
+            self._outcome.set_exception(error)
 
     def _check(self) -> None:
         if self._stop.is_set():
@@ -71,33 +64,12 @@ class Command:
     @property
     def running(self) -> bool:
         """True until the command has ended and its changes are recorded."""
-        return self._thread.is_alive()
-
-    def wait(self, timeout: float | None = None) -> RunResult:
-        """Wait until the command has ended, and return its result.
-
-        Args:
-            timeout: The seconds to wait; None waits without an end.
-
-        Raises:
-            AgentFSError: `timeout` if it has not ended in time; it goes on.
-        """
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            raise not_ended(self.id, timeout)
-        if self._result is None:
-            raise self._error or NotFoundError(f"The command {self.id} has no result.")
-        return self._result
+        return not self._outcome.done()
 
     def stop(self) -> RunResult:
         """End the command and all its processes, and return its result."""
         self._stop.set()
-        return self.wait()
-
-    def written(self) -> bytes:
-        """Return what the command has written so far; of much output, the beginning and the end."""
-        head, _, tail = self._captured.joined()
-        return head + tail
+        return self._outcome.result()
 
     def output(self, offset: int = 0) -> CommandOutput:
         """Return what the command has written from an offset on.
@@ -118,15 +90,6 @@ class Command:
         text = Joined("\n", f"The command {self.id} {state}; its output from byte {offset}:", gap, body)
         more = footer(continuation(following))
         return CommandOutput(self.id, end, running, status, text=Joined("\n", text, more), next=following)
-
-
-def not_ended(name: str, seconds: float | None) -> DeadlineExceededError:
-    """Return the error for a command that is still running."""
-    return DeadlineExceededError(
-        f"The command {name} is still running after {seconds:g} seconds.",
-        hint=Advice("Call ", call("output", id=name), " to see what it has written."),
-        details={"seconds": seconds},
-    )
 
 
 class BackgroundCommands:

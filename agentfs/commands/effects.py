@@ -9,7 +9,7 @@ from functools import partial
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
-from agentfs.commands.git_index import compared_again
+from agentfs.commands.git_index import with_assumed
 from agentfs.commands.masks import Mask
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
@@ -266,7 +266,7 @@ class _Upper:
         with open(fd, "rb", buffering=0) as file:
             data = file.readall()
         mask = self._masks.get(path)
-        return data if mask is None or not mask.assumed else compared_again(data, mask.assumed)
+        return data if mask is None or not mask.assumed else with_assumed(data, mask.assumed, assumed=False)
 
     def _readable(self, path: str) -> str:
         """Return a path of the upper directory, which the command may have made unreadable."""

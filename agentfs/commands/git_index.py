@@ -47,26 +47,15 @@ def _blob(content: bytes, size: int) -> bytes:
     return hashlib.new("sha1" if size == 20 else "sha256", b"blob %d\0" % len(content) + content).digest()
 
 
-def assumed_unchanged(data: bytes, paths: Collection[bytes]) -> bytes:
-    """Return an index in which git takes some files as unchanged, without a look at them."""
-    return _with_flags(data, paths, _ASSUMED)
-
-
-def compared_again(data: bytes, paths: Collection[bytes]) -> bytes:
-    """Return an index in which git compares some files again."""
-    try:
-        return _with_flags(data, paths, 0)
-    except (struct.error, LookupError, ValueError):  # git cannot read it either
-        return data
-
-
-def _with_flags(data: bytes, paths: Collection[bytes], flag: int) -> bytes:
+def with_assumed(data: bytes, paths: Collection[bytes], *, assumed: bool) -> bytes:
+    """Return an index in which git takes some files as unchanged, or compares them again."""
     found = bytearray(data)
-    for entry in index_entries(data):
-        if entry.path in paths:
-            found[entry.flags_at] = found[entry.flags_at] & ~_ASSUMED | flag
-    size = _hash_size(data)
-    found[-size:] = hashlib.new("sha1" if size == 20 else "sha256", found[:-size]).digest()
+    with suppress(struct.error, LookupError, ValueError):  # git cannot read it either
+        for entry in index_entries(data):
+            if entry.path in paths:
+                found[entry.flags_at] = found[entry.flags_at] & ~_ASSUMED | (_ASSUMED if assumed else 0)
+        size = _hash_size(data)
+        found[-size:] = hashlib.new("sha1" if size == 20 else "sha256", found[:-size]).digest()
     return bytes(found)
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agentfs.commands.git_index import IndexEntry, assumed_unchanged, index_entries
+from agentfs.commands.git_index import IndexEntry, index_entries, with_assumed
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
@@ -96,7 +96,7 @@ class _Masks:
         entries = _entries(data)
         assumed = {each.path for each in entries if not each.is_assumed and _is_in_any(each.path, tops)}
         if assumed:
-            self.put(index, assumed_unchanged(data, assumed), is_of_git=True, assumed=assumed)
+            self.put(index, with_assumed(data, assumed, assumed=True), is_of_git=True, assumed=assumed)
         tracked = {each.path for each in entries}
         others = [each for each in sorted(tops - tracked) if b"\n" not in each]
         lines = [b"/" + _SPECIAL.sub(rb"\\\g<0>", each) for each in others]

@@ -1,5 +1,6 @@
 """`CommandRequest`: a command as it was asked for, checked; `Surroundings`: what of a workspace it needs."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,7 +9,6 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName, plural
 from agentfs.base.visible import one_line
-from agentfs.commands.environment import can_be_passed, environment
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
@@ -22,6 +22,20 @@ from agentfs.text.display import cut_line, cut_mark
 
 DEFAULT_SECONDS = 120.0  # the timeout of `Workspace.run`
 _MOST_BYTES = 100_000  # of a command; the system passes at most 128 KiB
+# The variables that a command gets from the program's own environment; `LC_*` too.
+_ALLOWED = """
+HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH PKG_CONFIG_PATH CC CXX CFLAGS CXXFLAGS LDFLAGS
+MAKEFLAGS VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT PYTHONPATH PYTHONDONTWRITEBYTECODE NVM_DIR NODE_PATH PNPM_HOME
+JAVA_HOME GOROOT GOPATH CARGO_HOME RUSTUP_HOME GEM_HOME GEM_PATH SSL_CERT_FILE SSL_CERT_DIR
+REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT CARGO_HTTP_CAINFO
+PIP_FIND_LINKS PIP_NO_INDEX TMPDIR XDG_CACHE_HOME npm_config_cache
+"""
+# No colours, pagers, editors or questions, for which a command would wait.
+_SETTINGS = """
+TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat EDITOR=true GIT_EDITOR=true GIT_TERMINAL_PROMPT=0
+DEBIAN_FRONTEND=noninteractive
+"""
+_STAGED_SETTINGS = "TMPDIR=/tmp"  # its own
 
 
 class Surroundings(NamedTuple):
@@ -56,7 +70,7 @@ class CommandRequest:
             raise _wrong_command("is empty")
         if "\0" in self.command:
             raise _wrong_command("contains a NUL character")
-        if not can_be_passed(self.command):
+        if not _can_be_passed(self.command):
             raise _wrong_command("contains half of a character, which UTF-8 cannot carry")
         if size > _MOST_BYTES:
             hint = "Write a script to a file, and run that."
@@ -74,7 +88,7 @@ class CommandRequest:
     @cached_property
     def environment(self) -> dict[str, str]:
         """The environment of the command."""
-        return environment(self.env, is_staged=self.is_staged)
+        return _environment(self.env, is_staged=self.is_staged)
 
     @property
     def arguments(self) -> list[str]:
@@ -85,3 +99,31 @@ class CommandRequest:
 def _wrong_command(problem: str, hint: str = "", **details: int) -> InvalidArgumentError:
     message = Advice(ParameterName("command", quoted=True), f" {problem}.")
     return InvalidArgumentError(message, hint=hint, details={"parameter": "command", **details})
+
+
+def _environment(given: Mapping[str, str] | None, *, is_staged: bool = False) -> dict[str, str]:
+    """Return the environment of a command: the allowed part of this process's, and what the caller gives.
+
+    A staged command has a `/tmp` of its own.
+    """
+    allowed = set(_ALLOWED.split())
+    chosen = _SETTINGS + _STAGED_SETTINGS if is_staged else _SETTINGS
+    settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
+    found = {name: value for name, value in os.environ.items() if name in allowed or name.startswith("LC_")}
+    for name, value in (given or {}).items():
+        if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
+            raise InvalidArgumentError(
+                f"{name!r} cannot be set in an environment.",
+                hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
+                details={"parameter": "env"},
+            )
+    return {"PATH": os.defpath, **found, **settings, **(given or {})}
+
+
+def _can_be_passed(text: str) -> bool:
+    """Return True if the system can pass a text to a program."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True

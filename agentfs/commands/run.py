@@ -25,7 +25,6 @@ from agentfs.history.recording import OpenRecording, begin_recording, end_record
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
-_ATTEMPTS = 4  # to make a sandbox
 _NETWORK = re.compile(
     rb"[Cc]ould not resolve host|name resolution|Network is unreachable|EAI_AGAIN|ENOTFOUND|getaddrinfo"
 )
@@ -150,7 +149,7 @@ def _wait(process: Process, request: CommandRequest) -> bool:
         return process.wait(process.began + request.timeout, call_context.check)
 
 
-def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
+def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
     """Run a command on an overlay of the root, and apply its effects."""
     root, journal = around.root.top, around.journal
     with around.root.open_directory(request.cwd) as directory:
@@ -164,8 +163,6 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
             changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
             notes = _notes_on(around.root, staged)
             return _result(around, request, captured, staged.process, changes, notes, in_time=in_time)
-    if attempts > 1:  # a hidden file or socket of another program may just have gone
-        return _run_staged(around, request, attempts - 1)
     reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
     raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
 

@@ -54,19 +54,9 @@ class Sandbox(NamedTuple):
         root = stage.overlay.root
         closed = ["/", "/dev", "/proc"]
         found = [*self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
-        found += [
-            "--size",
-            str(size),
-            "--perms",
-            "0755",
-            "--tmpfs",
-            "/run",
-            "--dev",
-            "/dev",
-            "--proc",
-            "/proc",
-        ]
-        found += ["--size", str(size), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+        limit = ["--size", str(size)]
+        found += [*limit, "--perms", "0755", "--tmpfs", "/run", "--dev", "/dev", "--proc", "/proc"]
+        found += [*limit, "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
         for path in view.private:
             found += ["--bind", stage.add_place(path), path]
             if root.startswith(f"{path}/") and (above := os.path.dirname(root)) != path:
@@ -114,15 +104,8 @@ def _try(sandbox: Sandbox) -> str:
             target = os.path.join(stage.overlay.root, "file")
             script = 'echo > "$1" && rm "$1" && echo > "$1"'
             view = Outside(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
-            arguments = [
-                *sandbox.arguments(stage, view, size=2**20),
-                "--",
-                "/bin/sh",
-                "-c",
-                script,
-                "sh",
-                target,
-            ]
+            shell = ["--", "/bin/sh", "-c", script, "sh", target]
+            arguments = [*sandbox.arguments(stage, view, size=2**20), *shell]
             ran = _output_of([sandbox.program, *arguments])
             if ran.returncode:
                 return ran.stderr.strip() or f"exit status {ran.returncode}"

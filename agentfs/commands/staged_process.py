@@ -61,16 +61,8 @@ class StagedProcess(Process):
         bash = system_program("bash")
         counting = [] if bash is None else [bash, "-c", _COUNTING, "bash", str(count)]
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
-        watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox]
-        watched += [
-            "--json-status-fd",
-            str(status),
-            "--block-fd",
-            str(block),
-            "--",
-            *counting,
-            *request.arguments,
-        ]
+        own = ["--json-status-fd", str(status), "--block-fd", str(block), "--", *counting]
+        watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox, *own, *request.arguments]
         try:
             super().__init__(watched, request, captured, pass_fds=(status, block, count))
         except BaseException:
@@ -163,12 +155,8 @@ def staged_process(
     sandbox = find_sandbox(stage_places(root.path))
     seen = around.hidden_files.find(root)
     with Stage(sandbox.place, root.path) as stage:
-        view = outside_of(
-            root.path,
-            request.environment,
-            [os.fspath(each) for each in root.policy.run_paths],
-            network=request.network,
-        )
+        more = [os.fspath(each) for each in root.policy.run_paths]
+        view = outside_of(root.path, request.environment, more, network=request.network)
         shown, overlays = _trees_inside(stage, root)
         masks = put_masks(root, overlays, seen.hidden)
         shown += [*_mounts_inside(root), *_own_directories(around, view), "--chdir", cwd]
