@@ -25,6 +25,7 @@ from agentfs.history.recording import OpenRecording, begin_recording, end_record
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
+_ATTEMPTS = 4  # to make a sandbox
 _NETWORK = re.compile(
     rb"[Cc]ould not resolve host|name resolution|Network is unreachable|EAI_AGAIN|ENOTFOUND|getaddrinfo"
 )
@@ -125,18 +126,14 @@ def _begin_recorded(
 ) -> tuple[Process, CapturedOutput, OpenRecording]:
     captured = CapturedOutput(around.limits.file_bytes)
     with around.root.open_directory(request.cwd) as directory:
-        recording = _begin_recording(around, request, kind)
+        given = around.journal, around.root, around.limits, request.label(kind)
+        recording = begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
         try:
             process = Process(request.arguments, request, captured, cwd=directory.handle)
         except BaseException:
             _end_recording(around, recording)
             raise
     return process, captured, recording
-
-
-def _begin_recording(around: Surroundings, request: CommandRequest, kind: str) -> OpenRecording:
-    given = around.journal, around.root, around.limits, request.label(kind)
-    return begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
 
 
 def _end_recording(around: Surroundings, recording: OpenRecording) -> RecordedResult:
@@ -149,7 +146,7 @@ def _wait(process: Process, request: CommandRequest) -> bool:
         return process.wait(process.began + request.timeout, call_context.check)
 
 
-def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
+def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
     """Run a command on an overlay of the root, and apply its effects."""
     root, journal = around.root.top, around.journal
     with around.root.open_directory(request.cwd) as directory:
@@ -163,6 +160,8 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
             changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
             notes = _notes_on(around.root, staged)
             return _result(around, request, captured, staged.process, changes, notes, in_time=in_time)
+    if attempts > 1:  # a path outside may just have gone
+        return _run_staged(around, request, attempts - 1)
     reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
     raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
 
