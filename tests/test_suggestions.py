@@ -274,7 +274,7 @@ def check(
             tools.call("undo", {})
 
 
-@part_or_all(90, full=24)
+@part_or_all(140, full=24)
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_suggestion_works(tmp_path, view, every):
     """Before any read, and after reading files that then changed."""

@@ -7,7 +7,6 @@ The calls are made from the schemas, so that a new tool or dialect is tested wit
 import itertools
 import json
 import shutil
-import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -69,17 +68,12 @@ def lay_out(top):
     (top / "plain.txt").write_text(CONTENT, newline="")
 
 
+# A hidden or line-ending character, except tab and line feed.
+HIDDEN = regex.compile(r"(?V1)[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\n\t]]")
+
+
 def hidden_in(text: str) -> list[str]:
-    """Return the hidden or line-ending characters of a text, except tab and line feed."""
-    return [
-        f"U+{ord(character):04X}"
-        for character in regex.sub(r"(?<=\p{Extended_Pictographic})\ufe0f", "", text)
-        if character not in "\n\t"
-        and (
-            unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
-            or regex.match(r"\p{Default_Ignorable_Code_Point}", character)
-        )
-    ]
+    return HIDDEN.findall(regex.sub(r"(?<=\p{Extended_Pictographic})\ufe0f", "", text))
 
 
 def check(dialect: str, name: str, given: Any, result: Any) -> None:

@@ -146,15 +146,16 @@ def in_terminal(tree: Path, way: str) -> bytes:
     return shown
 
 
-def test_nothing_is_typed_into_the_terminal(tree):
+@pytest.mark.parametrize(("way", "line"), [("plain", b"line: injected"), ("staged", b"line: typed")])
+def test_nothing_is_typed_into_the_terminal(tree, way, line):
     (tree / "attack.py").write_text(TERMINAL)
     try:
         allowed = Path("/proc/sys/dev/tty/legacy_tiocsti").read_text() == "1\n"
     except OSError:
         allowed = True
-    if allowed or os.geteuid() == 0:
-        assert b"line: injected" in in_terminal(tree, "plain")
-    assert b"line: typed" in in_terminal(tree, "staged")
+    if way == "plain" and not allowed and os.geteuid() != 0:
+        pytest.skip("the kernel types nothing for a program")
+    assert line in in_terminal(tree, way)
 
 
 @pytest.mark.skipif(not shutil.which("dbus-daemon"), reason="there is no D-Bus here")

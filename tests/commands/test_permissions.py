@@ -260,12 +260,12 @@ def test_the_host_is_not_asked(opened, way, tree):
 
 
 def test_calls_from_several_threads(ws, tree):
-    threads = [threading.Thread(target=ws.run, args=(f"echo {n} > f{n}",)) for n in range(6)]
+    threads = [threading.Thread(target=ws.run, args=(f"echo {n} > f{n}",)) for n in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(path.name for path in tree.glob("f?")) == [f"f{n}" for n in range(6)]
+    assert sorted(path.name for path in tree.glob("f?")) == [f"f{n}" for n in range(3)]
 
 
 def test_the_policy_of_a_view_cannot_change_the_way(staged):

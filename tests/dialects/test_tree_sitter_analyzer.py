@@ -893,7 +893,7 @@ ROOM = {"total_only": 10, "count_only_matches": 200, "summary_only": 2000, "grou
 def many_matches(tmp_path_factory):
     """A tree with many matches, and files of each kind that a search leaves out."""
     root = tmp_path_factory.mktemp("many")
-    for number in range(300):
+    for number in range(200):
         # A shorter name leaves room for the digits of a long time; one entry is shown even without room.
         directory = root / f"dir-{number % 7}/{'x' * (number % 40)}y"
         directory.mkdir(parents=True, exist_ok=True)

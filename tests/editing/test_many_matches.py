@@ -9,7 +9,7 @@ import pytest
 from agentfs import AgentFSError, Edit, Workspace
 from tests import kit
 
-COUNT = 12_000
+COUNT = 6_000
 
 
 def edited(tmp_path, data, *arguments, **options):

@@ -251,7 +251,7 @@ def test_an_edit_of_an_externally_changed_file_succeeds_and_shows_the_change_onc
 
 
 def test_a_miss_in_a_megabyte_is_short(ws, tmp_path):
-    text = "".join(f"line {number} has some words in it\n" for number in range(30_000))
+    text = "".join(f"line {number} has {'some words ' * 9}in it\n" for number in range(9000))
     (tmp_path / "f").write_text(text)
-    error = missed(ws, "f", "\n".join(f"line {n} had some words in it" for n in range(500)), "x")
+    error = missed(ws, "f", "\n".join(f"line {n} had {'some words ' * 9}in it" for n in range(90)), "x")
     assert len(str(error)) < 10_000

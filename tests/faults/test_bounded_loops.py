@@ -291,7 +291,7 @@ LOOPS = {
         lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000),
     ),
     "names of tools": lambda: Loop(
-        "nearest.closest", STEPS, lambda ws, _: lambda: ws.tools().call("reed" * 1_000_000, "{}")
+        "nearest.closest", STEPS, lambda ws, _: lambda: ws.tools().call("reed" * 400_000, "{}")
     ),
 }  # fmt: skip
 
@@ -300,7 +300,7 @@ LOOPS = {
 SLOW = {
     *("comments", "escapes", "ids of lines that are gone", "overlapping occurrences", "parts of a diff"),
     *("parts of a diff that was not seen", "parts of a file with ids", "parts of a merge"),
-    *("a type that is none", "names like a missing one"),
+    *("a type that is none", "lines that vote", "names like a missing one"),
     *("ranges that are apart", "spans at one offset", "unknown ids"),
 }
 

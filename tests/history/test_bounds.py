@@ -47,20 +47,20 @@ def opened(request, tmp_path):
 
 
 def test_memory_does_not_grow_with_the_number_of_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MAX_STEPS", 20)
+    monkeypatch.setattr(log, "MAX_STEPS", 15)
     with Workspace(tmp_path, policy=POLICY) as ws:
         held = []
         tracemalloc.start()
         try:
-            for number in range(130):
+            for number in range(80):
                 ws.write("a", f"{number}\n")
                 ws.checkpoint("here")
-                if number in (29, 129):
+                if number in (19, 79):
                     gc.collect()
                     held.append(tracemalloc.get_traced_memory()[0])
         finally:
             tracemalloc.stop()
-    assert held[1] - held[0] < 50_000, "1.6 kB and more for each of 100 steps before"
+    assert held[1] - held[0] < 35_000, "1.6 kB and more for each of 60 steps before"
 
 
 def test_a_step_of_many_changes_counts_as_many(tmp_path, monkeypatch):

@@ -242,7 +242,7 @@ def test_changes_made_side_by_side_are_all_there_afterwards(root, reopened):
 
 def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
     ws = reopened(policy=Policy(overwrite="always"))
-    writer = threading.Thread(target=lambda: [ws.write("b", f"{number}\n" * 100) for number in range(80)])
+    writer = threading.Thread(target=lambda: [ws.write("b", f"{number}\n" * 100) for number in range(40)])
     writer.start()
     seen = []
     while writer.is_alive() or not seen:
@@ -255,7 +255,7 @@ def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
         journal.close()
     writer.join()
     assert seen == sorted(seen)
-    assert len(read_journal(tmp_path / "state").log.after(0)) == 80
+    assert len(read_journal(tmp_path / "state").log.after(0)) == 40
 
 
 @pytest.mark.parametrize("kept", [False, True])

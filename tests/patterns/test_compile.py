@@ -78,7 +78,7 @@ def test_flags_and_comments_survive_an_added_prefix_and_suffix():
     rng = random.Random(3)
     texts = ["a", "b", "c", "ab", "a b", "a#c", "#", " ", "A B c x", "abx# c\n a", "x\nb"]
     compared = 0
-    for _ in range(800):
+    for _ in range(500):
         pattern = "".join(rng.choice(FLAGS_AND_COMMENTS) for _ in range(rng.randint(1, 7)))
         try:
             alone = compile_pattern(pattern)
@@ -89,7 +89,7 @@ def test_flags_and_comments_survive_an_added_prefix_and_suffix():
             expected = [found.span() for found in alone.expression.finditer(text)]
             assert [found.span() for found in around.expression.finditer(text)] == expected, (pattern, text)
             compared += bool(expected)
-    assert compared > 300
+    assert compared > 180
 
 
 @pytest.mark.parametrize(

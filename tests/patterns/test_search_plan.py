@@ -45,7 +45,7 @@ def check(pattern, text, ignore_case):
     return True
 
 
-@pytest.mark.parametrize("pairs", [300, pytest.param(50_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("pairs", [200, pytest.param(50_000, marks=pytest.mark.full)])
 def test_a_search_finds_what_the_pattern_matches_in_each_line_alone(pairs):
     compared = sum(check(*random_pair(random.Random(seed))) for seed in range(pairs))
     assert compared > 0.9 * pairs
@@ -199,9 +199,10 @@ def test_alternatives_of_literal_text_are_recognised(pattern, is_literal):
 def test_every_character_that_folds_to_an_ascii_letter_is_found():
     # The engine is the judge: asked for every character there is.
     everything = "".join(chr(code) for code in range(128, 0x110000) if not 0xD800 <= code < 0xE000)
+    folded = "".join(regex.findall("[a-z]", everything, regex.I | regex.V0))
     for char in "abcdefghijklmnopqrstuvwxyz":
         compiled = compile_pattern(f"x{char}y", ignore_case=True)
-        for extra in regex.findall(char, everything, regex.I | regex.V0):
+        for extra in regex.findall(char, folded, regex.I | regex.V0):
             assert may_match(compiled, f"x{extra}y")
 
 

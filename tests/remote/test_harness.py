@@ -48,17 +48,13 @@ def test_a_proxy_swallows_and_stays_open():
 
 @needs("sshd")
 @needs("ssh")
-def test_sshd_runs_a_command_through_a_shell_and_a_fixed_one(tmp_path):
-    with Sshd(tmp_path) as sshd:
+@pytest.mark.parametrize(
+    ("options", "shown"), [([], b"a  b\n"), (['command="echo fixed"'], b"fixed\n")], ids=["shell", "fixed"]
+)
+def test_sshd_runs_a_command_through_a_shell_or_a_fixed_one(tmp_path, options, shown):
+    with Sshd(tmp_path, *options) as sshd:
         done = subprocess.run([*sshd.command(), "echo", "'a  b'"], capture_output=True, check=True)
-        assert done.stdout == b"a  b\n"
-    fixed = tmp_path / "fixed"
-    fixed.mkdir()
-    with Sshd(fixed, 'command="echo fixed"') as sshd:
-        assert (
-            subprocess.run([*sshd.command(), "echo", "a"], capture_output=True, check=True).stdout
-            == b"fixed\n"
-        )
+    assert done.stdout == shown
 
 
 @needs("bwrap")

@@ -392,7 +392,7 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         url = f"s3://{server.bucket()}"
         one = StoredTree(url, tmp_path / "one", options=impatient(proxy.endpoint))
         other = StoredTree(url, tmp_path / "other", options=impatient(proxy.endpoint))
-        for number in range(12):
+        for number in range(9):
             put(one, f"f{number}", f"{number}\n" * 50)
         proxy.faults = {fault: 300}
 
@@ -412,7 +412,7 @@ def test_each_fault_of_the_network_alone(server, tmp_path, fault):
         until_done(one.push)
         until_done(other.pull)
         assert files(one) == files(other)
-        assert len(files(one)) == 11
+        assert len(files(one)) == 8
         assert until_done(one.status).to_push == ()
         assert proxy.seen[fault] > 2
     finally:
@@ -445,12 +445,12 @@ def test_credentials_that_expire_during_a_push_and_a_pull(server, tmp_path):
         settings, url = impatient(proxy.endpoint), f"s3://{server.bucket()}"
         one = StoredTree(url, tmp_path / "one", options=settings)
         other = StoredTree(url, tmp_path / "other", options=settings)
-        for number in range(18):
+        for number in range(9):
             put(one, f"f{number}", f"{number}\n")
         expected, valid = files(one), proxy._fault
         for call, tree in ((one.push, one), (other.pull, other)):
             begun = len(proxy.requests)
-            proxy._fault = lambda begun=begun: "expired" if len(proxy.requests) > begun + 8 else ""
+            proxy._fault = lambda begun=begun: "expired" if len(proxy.requests) > begun + 4 else ""
             error = code(call)
             assert error.code == "refused"
             assert "ExpiredToken" in error.message
