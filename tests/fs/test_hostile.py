@@ -125,6 +125,8 @@ def test_paths_that_lead_out_are_refused(arena, path):
     ("20", "a b", "odd"),
     ("20", "$(x)", "odd"),
     ("20", "*", "odd"),
+    ("20", "~", "odd"),
+    ("20", "é", "odd"),
 )
 def test_paths_that_stay_inside_work(arena, path, outcome):
     path = path.replace("{root}", arena.ws.root)
@@ -171,6 +173,18 @@ def test_a_path_below_a_file_is_an_error(arena, path, outcome):
     codes = arena.by_every_method(path)
     assert set(codes.values()) == {outcome}, codes
     assert (arena.top / "f").read_text() == "f\n"
+
+
+@rows(
+    ("19", "f/..", "not_a_directory"),
+    ("19", "a", "not_a_file"),
+    ("19", "a/", "not_a_file"),
+    ("19", ".", "not_a_file"),
+    ("19", "a/none", "not_found"),
+    ("19", "none/../f", "not_found"),
+)
+def test_a_path_that_leads_to_no_file_is_not_opened(arena, path, outcome):
+    assert arena.code(lambda: arena.ws._root.open_file(path)) == outcome
 
 
 @rows(("21", "a\nb"), ("21", "a\x1b[2Jb"), ("21", "a\u202eb"))
@@ -222,6 +236,10 @@ LINK_ITSELF = ("already_exists", "ok", "not_found")
     ("27", "l/secret", "{out}"),
     ("28", "l/secret", "../out"),
     ("28", "l/root/../out/secret", ".."),
+    ("28", "l/out/secret", ".."),
+    ("24", "l", "a/../../out/secret"),
+    ("24", "l", "{out}/none"),
+    ("28", "a/l/secret", "../../out"),
     ("30", "chain", "chain1"),
     ("30", "chain/secret", "chain1"),
     ("34", "l", "/proc/self/root{out}/secret"),
@@ -232,8 +250,9 @@ LINK_ITSELF = ("already_exists", "ok", "not_found")
 def test_links_that_lead_out_are_refused(arena, path, outcome):
     (arena.top / "chain1").symlink_to("a/chain2")
     (arena.top / "a" / "chain2").symlink_to(arena.out)
-    link = path.split("/", 1)[0]
+    link = "a/l" if path.startswith("a/") else path.split("/", 1)[0]
     os.symlink(outcome.replace("{out}", str(arena.out)), arena.top / link)
+    assert arena.code(lambda: arena.ws._root.open_directory(path.replace("{out}", str(arena.out)))) == OUT
     codes = arena.by_every_method(path.replace("{out}", str(arena.out)))
     if path == link:  # the link itself may be moved, not its target
         assert (codes.pop("move to"), codes.pop("move"), codes.pop("delete")) == LINK_ITSELF
@@ -258,7 +277,8 @@ def test_31_link_loops_end_with_an_error(arena):
     for number in range(1, 42):
         (arena.top / f"l{number}").symlink_to(f"l{number - 1}")
     assert arena.ws.read("l39").content == "f\n"
-    for path in ("loop", "l41"):
+    assert arena.code(lambda: arena.ws._root.open_directory("loop/x")) == "link_loop"
+    for path in ("loop", "l40"):
         codes = arena.by_every_method(path)
         assert (codes.pop("move to"), codes.pop("move"), codes.pop("delete")) == LINK_ITSELF
         assert set(codes.values()) == {"link_loop"}, codes

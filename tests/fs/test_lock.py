@@ -70,39 +70,6 @@ def test_two_processes_make_10000_edits_and_lose_nothing(tree):
     assert count_in_two_processes(tree, 5000) == 10_000
 
 
-NAIVE = """
-import sys
-path = sys.argv[1] + "/n"
-print("ready", flush=True)
-sys.stdin.readline()
-for _ in range(600):
-    number = int(open(path).read() or 0)
-    with open(path, "w") as file:
-        file.write(str(number + 1))
-"""
-
-
-def count_naively(tree) -> int:
-    (tree / "n").write_bytes(b"0")
-    command = [sys.executable, "-c", NAIVE, str(tree)]
-    running = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True) for _ in range(2)]
-    for each in running:
-        assert each.stdout is not None
-        assert each.stdout.readline() == "ready\n"
-    for each in running:
-        assert each.stdin is not None
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    for each in running:
-        each.communicate()
-    return int((tree / "n").read_bytes() or 0)
-
-
-def test_reading_and_writing_without_a_lock_loses_edits(tree):
-    # On a busy machine they may happen to run one after the other.
-    assert any(count_naively(tree) < 1200 for _ in range(20))
-
-
 def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
     (tree / "n").write_bytes(b"0")
     monkeypatch.setattr(lock, "WAIT", 0.1)
@@ -177,23 +144,6 @@ def test_the_tests_keep_their_locks_to_themselves():
     started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
     assert started.strip() == lock.lock_directory("/elsewhere")
     assert started.startswith(os.environ["AGENTFS_TESTS_HOME"])
-
-
-DIE = """
-import os, sys
-from agentfs import Workspace
-with Workspace(sys.argv[1]) as ws:
-    real, renames = os.replace, []
-    def replace(*args, **options):
-        renames.append(args)
-        if len(renames) == 2:
-            os._exit(9)
-        return real(*args, **options)
-    with ws.transaction() as tx:
-        for name in "abcd":
-            tx.edit(name, "old", "new")
-        os.replace = replace
-"""
 
 
 @pytest.mark.full
