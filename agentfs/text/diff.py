@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise, starmap
+from itertools import pairwise
 from typing import NamedTuple
 
 from agentfs.text.compare import ChangedRange, changed_lines
@@ -60,12 +60,24 @@ def unified_diff(
 
 def line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
     """Return the line ranges that differ between two texts of any length, ascending and not touching."""
-    return tuple(starmap(ReplacedLines, _line_changes(*_as_git_reads(before, after))))
+    return git_line_changes(*_as_git_reads(before, after))
 
 
 def git_line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
     r"""Return the line ranges that differ, as `line_changes`, but lines end only at `\n`, as in git."""
-    return tuple(starmap(ReplacedLines, _line_changes(before, after)))
+    changes: list[ReplacedLines] = []
+    left = MOST_LINES
+    for old_line, new_line, old_part, new_part in _differing_parts(before, after, 0, 0):
+        old_count, new_count = line_count(old_part), line_count(new_part)
+        left -= old_count + new_count
+        found: list[ChangedRange] = [(0, old_count, 0, new_count)]
+        # Most edits replace one line by another, which needs no comparison.
+        if left >= 0 and max(old_count, new_count) > 1:
+            found = changed_lines(split_lines(old_part), split_lines(new_part))
+        changes += [
+            ReplacedLines(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found
+        ]
+    return tuple(changes)
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
@@ -113,7 +125,7 @@ def hunks(
     old: str, new: str, context: int = DIFF_CONTEXT, changes: Sequence[ChangedRange] | None = None
 ) -> list[str]:
     r"""Return the hunks of a unified diff in pieces. Lines end only at `\n`."""
-    changes = _line_changes(old, new) if changes is None else changes
+    changes = git_line_changes(old, new) if changes is None else changes
     pieces: list[str] = []
     # The first line after the last change, and its offset in each text.
     old_line = old_at = new_at = 0
@@ -139,20 +151,6 @@ def hunks(
         pieces.insert(head, f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n")
         pieces.append(_marked(" ", following))
     return pieces
-
-
-def _line_changes(old: str, new: str) -> list[ChangedRange]:
-    changes: list[ChangedRange] = []
-    left = MOST_LINES
-    for old_line, new_line, old_part, new_part in _differing_parts(old, new, 0, 0):
-        old_count, new_count = line_count(old_part), line_count(new_part)
-        left -= old_count + new_count
-        found = [(0, old_count, 0, new_count)]
-        # Most edits replace one line by another, which needs no comparison.
-        if left >= 0 and max(old_count, new_count) > 1:
-            found = changed_lines(split_lines(old_part), split_lines(new_part))
-        changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
-    return changes
 
 
 def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[tuple[int, int, str, str]]:

@@ -1,7 +1,7 @@
 """Make the text of results: number lines, cut them, add footers, and fit a token budget."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, plural
@@ -40,15 +40,8 @@ def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None)
     """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
     last = first + len(bodies) - 1
     width = width or len(str(last))
-    lines: list[str] = []
-    number = first
-    # Numbers with equally many digits share their padding. This is three times as fast as formatting each.
-    for digits in range(len(str(first)), len(str(last)) + 1):
-        pad = " " * (width - digits)
-        part = bodies[number - first : 10**digits - first]
-        lines += [f"{pad}{n}|{body}" for n, body in enumerate(part, number)]
-        number += len(part)
-    return lines
+    # `rjust` is twice as fast as a width in the format.
+    return [f"{str(n).rjust(width)}|{body}" for n, body in enumerate(bodies, first)]
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
@@ -125,6 +118,10 @@ class Shrink(NamedTuple, Generic[R]):
     most: int
     render: Callable[[int], R]
 
+    def text(self, count: int) -> str:
+        """Return the text of the result with `count` items."""
+        return self.render(count).text
+
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
@@ -165,7 +162,8 @@ def most_characters(limits: Limits) -> int:
 def fits(text: str, limits: Limits) -> bool:
     """Return True if a text is within `Limits.output_tokens`."""
     # A text never has more tokens than bytes, so the tokens of a short text need not be counted.
-    return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
+    count = limits.count_tokens or estimate_tokens
+    return len(text) * 4 <= limits.output_tokens or count(text) <= limits.output_tokens
 
 
 def both_ends(text: str, characters: int) -> tuple[str, str]:
@@ -202,45 +200,14 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
         result = step.render(step.most)
         if fits(result.text, limits):
             return result
-        made = {step.most: result}
-        count = most_that_fit(step.most, partial(_text_of, step, made), limits)
+        count = most_that_fit(step.most, step.text, limits)
         if count or step is steps[-1]:
-            return made.get(count or 1) or step.render(1)
+            return step.render(count or 1)
     raise ValueError("fitted() needs a step")
 
 
-def _text_of(step: Shrink[R], made: dict[int, R], count: int) -> str:
-    if count not in made:
-        made[count] = step.render(count)
-    return made[count].text
-
-
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
-    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items.
-
-    Most items cost about the same, so tries interpolate (the Illinois method). Every fourth try bisects.
-    """
-    text = render(most)
-    if fits(text, limits):
+    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items."""
+    if fits(render(most), limits):
         return most
-    budget = limits.output_tokens + 0.5  # a whole number of tokens never equals it
-    low, high = 0, most  # `low` fits and `high` does not
-    spare, excess = budget, _count(text, limits) - budget
-    tries, last_fits = 0, None
-    while high - low > 1:
-        tries += 1
-        share = spare / (spare + excess) if tries % 4 else 0.5
-        middle = min(max(low + round((high - low) * share), low + 1), high - 1)
-        left = budget - _count(render(middle), limits)
-        if left > 0:
-            low, spare = middle, left
-            excess /= 2 if last_fits else 1
-        else:
-            high, excess = middle, -left
-            spare /= 2 if last_fits is False else 1
-        last_fits = left > 0
-    return low
-
-
-def _count(text: str, limits: Limits) -> int:
-    return (limits.count_tokens or estimate_tokens)(text)
+    return bisect_left(range(1, most), True, key=lambda count: not fits(render(count), limits))
