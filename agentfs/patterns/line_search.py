@@ -91,9 +91,7 @@ class LineSearch:
             for matches, (first, _) in enumerate(self._spans(text), 1):
                 if first > end:
                     lines += 1
-                    end = text.find("\n", first)
-                    if end < 0:
-                        end = len(text)
+                    end = _line_end(text, first)
                 if not matches % _MATCHES_PER_CHECK:
                     self._seconds_left()
         except TimeoutError:

@@ -162,9 +162,7 @@ class FileSource:
             return files
         keyed: list[tuple[float, NamedFile]] = []
         for file in files:
-            call_context.step(0)
-            if time.monotonic() > self.deadline:
-                raise TimeoutError
+            _check(self.deadline)
             if file.text is not None:
                 keyed.append((0.0, file))  # a kept output has no status
                 continue
@@ -251,7 +249,7 @@ class FileReader:
         self._prefilter = prefilter
         self._buffer = ReadBuffer(limit)
         self._may_have_nul = encoding is not None and codec_name(encoding) != "utf-8"
-        self._deadline = deadline
+        self.check = partial(_check, deadline)
         self._texts: Any = kept if prefilter.is_useful else None
         self._scarce_texts: Any = kept if kept is not None and kept.blocks.is_scarce else None
         self._with_literal: set[Any] | None = None  # the kept texts that contain a required literal
@@ -267,12 +265,6 @@ class FileReader:
             yield from reader.read_files(chosen, partial(self._read, any_text=any_text))
         if self._scarce_texts is not None:
             self._scarce_texts.mark_used(entries)
-
-    def check(self) -> None:
-        """Raise TimeoutError if the time is over, and `Cancelled` if the call was abandoned."""
-        call_context.step(0)
-        if time.monotonic() > self._deadline:
-            raise TimeoutError
 
     def _that_may_match(self, entries: Sequence[Any]) -> Sequence[Any]:
         """Leave out kept texts without a required literal, if the search has many files."""
@@ -297,6 +289,13 @@ class FileReader:
         if has_nul and is_binary(bytes(buffer.data[:head])):
             return BINARY
         return buffer.copy() if any_text or self._prefilter.may_match(buffer.data, length) else None
+
+
+def _check(deadline: float) -> None:
+    """Raise TimeoutError if the time is over, and `Cancelled` if the call was abandoned."""
+    call_context.step(0)
+    if time.monotonic() > deadline:
+        raise TimeoutError
 
 
 def _kind_of(kept: KeptText) -> str:

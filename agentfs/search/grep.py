@@ -36,7 +36,6 @@ class FileResult:
         lines: Number of matching lines.
         matches: Number of matches.
         entries: Number of line matches; with `multiline`, one may have several lines.
-        has_long_lines: Some lines were too long to search.
         exact: The numbers are exact.
     """
 
@@ -47,7 +46,6 @@ class FileResult:
     lines: int = 0
     matches: int = 0
     entries: int = 0
-    has_long_lines: bool = False
     exact: bool = True
 
 
@@ -102,12 +100,13 @@ class _Search:
             for reader, entries in source.batches():
                 found.searched += len(entries)
                 for entry, outcome in self._reader.of(reader, entries):
+                    too_long = self._lines.too_long
                     file = self._result(reader.path_of(entry), outcome)
                     self._add(file)
                     if file.skip_reason is not None:
                         skipped[file.skip_reason] += 1
                         found.searched -= 1
-                    skipped["long_lines"] += file.has_long_lines
+                    skipped["long_lines"] += self._lines.too_long > too_long  # some lines were too long
                     if found.is_full or file.timed_out:
                         is_searched = not isinstance(outcome, TimeoutError)
                         found.searched -= len(entries) - entries.index(entry) - is_searched
@@ -116,8 +115,7 @@ class _Search:
                     break
         except TimeoutError:
             reached = "timeout"
-        reached = "timeout" if found.ended_in else reached
-        found.skipped = with_counts(source.walk.skipped, skipped, reached)
+        found.skipped = with_counts(source.walk.skipped, skipped, "timeout" if found.ended_in else reached)
         found.excluded = source.walk.excluded
         found.exact = found.exact and found.skipped.reached is None and not found.is_full
         return found
@@ -162,10 +160,8 @@ class _Search:
         if self._is_shown(0) or page_follows or not self._can_count:
             block = TextBlock(text, 0, len(text))
             return self._search(path, ((block, hit) for hit in self._lines.hits(text)))
-        file, too_long = FileResult(path), self._lines.too_long
-        file.lines, file.matches, file.timed_out = self._lines.count(text)
-        file.entries, file.has_long_lines = file.lines, self._lines.too_long > too_long
-        return file
+        lines, matches, timed_out = self._lines.count(text)
+        return FileResult(path, None, timed_out, lines=lines, matches=matches, entries=lines)
 
     def _large(self, path: str) -> FileResult:
         """Search a file that is larger than the buffer."""
@@ -187,7 +183,7 @@ class _Search:
     def _search(self, path: str, hits_of_blocks: Iterable[tuple[TextBlock, LineMatch]]) -> FileResult:
         """Count the matches of a file, and keep those of the page."""
         options, around, first = self._options, self._options.around, self.found.entries
-        file, too_long = FileResult(path), self._lines.too_long
+        file = FileResult(path)
         counted: TextBlock | None = None  # the block in which the line at `place` has `number`
         place = number = 0
         try:
@@ -210,7 +206,6 @@ class _Search:
             file.timed_out = True
         except MemoryError:  # the stack of the engine can overflow even on a line within the bound
             self._lines.too_long += 1
-        file.has_long_lines = self._lines.too_long > too_long
         return file
 
     def _is_shown(self, number: int) -> bool:

@@ -43,6 +43,9 @@ _MOST_ENTRIES = 200_000
 _MOST_EXCLUDED = 4_000
 _MOST_LISTED = 20_000
 _MAX_NAMED = 3
+# So many lines among hidden and ignored files are enough to suggest a summary, which takes 10 files a page.
+_MANY_LINES = 30
+_SUMMARY = {"output_mode": "summary", "limit": 10}
 _MAX_SPELLED = 200  # characters of a pattern that are looked for in other spellings
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _TYPOGRAPHIC = ("'‘’‚′", '"“”„″', "-‐‑–—−", " \u00a0\u2009\u202f")
@@ -61,7 +64,7 @@ class Reading(NamedTuple):
     changes: Mapping[str, Any]  # of the arguments
     match: str = ""  # the text of the first match
     path: str = ""  # the first file
-    lines: int = 0  # the number of matching lines in this file
+    lines: int = 0  # the number of matching lines in this file; of hidden and ignored files, in all
 
     def hint(self, options: GrepOptions) -> str:
         """Return the fact with the call that shows it: the first page, without default values."""
@@ -132,8 +135,10 @@ def second_look(
         found, seen_all = _first_reading(context, options, [unchanged], ends, excluded)
         if found is not None:
             where = reason_of(context.root, excluded, found.path) or one_line(found.path)
-            fact = f"{plural(found.lines, 'line')} in hidden or ignored files, as in {where}"
-            return found._replace(fact=fact), False
+            lines = plural(found.lines, "line") if seen_all else f"{found.lines} or more lines"
+            fact = f"{lines} in hidden or ignored files, as in {where}"
+            page = _SUMMARY if options.by_line and found.lines >= _MANY_LINES else {}
+            return found._replace(fact=fact, changes={**found.changes, **page}), False
         may_have_more = not seen_all or len(excluded) >= MAX_EXCLUDED
     if options.invert:
         return None, may_have_more
@@ -187,6 +192,8 @@ def _first_reading(
 ) -> tuple[Reading | None, bool]:
     """Return the first reading that finds something in the first file, and True if all files were searched.
 
+    Among names that a search left out, the lines of further files are added, up to `_MANY_LINES`.
+
     Args:
         context: The root and the limits.
         options: The arguments of the search. A single reading can also change which files are searched.
@@ -212,15 +219,19 @@ def _first_reading(
         files = ExcludedNames(context.root, limits, source, ends, among)
     prefilter = Prefilter(*(each.plan for each in alternatives), encoding=options.encoding)
     contents = FileReader(context.root, prefilter, limits.file_bytes, options.encoding, ends)
+    found: Reading | None = None
     try:
         for reader, entries in files.batches():
             for entry, content in contents.of(reader, entries):
                 for each in alternatives if isinstance(content, bytes) else ():
                     if (reading := each.reading_of(reader.path_of(entry), content)) is not None:
-                        return reading, True
+                        lines = reading.lines + (found.lines if found else 0)
+                        found = (found or reading)._replace(lines=lines)
+                        if among is None or lines >= _MANY_LINES:
+                            return found, among is None
     except (AgentFSError, TimeoutError):
-        return None, False
-    return None, (files.walk.skipped.reached if among is None else files.reached) is None
+        return found, False
+    return found, (files.walk.skipped.reached if among is None else files.reached) is None
 
 
 def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
@@ -268,8 +279,6 @@ def first_entries(
     """Return the first entries that `glob` finds; None after an error."""
     limits = replace(context.limits, walk_entries=min(_MOST_ENTRIES, context.limits.walk_entries))
     page, seconds = Page(0, most, PAGE_BYTES), ends - time.monotonic()
-    if seconds <= 0:
-        return None
     try:
         return find_entries(context._replace(limits=limits), options, page=page, seconds=seconds)
     except AgentFSError:

@@ -9,6 +9,7 @@ from agentfs import Workspace
 from agentfs.errors import InvalidPatternError, NoMatchError, NotFoundError
 from agentfs.fs import Directory, ReadBuffer
 from agentfs.search import second_look
+from agentfs.text.display import estimate_tokens
 from tests import kit
 
 FILES = {
@@ -153,8 +154,8 @@ def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
             (tmp_path / name / f"{number:02}.txt").write_text(f"in {name} {number}\n")
     (tmp_path / "c" / "x.log").write_text("in a log\n")
     with Workspace(tmp_path) as ws:
-        assert "1 line in hidden or ignored files, as in b/" in ws.grep(r"in b \d").text
-        assert "1 line in hidden or ignored files, as in c/x.log" in ws.grep("in a log").text
+        assert "20 or more lines in hidden or ignored files, as in b/" in ws.grep(r"in b \d").text
+        assert "1 or more lines in hidden or ignored files, as in c/x.log" in ws.grep("in a log").text
         assert "hidden or ignored files" not in ws.grep("in b 99").text, "it is not one of the first"
         assert "3 ignored" in ws.grep("in b 99").text
         assert "1 or more among hidden and ignored" in ws.glob("a/05.txt").text
@@ -165,6 +166,22 @@ def test_hidden_names_keep_their_hint(ws):
     ws.write(".hidden/x.txt", "secret word\n")
     text = ws.grep("secret").text
     assert "1 line in hidden or ignored files, as in .hidden/ (hidden): pass include_ignored=true." in text
+
+
+def test_regression_many_hidden_lines_are_not_said_to_be_those_of_one_file(ws):
+    """2000 lines of 400 ignored files were "5 lines", and the suggested call listed 4,819 tokens of them."""
+    for number in range(40):
+        ws.write(f".venv/{number}.py", f"{'secret word, and more that fills the line ' * 5}\n" * 4)
+    found = ws.grep("secret")
+    assert "\n32 or more lines in hidden or ignored files, as in .venv/ (hidden): pass" in found.text
+    assert 'include_ignored=true and output_mode="summary" and limit=10.' in found.text
+    shown = ws.grep("secret", include_ignored=True, output_mode="summary", limit=10)
+    assert "[800 matches on 160 lines in 40 files; shown: 1-10; more: " in shown.text
+    assert estimate_tokens(shown.text) < 2000
+    ws.write(".venv/few.py", "three words\n" * 3)
+    ws.write(".hidden/few.py", "three words\n" * 4)
+    assert "\n7 lines in hidden or ignored files, as in .hidden/ (hidden): pass " in ws.grep("three").text
+    assert "output_mode" not in ws.grep("three").text
 
 
 @pytest.mark.parametrize(("path", "meant"), [
