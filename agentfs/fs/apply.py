@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
-from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError, RefusedError
+from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
 from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in
-from agentfs.fs.lock import ATTEMPTS, device_key, file_locks, forget_temporaries, record_temporary
+from agentfs.fs.lock import forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
     Conflict,
@@ -90,11 +90,10 @@ def directories_above(path: str) -> Generator[str]:
         yield path
 
 
-def apply_changes(
-    context: RootContext, root_path: str, changes: Sequence[Change], options: ApplyOptions
-) -> Applied:
+def apply_changes(context: RootContext, changes: Sequence[Change], options: ApplyOptions) -> Applied:
     """Implement `Root.apply`."""
-    with _locked(context, root_path, changes), _excluding_others(options.recorder):
+    path = context.display_path(changes[0].path) if changes else "."
+    with context.trees.locked(path), _excluding_others(options.recorder):
         wanted = _with_parents(context, changes)
         renames = _Renames.of(wanted)
         wanted = _checked(context, wanted, changes, options, renames)
@@ -113,30 +112,6 @@ def apply_single(context: RootContext, held: ResolvedPath, change: Change, optio
 def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[object]:
     # Directories have no locks, so keep other threads from adding or removing entries.
     return nullcontext() if recorder is None else recorder.exclusive()
-
-
-@contextmanager
-def _locked(context: RootContext, root_path: str, changes: Iterable[Change]) -> Generator[None]:
-    """Lock the devices of some changes for the block."""
-    directories = {change.path.rpartition("/")[0]: change.path for change in changes}
-    for _ in range(ATTEMPTS):
-        keys = {_device(context, directory): path for directory, path in directories.items()}
-        with file_locks(keys, root_path) as waited:
-            # If a path now leads to another device, these are the wrong locks.
-            if not waited or keys == {_device(context, each): path for each, path in directories.items()}:
-                yield
-                return
-    raise oserrors.kept_changing(next(iter(directories.values())))
-
-
-def _device(context: RootContext, directory: str) -> str:
-    """Return the key of the lock for changes in a directory, which may be missing."""
-    while True:
-        try:
-            with resolve_real(context, f"{directory}/." if directory else ".", create_parents=True) as at:
-                return device_key(at.parent)
-        except (NotDirectoryError, RefusedError):  # a file or a link, which becomes a directory
-            directory = os.path.dirname(directory)
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change]) -> list[Change]:

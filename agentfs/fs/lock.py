@@ -1,20 +1,22 @@
-"""Locks: one writer at a time for each device, among threads and among processes.
+"""Locks: one writer at a time in each tree, among threads and among processes.
 
-Threads share a `threading.Lock`. Processes use `flock` on a lock file in a directory of the user,
-outside the workspace. The system frees the lock when its process ends.
+A change locks its tree exclusively and shares the locks of the directories above. So it waits for changes in
+the same tree, in a tree around it and in one inside it, but not for those in other trees. The locks are
+`flock` locks on files in a directory of the user, outside the workspace. The system frees them when their
+process ends.
 
-The lock file names the temporaries of its holder. If a holder was killed, the next one removes them, or the
-next opening of a root on the device.
+The lock file of a tree names the temporaries of its holder. If a holder was killed, the next one removes
+them, or the next opening of the tree.
 """
 
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from weakref import WeakValueDictionary
+from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
@@ -25,37 +27,61 @@ from agentfs.fs.path import is_temporary_name
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # at locking a path that keeps leading to another file
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
-_CHECK_EVERY = 0.05  # seconds between two checks of the deadline
+_NAME_DIGITS = 3  # hexadecimal, so that there are at most 4,096 lock files
 _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
 class _OwnLocks(threading.local):
-    """The descriptors of the lock files that this thread holds, by key; -1 without a lock file."""
+    """The lock files that this thread holds, each with its descriptor; -1 without a lock directory."""
 
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
+        self.record = -1  # the descriptor of the file that names temporaries
 
 
 class _ProcessLocks:
     """The locks of this process. A forked copy drops them, because it would never release them."""
 
     def __init__(self) -> None:
-        self.guard = threading.Lock()
-        self.threads = WeakValueDictionary[str, threading.Lock]()  # each lock exists while a thread uses it
         self.held = set[int]()  # descriptors of locked files
         self.own = _OwnLocks()
+        self.without_directory = threading.Lock()  # keeps threads apart if no lock file can be made
         watch_forks(self)
 
     def after_fork(self) -> None:
         """Drop all locks in a forked process."""
-        self.guard = threading.Lock()  # the old one may be held by another thread of the parent
-        self.threads.clear()
+        self.without_directory = threading.Lock()  # the old one may be held by another thread of the parent
         self.own = _OwnLocks()
         while self.held:
             syscalls.close(self.held.pop())
 
 
 _locks = _ProcessLocks()
+
+
+class LockKeys(NamedTuple):
+    """The keys of the locks for changes in some trees."""
+
+    exclusive: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, trees: Iterable[tuple[int, str]]) -> "LockKeys":
+        """Return the keys for trees, each given by its descriptor and its canonical path."""
+        # Two paths may lead to one directory, so a key is made from the inode. For the root of the file
+        # system there are no lock files.
+        own, above = dict[str, None](), dict[str, None]()
+        for handle, path in trees:
+            own[_inode(handle)] = None
+            while len(path := os.path.dirname(path)) > 1:
+                with suppress(OSError):  # it was removed just now
+                    above[_inode(path)] = None
+        return cls((*own,), (*above,))
+
+
+def _inode(directory: str | int) -> str:
+    status = os.stat(directory)
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def hold(fd: int) -> int:
@@ -72,96 +98,99 @@ def let_go(fd: int) -> None:
 
 
 @contextmanager
-def file_locks(keys: Mapping[str, str], root_path: str) -> Generator[bool]:
-    """Hold locks for the block; give True if it had to wait for one.
+def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
+    """Hold locks for the block.
 
     Args:
-        keys: The path to name in an error, by the key of each lock, such as a device.
+        keys: The keys of the locks.
         root_path: The root, which cannot hold the lock files.
+        path: The path to name in an error.
 
     Raises:
         BusyError: `WAIT` seconds, or the deadline of the call, passed before all were locked.
     """
     began = time.monotonic()
     end = call_context.deadline(WAIT)
-    waited = False
-
-    def check(path: str) -> None:
-        nonlocal waited
-        waited = True
-        call_context.step(0)
-        if (now := time.monotonic()) > end:
-            raise oserrors.locked(path, round(now - began, 1))
-
-    locks: list[threading.Lock] = []
-    own = _locks.own.files
-    wanted = {key: path for key, path in keys.items() if key not in own}  # a change within another one
-    directory = lock_directory(root_path) if wanted else None
+    own, taken = _locks.own, list[str]()
+    record = own.record
+    directory = lock_directory(root_path)
+    files = {"": False} if directory is None else _lock_files(directory, keys)
     try:
-        for key, path in sorted(wanted.items()):
-            with _locks.guard:
-                lock = _locks.threads.setdefault(key, threading.Lock())
-            patience = 0.0
-            while not lock.acquire(timeout=patience):
-                check(path)
-                patience = min(max(end - time.monotonic(), 0), _CHECK_EVERY)
-            locks.append(lock)
-            own[key] = -1
-            if directory is not None:
-                own[key] = hold(_wait_for(_lock_file(directory, key), path, check))
-                if os.fstat(own[key]).st_size:
-                    _remove_leftovers(own[key])
-        yield waited
+        for file, shared in files.items():
+            if file in own.files:
+                continue  # a change within another one
+            pause = _FIRST_PAUSE
+            while (fd := open_locked(file, os.O_CREAT, shared=shared) if file else _lock_threads()) is None:
+                call_context.step(0)
+                if (now := time.monotonic()) > end:
+                    raise oserrors.locked(path, round(now - began, 1))
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            own.files[file] = fd
+            taken.append(file)
+            if file:
+                _locks.held.add(fd)
+                if not shared:
+                    own.record = fd
+                    if os.fstat(fd).st_size:
+                        _remove_leftovers(fd)
+        yield
     finally:
-        for key in wanted:
-            let_go(own.pop(key, -1))
-        for lock in locks:
-            lock.release()
+        if own is _locks.own:  # otherwise this is a forked copy, which holds nothing
+            for file in taken:
+                fd = own.files.pop(file)
+                if file:
+                    _locks.held.discard(fd)
+                    syscalls.close(fd)
+                else:
+                    _locks.without_directory.release()
+            own.record = record
 
 
-def device_key(handle: int) -> str:
-    """Return the key of the lock for changes in an open directory: its device."""
-    return f"device {syscalls.lstat(handle, '.').st_dev}"
+@lru_cache
+def _lock_files(directory: str, keys: LockKeys) -> dict[str, bool]:
+    """Return the lock files of some keys in the order of locking, each with True if it is shared.
+
+    Their number is bounded, so keys may have one file in common, and their changes wait for each other.
+    """
+    files = dict.fromkeys((_lock_file(directory, key) for key in keys.shared), True)
+    files.update(dict.fromkeys((_lock_file(directory, key) for key in keys.exclusive), False))
+    return dict(sorted(files.items()))
 
 
 def _lock_file(directory: str, key: str) -> str:
-    return os.path.join(directory, revision_of(os.fsencode(key))[:12])
+    return os.path.join(directory, revision_of(os.fsencode(key))[:_NAME_DIGITS])
 
 
-def _wait_for(file: str, path: str, check: Callable[[str], None]) -> int:
-    """Wait for a lock file; return its descriptor."""
-    pause = _FIRST_PAUSE
-    while (fd := open_locked(file, os.O_CREAT)) is None:
-        check(path)
-        time.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
-    return fd
+def _lock_threads() -> int | None:
+    """Lock out the other threads of this process; return None if one of them is ahead."""
+    return -1 if _locks.without_directory.acquire(blocking=False) else None
 
 
 def record_temporary(path: str) -> None:
     """Name a temporary that is about to be made, by its absolute path, in a lock file of this thread."""
-    if (fd := max(_locks.own.files.values(), default=-1)) >= 0:
+    if (fd := _locks.own.record) >= 0:
         syscalls.write_all(fd, os.fsencode(path) + b"\0")
 
 
 def forget_temporaries() -> None:
     """Take note that all recorded temporaries are gone."""
-    if (fd := max(_locks.own.files.values(), default=-1)) >= 0:
+    if (fd := _locks.own.record) >= 0:
         with suppress(OSError):  # a name without a temporary does no harm
             os.ftruncate(fd, 0)
 
 
-def remove_leftovers(handle: int) -> None:
-    """Remove the temporaries of a killed change on the device of an open directory."""
-    with suppress(OSError):
-        key = device_key(handle)
-        for directory in filter(_is_ours, lock_directories(os.geteuid())):
-            file = _lock_file(directory, key)
-            if os.path.exists(file) and (fd := open_locked(file)) is not None:  # None: it is under way
-                try:
-                    _remove_leftovers(fd)
-                finally:
-                    syscalls.close(fd)
+def remove_leftovers(keys: LockKeys) -> None:
+    """Remove the temporaries of killed changes in trees with these keys."""
+    for directory in filter(_is_ours, lock_directories(os.geteuid())):
+        for key in keys.exclusive:
+            with suppress(OSError):
+                # A file that is locked belongs to a change under way.
+                if (fd := open_locked(_lock_file(directory, key))) is not None:
+                    try:
+                        _remove_leftovers(fd)
+                    finally:
+                        syscalls.close(fd)
 
 
 def _remove_leftovers(fd: int) -> None:
@@ -178,12 +207,12 @@ def _remove_leftovers(fd: int) -> None:
     os.ftruncate(fd, 0)
 
 
-def open_locked(file: str, flags: int = 0) -> int | None:
-    """Open and lock a file; return None if another process holds or removed it."""
+def open_locked(file: str, flags: int = 0, *, shared: bool = False) -> int | None:
+    """Open and lock a file; return None if it is locked, or was removed meanwhile."""
     fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         with suppress(FileNotFoundError):
-            if syscalls.try_lock(fd) and os.path.samestat(os.fstat(fd), os.lstat(file)):
+            if syscalls.try_lock(fd, shared=shared) and os.path.samestat(os.fstat(fd), os.lstat(file)):
                 return fd
     except BaseException:
         os.close(fd)

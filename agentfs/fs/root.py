@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
 from functools import partial
@@ -24,7 +24,7 @@ from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
-from agentfs.fs.lock import ATTEMPTS, device_key, file_locks, lock_directory, remove_leftovers
+from agentfs.fs.lock import ATTEMPTS, lock_directory, remove_leftovers
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -115,8 +115,7 @@ class Root:
         )
         self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
         if not policy.read_only:
-            for tree in trees:
-                remove_leftovers(tree.handle.fd)
+            remove_leftovers(trees.lock_keys)
 
     @property
     def trees(self) -> Trees:
@@ -393,9 +392,10 @@ class Root:
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
+        target = partial(ResolvedPath, self._context, path, parsed, follow_last=True, create_parents=True)
         try:
             for _ in range(ATTEMPTS):
-                with suppress(ConcurrentChange), self._locked(path, parsed) as resolved:
+                with suppress(ConcurrentChange), self.trees.locked(path), target() as resolved:
                     return self._replace(resolved, path, compute, max_bytes, preview, judges)
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
@@ -441,23 +441,6 @@ class Root:
                     raise ConcurrentChange from None  # another program removed the directory
         return Changed(shown, real_path, data, after, before is None, node.digest, tuple(notes)), found
 
-    @contextmanager
-    def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
-        """Resolve a path and lock its file for the block."""
-        target = partial(ResolvedPath, self._context, path, parsed, follow_last=True, create_parents=True)
-        for _ in range(ATTEMPTS):
-            with target() as resolved:
-                key = device_key(resolved.parent)
-                with (
-                    file_locks({key: path}, self.path) as waited,
-                    target() if waited else nullcontext(resolved) as current,
-                ):
-                    # If the path leads elsewhere after the wait, this is the wrong lock.
-                    if not waited or device_key(current.parent) == key:
-                        yield current
-                        return
-        raise oserrors.kept_changing(path)
-
     def apply(
         self,
         changes: Sequence[Change],
@@ -485,7 +468,7 @@ class Root:
         try:
             given = max_bytes, conflict, self.recorder, log_step, undoing
             self.judge(changes)
-            return apply_changes(self._context, self.path, changes, ApplyOptions(*given, by_others=by_others))
+            return apply_changes(self._context, changes, ApplyOptions(*given, by_others=by_others))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 

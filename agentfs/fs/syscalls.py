@@ -238,10 +238,10 @@ def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = N
     return ctypes.get_errno()
 
 
-def try_lock(fd: int) -> bool:
-    """Lock an open file against other processes without waiting; return True for success."""
+def try_lock(fd: int, *, shared: bool = False) -> bool:
+    """Lock an open file against other openings of it without waiting; return True for success."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

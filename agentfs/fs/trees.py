@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from agentfs.errors import InvalidArgumentError, NotDirectoryError, NotFoundError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
+from agentfs.fs.lock import LockKeys, file_locks
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.policy import Mount
 
@@ -96,8 +97,12 @@ class Trees:
         try:
             for name, mount in mounts.items():
                 self.others[name] = _opened(root, name, mount, read_only=read_only)
-        except BaseException:
+            changed = [] if read_only else [each for each in self if not each.is_read_only]
+            self.lock_keys = LockKeys.of((each.handle.fd, each.source) for each in changed)
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError):
+                raise oserrors.from_oserror(error, root.source) from None
             raise
 
     def __iter__(self) -> Iterator[OpenTree]:
@@ -121,6 +126,10 @@ class Trees:
             for spelling in (tree.source, *given):
                 found.setdefault(absolute_parts(spelling), (tree.path,))
         return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+
+    def locked(self, path: str) -> AbstractContextManager[None]:
+        """Lock the trees for a change; an error names `path`."""
+        return file_locks(self.lock_keys, self.root.source, path)
 
     def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
         """Open a real path by `openat2`, in the tree that it lies in; return -1 if it must be walked."""

@@ -138,7 +138,7 @@ def run(
             code = "ok"
         seam.at = -1
         assert descriptors() <= held, "a descriptor was left open"
-    assert not lock._locks.threads
+    assert not lock._locks.held
     return code
 
 

@@ -74,7 +74,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
                 assert names in (["f"], ["f", "x"]), (call, at, names)
             if fault.count < at:
                 break
-    assert not lock._locks.threads
+    assert not lock._locks.held
     assert "ok" in outcomes
     # Only a file that may not be opened for writing is refused.
     assert outcomes <= {"ok", "io", "busy"} | ({"refused"} if call == "open" else set())

@@ -12,7 +12,6 @@ import pytest
 from agentfs import Limits, Policy, Toolset, Workspace
 from agentfs.errors import BusyError, ConflictError, StaleError
 from agentfs.fs import Current, Root, lock, syscalls
-from agentfs.fs.resolve import ResolvedPath
 from tests import kit
 from tests.fs.mechanisms import change
 
@@ -84,13 +83,50 @@ def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
         assert change(root, "n", lambda _: b"1", max_bytes=99).after == b"1"
 
 
-def test_one_file_has_one_lock_whatever_path_leads_to_it(tree):
-    with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
-        keys = set()
-        for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
-            with ResolvedPath(root._context, path, root._split(path)) as resolved:
-                keys.add(lock.device_key(resolved.parent))
-    assert len(keys) == 1
+@pytest.mark.parametrize(
+    ("other", "waits"),
+    [
+        *(("root", True), ("", True), ("root/a", True), ("root/a/b", True), ("alias", True)),
+        *(("out", False), ("rootevil", False)),
+    ],
+)
+@pytest.mark.parametrize("has_directory", [True, False])
+def test_a_change_waits_for_changes_in_its_tree_around_it_and_inside_it(
+    tree, tmp_path, monkeypatch, other, waits, has_directory
+):
+    (tmp_path / "alias").symlink_to(tree)
+    monkeypatch.setattr(lock, "WAIT", 0.02)
+    if not has_directory:  # the threads of this process wait for each other
+        monkeypatch.setattr(lock, "lock_directory", lambda _: None)
+    codes = []
+
+    def write(root):
+        try:
+            change(root, "x", lambda _: b"x", max_bytes=9)
+        except BusyError as error:
+            codes.append(error.code)
+
+    def meanwhile(_):
+        thread = threading.Thread(target=write, args=(second,))
+        thread.start()
+        thread.join()
+        return b"x"
+
+    with Root(tree, Policy()) as first, Root(tmp_path / other, Policy()) as second:
+        for root in (first, second):
+            change(root, "y", lambda _: b"y", max_bytes=9)
+        change(first, "f", meanwhile, max_bytes=9)
+        write(second)
+    assert codes == ["busy"] * (waits or not has_directory)
+    assert not lock._locks.held
+    assert not lock._locks.without_directory.locked()
+
+
+def test_there_are_at_most_4096_lock_files(tmp_path):
+    keys = lock.LockKeys(tuple(map(str, range(5000))), tuple(map(str, range(5000, 9000))))
+    files = lock._lock_files(str(tmp_path), keys)
+    assert 3000 < len(files) <= 4096
+    assert [*files] == sorted(files)
 
 
 def test_the_locks_lie_outside_the_workspace(tmp_path, monkeypatch):
@@ -289,10 +325,8 @@ def test_a_forked_process_does_not_wait_for_locks_of_its_parent(tree):
         holder.start()
         begun.wait()
         try:
-            keys = list(lock._locks.threads)
-            assert keys
-            assert in_a_fork(lambda: list(lock._locks.threads)) == "[]"
-            assert in_a_fork(lambda: lock._locks.guard.locked() or len(lock._locks.held)) == "0"
+            assert lock._locks.held
+            assert in_a_fork(lambda: len(lock._locks.held)) == "0"
             threading.Timer(0.2, finish.set).start()
             assert in_a_fork(lambda: change(root, "a/t", lambda _: b"mine", max_bytes=99).path) == "a/t"
         finally:
@@ -322,8 +356,7 @@ def test_a_lock_does_not_outlive_its_process_in_a_forked_copy(tree):
 
 def test_a_fork_that_leaves_the_block_of_a_lock_keeps_the_lock_of_its_parent(tree):
     def fork(now: Current) -> bytes:
-        (held,) = lock._locks.held
-        file = os.readlink(f"/proc/self/fd/{held}")
+        file = os.readlink(f"/proc/self/fd/{lock._locks.own.record}")
         child = os.fork()
         if child == 0:
             raise SystemExit
