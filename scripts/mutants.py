@@ -1,0 +1,150 @@
+"""Change one expression of the package at a time, and see whether the tests notice.
+
+    nice .venv/bin/python scripts/mutants.py 40            # 40 random mutants; `--seed 3` takes others
+    nice .venv/bin/python scripts/mutants.py agentfs/fs/resolve.py:521   # the mutants of one line
+
+Each mutant is judged by the first-tier tests of its package, and then by `SURFACE`, the tests that reach
+every package through the public surface. A mutant that survives may change nothing that a user can see: a
+reader judges it. The tests run in a copy of the working tree.
+"""
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 300  # for the tests of a mutant, each time; what takes longer hangs, and is killed
+OTHER_NAMES = {"permission": "permissions", "watch": "search"}  # directories of tests, if not the package's
+SURFACE = (
+    *("tests/test_workspace.py", "tests/test_bad_input.py", "tests/test_deadline.py", "tests/test_public.py"),
+    *("tests/test_same_answers.py", "tests/test_secrets.py", "tests/test_suggestions.py"),
+    *("tests/test_visible_everywhere.py", "tests/test_cli.py", "tests/test_matrix.py"),
+)
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    """A place in a file, and the text that replaces what is there."""
+
+    path: Path
+    line: int
+    begin: int
+    end: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {' '.join(self.old.split())}  ->  {' '.join(self.new.split())}"
+
+
+def variants(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what may replace an expression."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        yield ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
+    elif isinstance(node, ast.IfExp):
+        yield ast.IfExp(node.test, node.orelse, node.body)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+        yield ast.Constant(not node.value if isinstance(node.value, bool) else node.value + 1)
+
+
+def expressions(node: ast.AST) -> Iterator[Any]:
+    """Yield the expressions that run, without those of f-strings, whose places Python 3.11 does not know."""
+    for name, value in ast.iter_fields(node):
+        if name in {"annotation", "returns", "bases", "type_comment"}:
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
+                yield child
+                yield from expressions(child)
+
+
+def mutants_of(path: Path) -> Iterator[Mutant]:
+    """Yield the mutants of a module."""
+    data = (ROOT / path).read_bytes()
+    starts = [0]
+    for line in data.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for node in expressions(ast.parse(data)):
+        for new in variants(node):
+            begin = starts[node.lineno - 1] + node.col_offset
+            end = starts[node.end_lineno - 1] + node.end_col_offset
+            yield Mutant(path, node.lineno, begin, end, data[begin:end].decode(), f"({ast.unparse(new)})")
+
+
+def run_tests(copy: Path, tests: Sequence[str]) -> str:
+    """Return the first test that fails, "a hang", or "" if all pass."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--no-header"]
+    options = ["-rfE", "--hypothesis-profile=repeatable", "-m", "not full and not long", "--tb=no"]
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    try:
+        done = subprocess.run(  # noqa: S603 - our own tests
+            [*command, *options, *tests], cwd=copy, env=environment, capture_output=True, text=True,
+            check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "a hang"
+    named = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", done.stdout, re.MULTILINE)
+    return "" if done.returncode in {0, 5} else named[1] if named else "the start of the tests"
+
+
+def killer(copy: Path, mutant: Mutant) -> str:
+    """Return the test that kills a mutant, or ""."""
+    part = mutant.path.parts[1]
+    own = f"tests/{OTHER_NAMES.get(part, part)}"
+    original = (copy / mutant.path).read_bytes()
+    changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
+    for tests in ([own], SURFACE) if (ROOT / own).is_dir() else (SURFACE,):
+        (copy / mutant.path).write_bytes(changed)
+        failed = run_tests(copy, tests)
+        (copy / mutant.path).write_bytes(original)
+        # A test that fails without the mutant too says nothing.
+        if failed and ("::" not in failed or not run_tests(copy, [failed])):
+            return failed
+    return ""
+
+
+def main() -> None:
+    """Judge the mutants that the command line asks for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", help="a number of mutants, or FILE:LINE")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    name, _, line = asked.what.partition(":")
+    if line:
+        chosen = found = [each for each in mutants_of(Path(name)) if each.line == int(line)]
+    else:
+        modules = [path.relative_to(ROOT) for path in sorted((ROOT / "agentfs").rglob("*.py"))]
+        found = [each for path in modules for each in mutants_of(path)]
+        chosen = random.Random(asked.seed).sample(found, int(name))  # noqa: S311 - no secret
+    counts = Counter[str]()
+    with tempfile.TemporaryDirectory(dir=ROOT.parent) as top:
+        copy = Path(top) / "copy"
+        shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", ".git", "*_cache"))
+        for mutant in chosen:
+            test = killer(copy, mutant)
+            counts["killed" if test else "survived"] += 1
+            print(f"{mutant}\n    {f'killed by {test}' if test else 'SURVIVED'}", flush=True)
+    print(f"{len(chosen)} of {len(found)} mutants: {counts['killed']} killed, {counts['survived']} survived")
+
+
+if __name__ == "__main__":
+    main()
