@@ -52,7 +52,6 @@ PUNCTUATION = re.compile(r"[();<>|&]+")  # of the shell, as in `shlex`
 NOT_RUN = {
     "OPENAI_API_KEY=": "asks a provider; tests/interop/test_frameworks.py runs it against a stand-in",
     "pip install": "fetches packages over the network",
-    "python benchmarks/": "measures for minutes, on trees of other projects",
     "claude mcp add": "needs Claude Code",
     "codex mcp add": "needs Codex",
     "uvx --from": "fetches packages over the network; tests/test_uvx.py runs the wheel",

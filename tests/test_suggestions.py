@@ -5,7 +5,6 @@ for `tree-sitter-analyzer` in both languages. Each parameter of each tool gets v
 nothing on a small tree, and the tests follow each suggestion exactly.
 """
 
-import importlib
 import json
 import re
 import shutil
@@ -337,32 +336,3 @@ def test_a_toolset_does_not_suggest_a_tool_that_it_lacks(tmp_path):
         with pytest.raises(AgentFSError) as caught:
             ws.read("src/mian.py")
     assert caught.value.details["suggested_calls"] == [{"name": "ls", "arguments": {"path": "src"}}]
-
-
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-PART = """
-class {name}Loader:
-    def load_{part}(self, path: str, maxSize: int = {part}) -> list[str]:
-        \"\"\"Load the {part} items of {name}.\"\"\"
-        if path.startswith("{part}"):
-            raise ValueError(f"{part}: {{path}}")
-        return [each.strip() for each in open(path)]
-"""
-
-
-@part_or_all(40, full=3)
-def test_the_share_of_suggestions_that_work(tmp_path, monkeypatch, every):
-    """`benchmarks/suggestions.py` does the same on foreign trees."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    suggestions = importlib.import_module("suggestions")
-    names = ("reader", "writer", "parser", "index")
-    for number, name in enumerate(name for name in names for _ in range(4)):
-        path = tmp_path / f"project/{name}/{name}_part_{number}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(PART.format(name=name.title(), part=number * 10 + part) for part in range(3)))
-    made = list(suggestions.calls_on(tmp_path, 1, seed=7, every=every))
-    followed = [(each, one) for each in made for one in each.followed]
-    failed = [(each.name, each.arguments, each.answer.content, one) for each, one in followed if one.wrong]
-    assert len(made) * every > 900
-    assert len(followed) * every > 350  # 381 with the readings that are left
-    assert len(failed) <= 0.03 * len(followed), failed[:3]

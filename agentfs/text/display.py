@@ -16,7 +16,7 @@ R = TypeVar("R", bound=Result)
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS = b"0123456789"
 _FIRST_BYTES = bytes(range(0xC0, 0x100))  # first bytes of non-ASCII characters in UTF-8
-# Hundredths of a token for each kind of character, fitted to two tokenizers by `benchmarks/calibrate.py`.
+# Hundredths of a token for each kind of character, fitted to cl100k_base (errors: docs/internals/tokens.md).
 _LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
 _MOST_CHARACTERS = 256  # of a token, if `Limits.count_tokens` counts
 CUT_MARK = r"⟦\+\d{1,9} characters?⟧"  # a regex
