@@ -78,7 +78,7 @@ def kind_of(hint: Any, known: Mapping[Any, Kind] = {}, within: tuple[Any, ...] =
         options = [read(arg) for arg in args if arg is not types.NoneType]
         kind = options[0] if len(options) == 1 else kinds.UnionOf(tuple(options))
         return kinds.OptionalOf(kind) if len(options) < len(args) else kind
-    if origin in (list, Sequence, set, frozenset):
+    if origin in (list, Sequence, set, frozenset) or (origin is tuple and Ellipsis in args):
         make: Any = None if origin in (list, Sequence) else origin
         return kinds.ListOf(read(args[0]) if args else kinds.Anything(), make)
     if origin in (dict, Mapping):
@@ -86,8 +86,7 @@ def kind_of(hint: Any, known: Mapping[Any, Kind] = {}, within: tuple[Any, ...] =
             raise InvalidArgumentError(f"the keys of {hint} are not strings, which JSON requires")
         return kinds.MapOf(read(args[1]) if args else kinds.Anything())
     if origin is tuple and args:
-        many = args[-1] is Ellipsis
-        return kinds.TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
+        return kinds.TupleOf(tuple(map(read, args)))
     if origin in (typing.Required, typing.NotRequired):
         return read(args[0])
     return _kind_of_class(hint, read, within)

@@ -208,7 +208,7 @@ class Choice(Kind):
 
 
 class ListOf(Kind):
-    """A list of values of one kind; `make` turns it into a set."""
+    """A list of values of one kind; `make` turns it into a set or a tuple."""
 
     noun = "a list"
 
@@ -243,25 +243,23 @@ class ListOf(Kind):
 
 
 class TupleOf(Kind):
-    """A tuple of values of these kinds; with `many`, of any number of values of the first kind."""
+    """A tuple of values of these kinds; one of any length is a `ListOf`."""
 
     noun, opening, hint = "a list", ("[",), list
 
-    def __init__(self, items: tuple[Kind, ...], *, many: bool) -> None:
-        described = ", ".join(item.description for item in items)
-        self.description = f"a list of {described}{', …' if many else ''}"
-        self.parts, self._many = items, many
-        self.constraints = {} if many else {"minItems": len(items), "maxItems": len(items)}
+    def __init__(self, items: tuple[Kind, ...]) -> None:
+        self.description = f"a list of {', '.join(item.description for item in items)}"
+        self.parts = items
+        self.constraints = {"minItems": len(items), "maxItems": len(items)}
 
     def plain_schema(self, rules: SchemaRules) -> Schema:
         return {"type": "array", "items": UnionOf(self.parts).schema(rules)}
 
     def fits(self, value: Any) -> bool:
-        return _is_sequence(value) and (self._many or len(value) == len(self.parts))
+        return _is_sequence(value) and len(value) == len(self.parts)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        kinds = self.parts * len(value) if self._many else self.parts
-        pairs = enumerate(zip(kinds, value, strict=True))
+        pairs = enumerate(zip(self.parts, value, strict=True))
         return tuple(kind.read(item, f"{where}[{index}]", reader) for index, (kind, item) in pairs)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agentfs.frameworks import needs
-from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
+from agentfs.permissions import Allow, Deny, OnAsk, PermissionAnswer, PermissionRequest
 from agentfs.results import ToolResult
-from agentfs.tools.approval import Answer, Paused, answering
+from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset
 
 with needs("langchain", "1", tested="1"):
@@ -74,7 +74,7 @@ def _output(result: ToolResult) -> _Output:
     return [{"type": "text", "text": text}, *images] if images else text, result.to_dict()
 
 
-def _interrupts(name: str, arguments: Mapping[str, Any]) -> Answer:
+def _interrupts(name: str, arguments: Mapping[str, Any]) -> OnAsk:
     """Return an answer that interrupts the graph."""
 
     def answer(request: PermissionRequest) -> PermissionAnswer:

@@ -1,15 +1,13 @@
 """Approval by the framework or the MCP server that runs a call: the callback `ask`, and its answers."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias
 
 from agentfs.base import call_context
-from agentfs.permissions import Deny, PermissionAnswer, PermissionRequest
+from agentfs.permissions import Deny, OnAsk, PermissionAnswer, PermissionRequest
 
-Answer: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
-_answer: ContextVar[Answer | None] = ContextVar("agentfs_answer", default=None)
+_answer: ContextVar[OnAsk | None] = ContextVar("agentfs_answer", default=None)
 
 
 class Paused(call_context.Interruption):
@@ -42,7 +40,7 @@ def ask(request: PermissionRequest) -> PermissionAnswer | Awaitable[PermissionAn
 
 
 @contextmanager
-def answering(answer: Answer) -> Generator[None]:
+def answering(answer: OnAsk) -> Generator[None]:
     """Answer the questions of the calls in this block; raise the reason of a pause in place of it."""
     token = _answer.set(answer)
     try:

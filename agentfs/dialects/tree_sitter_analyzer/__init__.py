@@ -9,26 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.tree_sitter_analyzer.wording import (
-    LADDER,
-    Language,
-    language_of_environment,
-    own_error,
-    translated,
-)
+from agentfs.dialects.tree_sitter_analyzer import contract, wording
 from agentfs.errors import InvalidPatternError
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
-_FormatName = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
-_DEFAULT_LIMIT, _MAX_LIMIT = 2000, 10_000
-_DEFAULT_TIMEOUT_MS, _MAX_TIMEOUT_MS = 4000, 30_000
+_MAX_TIMEOUT_MS = 30_000
 _DEFAULT_FILESIZE = "10M"
 _MAX_FILESIZE = "200M"
-_MAX_MATCHES = 2000  # of group_by_file and full
+_Search = contract.SearchContent | contract.FindAndGrep
 _Item = dict[str, Any]
 _Document = _Item | list[_Item] | int
 
@@ -41,157 +33,6 @@ _WARNING_TOKENS = 10_000  # larger replies get a warning
 _COUNT_TOKENS = 10  # of a bare count and its note together
 _PATHS = ("file", "abs_path")  # fields of a match
 _OTHER = ("rules", "reached")  # fields of Skipped that cannot be added
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FileFilter:
-    """The parameters of list_files.
-
-    Attributes:
-        roots: Directories to search, inside the project.
-        pattern: Regular expression to be found in the name of a file; with glob, a glob for the whole name.
-        glob: Take pattern as a glob.
-        types: What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).
-        extensions: Extensions without the dot, such as py.
-        exclude: Globs of files and directories to leave out.
-        depth: Levels to descend; 1 is what lies in a root itself.
-        follow_symlinks: Follow links that lead inside the project.
-        hidden: Search names that begin with a dot too.
-        no_ignore: Search names that .gitignore leaves out too.
-        size: Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.
-        changed_within: Only what was changed since: 2d, 90min, or a date.
-        changed_before: Only what was changed before: 2weeks, or a date.
-        full_path_match: Look for pattern in the path from the project root.
-        absolute: No effect: all paths are absolute.
-        limit: Most entries to return, up to 10000.
-    """
-
-    roots: list[str]
-    pattern: str | None = None
-    glob: bool = False
-    types: list[str] | None = None
-    extensions: list[str] | None = None
-    exclude: list[str] | None = None
-    depth: int | None = None
-    follow_symlinks: bool = False
-    hidden: bool = False
-    no_ignore: bool = False
-    size: list[str] | None = None
-    changed_within: str | None = None
-    changed_before: str | None = None
-    full_path_match: bool = False
-    absolute: bool = True
-    limit: int = _DEFAULT_LIMIT
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ContentQuery:
-    """The parameters that both searches of contents have.
-
-    Attributes:
-        query: Regular expression to search for, or plain text with regex=false.
-        regex: Take query as a regular expression.
-        fixed_strings: Take query as plain text.
-        word: Only whole words.
-        case: How letters match; smart ignores case unless query has a capital.
-        multiline: Let a match span lines.
-        include_globs: Only files that match one of these globs.
-        exclude_globs: Globs of files and directories to leave out of the search.
-        max_filesize: Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.
-        context_before: Lines to show before each match.
-        context_after: Lines to show after each match.
-        encoding: Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.
-        max_count: Most matching lines of one file.
-        timeout_ms: Milliseconds that the search of contents may take, up to 30000.
-        total_only: 🎯 Only the number of matches (~10 tokens): how much is there? `partial`: not
-            all files were searched.
-        count_only_matches: 🎯 Only the number of matches in each file (~50-200 tokens): where is most?
-        summary_only: 🎯 Files with a few sample lines (~500-2000 tokens): what is it like?
-        group_by_file: 💡 All matches, each file named once (~2000-10000 tokens): for a review.
-        optimize_paths: 💡 Name the common start of all paths once: 10-30% fewer tokens of full results, more
-            below a long root, less in other formats.
-    """
-
-    query: str
-    regex: bool = True
-    fixed_strings: bool = False
-    word: bool = False
-    case: Literal["smart", "insensitive", "sensitive"] = "smart"
-    multiline: bool = False
-    include_globs: list[str] | None = None
-    exclude_globs: list[str] | None = None
-    max_filesize: str | None = None
-    context_before: int | None = None
-    context_after: int | None = None
-    encoding: str | None = None
-    max_count: int | None = None
-    timeout_ms: int = _DEFAULT_TIMEOUT_MS
-    total_only: bool = False
-    count_only_matches: bool = False
-    summary_only: bool = False
-    group_by_file: bool = False
-    optimize_paths: bool = False
-
-    @property
-    def format(self) -> _FormatName:
-        """The requested format; more than one is an error."""
-        given: list[_FormatName] = [name for name in _FORMATS if getattr(self, name, False)]
-        if len(given) > 1:
-            raise own_error("formats", given[0], given=", ".join(given))
-        return given[0] if given else "full"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _SearchContent(_ContentQuery):
-    """The parameters of search_content.
-
-    Attributes:
-        roots: Directories to search, inside the project.
-        files: Files to search, in place of roots.
-        follow_symlinks: Follow links that lead inside the project.
-        hidden: Search names that begin with a dot too.
-        no_ignore: Search names that .gitignore leaves out too.
-    """
-
-    roots: list[str] | None = None
-    files: list[str] | None = None
-    follow_symlinks: bool = False
-    hidden: bool = False
-    no_ignore: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FindAndGrep(_ContentQuery, _FileFilter):
-    """The parameters of find_and_grep.
-
-    Attributes:
-        types: Which files: f(ile), l(ink), x (executable), e(mpty).
-        limit: Most files to search, the first in the order of sort; up to 10000.
-        sort: Order of the files: by path, newest first, or largest first.
-    """
-
-    limit: Annotated[int, kit.Name("file_limit")] = _DEFAULT_LIMIT
-    sort: Literal["path", "mtime", "size"] = "path"
-
-
-_Parameters = TypeVar("_Parameters", _FileFilter, _SearchContent, _FindAndGrep)
-
-
-class _Format(NamedTuple):
-    """The budget of a format in tokens, and its arguments of `grep`."""
-
-    budget: int
-    options: Mapping[str, Any]
-
-
-# Only `Limits` bounds the two without a budget.
-_FORMATS: Mapping[_FormatName, _Format] = {
-    "total_only": _Format(0, {"output_mode": "total"}),
-    "count_only_matches": _Format(200, {"output_mode": "count", "limit": _MAX_LIMIT}),
-    "summary_only": _Format(2000, {"output_mode": "summary", "limit": _MAX_LIMIT}),
-    "group_by_file": _Format(10_000, {"limit": _MAX_MATCHES}),
-    "full": _Format(0, {"limit": _MAX_MATCHES}),
-}
 
 
 @dataclass(frozen=True)
@@ -233,7 +74,7 @@ _GREP_NAMES = _AnalyzerNames(
 _BOTH_NAMES = _AnalyzerNames({**_GREP_NAMES.parameters, "pattern": "pattern"})
 
 
-def in_language(language: Language | None = None) -> kit.Dialect:
+def in_language(language: wording.Language | None = None) -> kit.Dialect:
     """Return the dialect with its errors in a language.
 
     Args:
@@ -249,7 +90,7 @@ def in_language(language: Language | None = None) -> kit.Dialect:
             return context.result
         details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
         tool = context.tool.own_name if context.tool else "list_files"
-        problem = translated(problem, details, tool, language or language_of_environment())
+        problem = wording.translated(problem, details, tool, language or wording.language_of_environment())
         reply = kit.as_json(context, {"error": problem._asdict()})
         error = {"code": problem.code, "message": problem.message}
         return replace(reply, short_result=kit.first_line(problem.message), error=error)
@@ -269,9 +110,9 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
     }
     grep: dict[str, Any] = {"methods": {"grep": {}}, "follow": _following("read", "files", {"query": "^"})}
     return [
-        _tool(workspace, _list_files, _FileFilter, _FIND_NAMES, **find),
-        _tool(workspace, _search_content, _SearchContent, _GREP_NAMES, **grep),
-        _tool(workspace, _find_and_grep, _FindAndGrep, _BOTH_NAMES, methods={}),
+        _tool(workspace, _list_files, contract.FileFilter, _FIND_NAMES, **find),
+        _tool(workspace, _search_content, contract.SearchContent, _GREP_NAMES, **grep),
+        _tool(workspace, _find_and_grep, contract.FindAndGrep, _BOTH_NAMES, methods={}),
     ]
 
 
@@ -288,8 +129,8 @@ def _following(method: str, parameter: str, others: Mapping[str, Any]) -> Callab
 
 def _tool(
     workspace: Workspace,
-    run: Callable[[Workspace, _Parameters], ToolResult],
-    parameters: type[_Parameters],
+    run: Callable[[Workspace, Any], ToolResult],
+    parameters: type[Any],
     names: _AnalyzerNames,
     **options: Any,
 ) -> kit.Tool:
@@ -309,12 +150,12 @@ def _tool(
     items: list[str] = [f"    {parameter}: {text}" for parameter, text in texts.items()]
     tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
     expose = tuple(each.name for each in required_first)
-    text = (inspect.getdoc(run) or "").format(ladder=LADDER)
+    text = (inspect.getdoc(run) or "").format(ladder=wording.LADDER)
     options |= {"renames": names.parameters, "retry": names.retry}
     return kit.Tool(function=tool, text=text, expose=expose, effect="read", **options)
 
 
-def _list_files(workspace: Workspace, given: _FileFilter) -> ToolResult:
+def _list_files(workspace: Workspace, given: contract.FileFilter) -> ToolResult:
     """List files and directories by name, type, size and time: no contents are read.
 
     💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
@@ -338,16 +179,16 @@ def _list_files(workspace: Workspace, given: _FileFilter) -> ToolResult:
     return ToolResult(True, content, total, data=data, notes=tuple(notes))
 
 
-def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
+def _search_content(workspace: Workspace, given: contract.SearchContent) -> ToolResult:
     """Search the contents of files, with a regular expression unless told otherwise.
 
     {ladder}
     ⚠️ Give roots or files, not both.
     """
     if not given.roots and not given.files:
-        raise own_error("no_place", "roots")
+        raise wording.own_error("no_place", "roots")
     if given.roots and given.files:
-        raise own_error("two_places", "roots")
+        raise wording.own_error("two_places", "roots")
     options = _grep_options(given) | {
         "path": given.roots or ["."],
         "files": given.files or None,
@@ -361,7 +202,7 @@ def _search_content(workspace: Workspace, given: _SearchContent) -> ToolResult:
     return _search_reply(workspace, _grep(workspace, options), None, given)
 
 
-def _find_and_grep(workspace: Workspace, given: _FindAndGrep) -> ToolResult:
+def _find_and_grep(workspace: Workspace, given: contract.FindAndGrep) -> ToolResult:
     """Find files by name, type, size and time, then search their contents.
 
     It is list_files and search_content in one.
@@ -378,16 +219,16 @@ def _find_and_grep(workspace: Workspace, given: _FindAndGrep) -> ToolResult:
     return _search_reply(workspace, _grep(workspace, options), files, given)
 
 
-def _lowered(given: _FileFilter | _ContentQuery) -> list[str]:
+def _lowered(given: contract.FileFilter | contract.ContentQuery) -> list[str]:
     """Return a note for each number that is lowered to its maximum."""
-    limit = "file_limit" if isinstance(given, _FindAndGrep) else "limit"
-    numbers = ((limit, "limit", _MAX_LIMIT), ("timeout_ms", "timeout_ms", _MAX_TIMEOUT_MS))
+    limit = "file_limit" if isinstance(given, contract.FindAndGrep) else "limit"
+    numbers = ((limit, "limit", contract.MAX_LIMIT), ("timeout_ms", "timeout_ms", _MAX_TIMEOUT_MS))
     notes = [
         f"{name} was lowered from {value:,} to {most:,}, the maximum"
         for name, field, most in numbers
         if (value := getattr(given, field, 0)) > most
     ]
-    if isinstance(given, _ContentQuery):
+    if isinstance(given, contract.ContentQuery):
         if max(given.context_before or 0, given.context_after or 0) > kit.MAX_CONTEXT:
             notes.append(f"context was lowered to {kit.plural(kit.MAX_CONTEXT, 'line')} on either side")
         size = given.max_filesize or _DEFAULT_FILESIZE
@@ -396,12 +237,12 @@ def _lowered(given: _FileFilter | _ContentQuery) -> list[str]:
     return notes
 
 
-def _find(workspace: Workspace, given: _FileFilter, **more: Any) -> GlobResult:
+def _find(workspace: Workspace, given: contract.FileFilter, **more: Any) -> GlobResult:
     glob, includes, excludes = given.pattern if given.glob else None, None, list[str]()
     case: Literal["smart", "sensitive", "insensitive"] = "smart"
     if glob:  # smart case, as in fd
         case = "sensitive" if any(map(str.isupper, glob)) else "insensitive"
-    if isinstance(given, _FindAndGrep):
+    if isinstance(given, contract.FindAndGrep):
         includes = _from_root(workspace, given.roots, given.include_globs)
         excludes = _excluded(workspace, given)
     options = kit.GlobOptions(
@@ -421,15 +262,15 @@ def _find(workspace: Workspace, given: _FileFilter, **more: Any) -> GlobResult:
         changed_before=given.changed_before,
         full_path=given.full_path_match,
         case=case,
-        limit=min(given.limit, _MAX_LIMIT),
+        limit=min(given.limit, contract.MAX_LIMIT),
         **more,
     )
     return kit.glob(workspace, options)
 
 
-def _grep_options(given: _ContentQuery) -> dict[str, Any]:
+def _grep_options(given: contract.ContentQuery) -> dict[str, Any]:
     if not given.query:
-        raise own_error("no_query", "query")
+        raise wording.own_error("no_query", "query")
     return {
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
@@ -445,7 +286,7 @@ def _grep_options(given: _ContentQuery) -> dict[str, Any]:
         "max_count": given.max_count,
         "max_filesize": min(given.max_filesize or _DEFAULT_FILESIZE, _MAX_FILESIZE, key=kit.parse_filesize),
         "timeout": min(given.timeout_ms, _MAX_TIMEOUT_MS) / 1000,
-        **_FORMATS[given.format].options,
+        **contract.FORMATS[given.format].options,
     }
 
 
@@ -461,7 +302,7 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
         raise
 
 
-def _excluded(workspace: Workspace, given: _SearchContent | _FindAndGrep) -> list[str]:
+def _excluded(workspace: Workspace, given: _Search) -> list[str]:
     """Return the globs to leave out, without the `!` of ripgrep."""
     globs = [glob.removeprefix("!") for glob in given.exclude_globs or ()]
     return _from_root(workspace, given.roots, globs) or []
@@ -477,12 +318,12 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     given = kit.parse_types(types or ["f"])
     searchable = given - {"d"}
     if not searchable - {"e"} and "d" in given:
-        raise own_error("no_files", "types")
+        raise wording.own_error("no_files", "types")
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
 def _search_reply(
-    workspace: Workspace, found: GrepResult, files: GlobResult | None, given: _SearchContent | _FindAndGrep
+    workspace: Workspace, found: GrepResult, files: GlobResult | None, given: _Search
 ) -> ToolResult:
     """Return the reply of search_content, or of find_and_grep if the searched `files` are given."""
     absolute, fmt = kit.absolute_in(workspace), given.format
@@ -518,7 +359,7 @@ def _search_reply(
             value = {**(value if isinstance(value, dict) else {"matches": value}), "meta": meta}
         return ({**value, "notes": said} if isinstance(value, dict) and said else value), said
 
-    budget = _FORMATS[fmt].budget or workspace.limits.output_tokens
+    budget = contract.FORMATS[fmt].budget or workspace.limits.output_tokens
     limits = replace(workspace.limits, output_tokens=min(budget, workspace.limits.output_tokens))
     count = kit.most_that_fit(len(items), lambda count: kit.to_json(document(count)[0]), limits)
     advice = "summary_only=true takes ~500-2000, count_only_matches=true ~50-200"
@@ -559,16 +400,14 @@ def _facts(skipped: Skipped, elapsed: float, notes: list[str], *, exact: bool, c
     }
 
 
-def _search_notes(
-    found: GrepResult, files: GlobResult | None, skipped: Skipped, given: _SearchContent | _FindAndGrep
-) -> list[str]:
+def _search_notes(found: GrepResult, files: GlobResult | None, skipped: Skipped, given: _Search) -> list[str]:
     """Return notes on numbers that were lowered, why nothing was found and what was not searched."""
     notes = [*_lowered(given), *kit.glob_notes(found), *([] if files is None else kit.glob_notes(files))]
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
     elif not found.total_lines:
         notes += filter(None, (kit.say(each, _GREP_NAMES) for each in found.nothing))
-    if isinstance(given, _FindAndGrep) and files is not None and files.truncated:
+    if isinstance(given, contract.FindAndGrep) and files is not None and files.truncated:
         total = _count(files.total, "file", "files", exact=files.exact)
         notes.append(
             f"the first {len(files.files):,} of {total} were searched: narrow with pattern or "
@@ -589,8 +428,8 @@ def _nothing_found(found: GlobResult) -> str:
     return kit.say(kit.Joined("; ", *found.nothing), _FIND_NAMES)
 
 
-def _or_raise(name: str, given: _FileFilter) -> str:
-    return f", or raise {name} (up to {_MAX_LIMIT:,})" if given.limit < _MAX_LIMIT else ""
+def _or_raise(name: str, given: contract.FileFilter) -> str:
+    return f", or raise {name} (up to {contract.MAX_LIMIT:,})" if given.limit < contract.MAX_LIMIT else ""
 
 
 def _combined(first: Skipped, second: Skipped) -> Skipped:
@@ -598,7 +437,7 @@ def _combined(first: Skipped, second: Skipped) -> Skipped:
     return Skipped(**both, rules=first.rules, reached=first.reached or second.reached)
 
 
-def _notes_on_skipped(skipped: Skipped, given: _FileFilter | _SearchContent, advice: str) -> list[str]:
+def _notes_on_skipped(skipped: Skipped, given: contract.FileFilter | _Search, advice: str) -> list[str]:
     """Return notes on a search that stopped early, for which there is advice, and on skipped names."""
     notes: list[str] = []
     if skipped.reached is not None:
@@ -630,7 +469,7 @@ def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) ->
     return f"{'' if exact else 'at least '}{number:,}{f' {noun}' if noun else ''}"
 
 
-def _items(found: GrepResult, fmt: _FormatName, absolute: Callable[[str], str]) -> list[_Item]:
+def _items(found: GrepResult, fmt: str, absolute: Callable[[str], str]) -> list[_Item]:
     """Return the parts of a reply, matches or files with counts; as many are shown as fit."""
     if fmt in ("full", "group_by_file"):
         return [_match(match, absolute, grouped=fmt == "group_by_file") for match in found.matches]
@@ -673,7 +512,7 @@ def _sample(match: Match) -> _Item:
     return {"line_number": match.line, "line": line, **_context(match)}
 
 
-def _body(found: GrepResult, fmt: _FormatName, items: list[_Item], base: str | None = None) -> _Document:
+def _body(found: GrepResult, fmt: str, items: list[_Item], base: str | None = None) -> _Document:
     """Return some of the items in a format. If `base` is given, it is omitted from paths and said once."""
     if fmt == "total_only":
         return found.total_matches
@@ -720,7 +559,7 @@ def _full_tokens(found: GrepResult, absolute: Callable[[str], str]) -> int:
     """Estimate how many tokens the `full` format would take."""
     paths = [kit.estimate_tokens(path + absolute(path)) for path in found.counts]
     paths = paths or [2 * kit.estimate_tokens(absolute(""))]
-    return round(min(found.total_lines, _MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))
+    return round(min(found.total_lines, contract.MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))
 
 
 DIALECT = in_language()
