@@ -178,7 +178,7 @@ def test_a_failure_is_2_and_on_standard_error(tree, arguments):
     ["--root=sub", "--json", "call", "ls"],
     ["--mount", "x=sub", "--root", "other", "call", "read", "path=x/c.txt"],
 ])  # fmt: skip
-def test_options_go_before_or_after_the_command(tree, arguments):
+def test_regression_options_go_before_or_after_the_command(tree, arguments):
     """`agentfs --root . ls` said "invalid choice: '.'"."""
     (tree / "sub/c.txt").write_text("text\n")
     (tree / "other").mkdir()
@@ -262,7 +262,7 @@ SHELLED = {
 @pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 @pytest.mark.parametrize("line", SHELLED)
-def test_a_full_closed_or_binary_stream_prints_no_traceback(tree, line, monkeypatch):
+def test_regression_a_full_closed_or_binary_stream_prints_no_traceback(tree, line, monkeypatch):
     from agentfs import Workspace
 
     (tree / "work").mkdir()
@@ -375,7 +375,7 @@ def test_the_example_of_each_command_succeeds(tmp_path, name):
     assert done.stdout or name in {"mcp", "serve"}
 
 
-def test_a_command_obeys_the_rules_of_a_policy_file_and_of_options(tmp_path):
+def test_regression_a_command_obeys_the_rules_of_a_policy_file_and_of_options(tmp_path):
     """`agentfs run` lacked `--policy`, `--deny` and `--allow`, which `agentfs mcp` has."""
     (tmp_path / "work").mkdir()
     (tmp_path / "policy.toml").write_text('run = "recorded"\ndeny = ["run(git *)"]\n')

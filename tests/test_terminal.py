@@ -53,7 +53,7 @@ HOSTILE = "a\x1b[31m\x9b2J\u202eb\x07\r"
 
 
 @pytest.mark.full
-def test_a_terminal_gets_no_control_characters_from_diff_and_log(tree):
+def test_regression_a_terminal_gets_no_control_characters_from_diff_and_log(tree):
     """Attack: a file that an agent was led to write acts on the terminal of whoever looks at the diff."""
     (tree / "work").mkdir()
     with Workspace(tree / "work", state=tree / "state") as ws:

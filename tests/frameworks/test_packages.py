@@ -78,7 +78,7 @@ def test_a_missing_package_is_an_error_that_names_it(monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_package_that_is_too_old_is_an_error_with_the_least_version(monkeypatch, name):
+def test_regression_a_package_that_is_too_old_is_an_error_with_the_least_version(monkeypatch, name):
     """It ended in `ImportError: cannot import name …`."""
     module, package = MODULES[name]
     for each in [loaded for loaded in sys.modules if loaded.split(".")[0] == module.split(".")[0]]:
