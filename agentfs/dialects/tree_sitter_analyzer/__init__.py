@@ -286,7 +286,7 @@ def _grep_options(given: contract.ContentQuery) -> dict[str, Any]:
         "max_count": given.max_count,
         "max_filesize": min(given.max_filesize or _DEFAULT_FILESIZE, _MAX_FILESIZE, key=kit.parse_filesize),
         "timeout": min(given.timeout_ms, _MAX_TIMEOUT_MS) / 1000,
-        **contract.FORMATS[given.format].options,
+        **contract.REPLY_FORMATS[given.format].options,
     }
 
 
@@ -359,7 +359,7 @@ def _search_reply(
             value = {**(value if isinstance(value, dict) else {"matches": value}), "meta": meta}
         return ({**value, "notes": said} if isinstance(value, dict) and said else value), said
 
-    budget = contract.FORMATS[fmt].budget or workspace.limits.output_tokens
+    budget = contract.REPLY_FORMATS[fmt].budget or workspace.limits.output_tokens
     limits = replace(workspace.limits, output_tokens=min(budget, workspace.limits.output_tokens))
     count = kit.most_that_fit(len(items), lambda count: kit.to_json(document(count)[0]), limits)
     advice = "summary_only=true takes ~500-2000, count_only_matches=true ~50-200"

@@ -21,7 +21,7 @@ class _Format(NamedTuple):
 
 
 # Only `Limits` bounds the two without a budget.
-FORMATS: Mapping[FormatName, _Format] = {
+REPLY_FORMATS: Mapping[FormatName, _Format] = {
     "total_only": _Format(0, {"output_mode": "total"}),
     "count_only_matches": _Format(200, {"output_mode": "count", "limit": MAX_LIMIT}),
     "summary_only": _Format(2000, {"output_mode": "summary", "limit": MAX_LIMIT}),
@@ -122,7 +122,7 @@ class ContentQuery:
     @property
     def format(self) -> FormatName:
         """The requested format; more than one is an error."""
-        given: list[FormatName] = [name for name in FORMATS if getattr(self, name, False)]
+        given: list[FormatName] = [name for name in REPLY_FORMATS if getattr(self, name, False)]
         if len(given) > 1:
             raise own_error("formats", given[0], given=", ".join(given))
         return given[0] if given else "full"
