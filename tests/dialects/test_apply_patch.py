@@ -392,17 +392,6 @@ def test_the_answer(apply):
     assert result.short_result == "Patched 3 files"
 
 
-def test_modes_hold(tmp_path, tree_of):
-    (tmp_path / "a").write_text("1\n")
-    before = tree_of()
-    lines = ["*** Begin Patch", "*** Update File: a", "@@", "-1", "+2", "*** Delete File: a", "*** End Patch"]
-    for policy in (Policy(read_only=True), Policy(mode="plan"), Policy(deny=("change",))):
-        with Workspace(tmp_path, policy=policy) as ws:
-            result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": "\n".join(lines)})
-        assert result.error["code"] in {"refused", "read_only"}
-        assert tree_of() == before
-
-
 def test_files_over_10_mib(apply, tmp_path):
     lay_out_large(tmp_path)
     before = (tmp_path / "large.txt").read_bytes()

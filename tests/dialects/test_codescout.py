@@ -117,11 +117,6 @@ def test_tips(ws):
         assert absent not in told
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
-def test_every_provider_takes_the_schemas(ws, provider):
-    assert len(ws.tools(dialect="codescout").schemas(provider)) == 6
-
-
 def test_failures(do):
     assert do("read_file", path="src/mian.rs") == {
         "error": {

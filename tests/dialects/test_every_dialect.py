@@ -371,6 +371,14 @@ def test_permissions_hold(tmp_path, dialect, policy, reads, changes):
     assert (tmp_path / "src/new.txt").exists() is (changes and "write" in say)
 
 
+def test_every_provider_takes_the_schemas(ws, dialect):
+    tools = ws.tools(dialect=dialect)
+    for provider in ("openai", "openai-responses", "anthropic", "mcp", "gemini"):
+        assert len(tools.schemas(provider)) == len(tools)
+    hints = [schema["annotations"]["readOnlyHint"] for schema in tools.schemas("mcp")]
+    assert hints == [tool.effect == "read" for tool in tools]
+
+
 @pytest.mark.parametrize("policy", [
     Policy(),
     Policy(on_ask=lambda _: True),

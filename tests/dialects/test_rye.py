@@ -87,11 +87,6 @@ def test_tools_and_parameters(ws):
     assert "Default 1." in schemas["read"]["properties"]["offset"]["description"]
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
-def test_every_provider_takes_the_schemas(ws, provider):
-    assert len(ws.tools(dialect="rye").schemas(provider)) == 6
-
-
 def test_item_ids(do, ws):
     main = do("rye/file-system/read", file_path="src/main.py")
     assert main["line_count"] == 6

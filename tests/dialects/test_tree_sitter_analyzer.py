@@ -146,15 +146,6 @@ def test_the_schema_has_exactly_the_documented_inputs_and_defaults(ws):
     assert set(found["find_and_grep"]["sort"]["enum"]) == {"path", "mtime", "size"}
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
-def test_every_provider_takes_the_schemas(ws, provider):
-    tools = ws.tools(dialect="tree-sitter-analyzer")
-    assert tools.names == TOOLS
-    assert len(tools.schemas(provider)) == 3
-    if provider == "mcp":
-        assert all(tool["annotations"]["readOnlyHint"] for tool in tools.schemas("mcp"))
-
-
 # Security and common defaults
 
 

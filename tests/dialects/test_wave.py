@@ -81,11 +81,6 @@ def test_the_schema_has_exactly_the_documented_parameters(ws):
     assert items["edits"]["items"]["required"] == ["old_string", "new_string"]
 
 
-@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
-def test_every_provider_takes_the_schemas(ws, provider):
-    assert len(ws.tools(dialect="wave").schemas(provider)) == 7
-
-
 def test_no_words_of_the_workspaces_own_tools_are_left(ws):
     told = json.dumps(ws.tools(dialect="wave").schemas("anthropic"))
     for name in ("multi_edit", "use edit", "in edit.", "include_ignored", "ignore_case"):

@@ -106,6 +106,10 @@ WAYS = [
     Way("text-editor's create", CREATE, call(
         "str_replace_based_edit_tool", "text-editor", command="create", path="src/n.txt", file_text="x\n",
     )),
+    Way("text-editor's insert", EDIT, call(
+        "str_replace_based_edit_tool", "text-editor", command="insert", path="src/a.txt", insert_line=0,
+        insert_text="x\n",
+    )),
     Way("own function", EDIT, own_function),
     Way("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt"), run="staged"),
     Way("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt"), run="staged"),
