@@ -17,6 +17,7 @@ import threading
 import time
 import tracemalloc
 from collections import Counter
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -436,20 +437,16 @@ def test_a_status_from_the_cache_of_a_network_file_system_hides_no_change(root, 
 @needs_root
 def test_mounts_in_the_tree_are_noticed(root):
     code = """
-        import subprocess, sys
-        from pathlib import Path
-        from agentfs import Workspace
-        root = Path(sys.argv[1])
         ws = Workspace(root, watch=True)
         found = lambda: ws.grep("first|needle", context=0).total_lines
         assert found() == 4, found()
-        subprocess.run(["mount", "-t", "tmpfs", "none", root / "a"], check=True)
+        mount("-t", "tmpfs", "none", root / "a")
         assert found() == 2, found()
         (root / "a/new.txt").write_text("needle")
         assert found() == 3, found()
         subprocess.run(["umount", root / "a"], check=True)
         assert found() == 4, found()
-        subprocess.run(["mount", "--bind", root / "a", root / "c"], check=True)
+        mount("--bind", root / "a", root / "c")
         assert found() == 5, found()
         (root / "a/b/one.txt").write_text("nothing")
         assert found() == 3, found()
@@ -464,12 +461,8 @@ def test_a_file_that_is_a_mount_point_is_never_stale(root, tmp_path):
     (root / ".gitignore").write_text("nothing\n")
     (tmp_path / "rules").write_text("nothing\n")
     code = """
-        import subprocess, sys
-        from pathlib import Path
-        from agentfs import Workspace
-        root = Path(sys.argv[1])
         for name, over in (("outside", "a/one.txt"), ("rules", ".gitignore")):
-            subprocess.run(["mount", "--bind", root.parent / name, root / over], check=True)
+            mount("--bind", root.parent / name, root / over)
         ws = Workspace(root, watch=True)
         found = lambda pattern: ws.grep(pattern, context=0).total_lines
         assert found("needle") == 1
@@ -490,21 +483,17 @@ def test_any_name_of_a_mount_point_and_of_the_root_is_understood(root, tmp_path,
     (tmp_path / name).mkdir()
     root = root.rename(tmp_path / f"root {name}")
     code = """
-        import subprocess, sys
-        from pathlib import Path
-        from agentfs import Workspace
-        root = Path(sys.argv[1])
         name = root.name.removeprefix("root ")
         ws = Workspace(root, watch=True)
         found = lambda: ws.glob("*").total
         assert found() == 8
-        subprocess.run(["mount", "-t", "tmpfs", "none", root.parent / name], check=True)
+        mount("-t", "tmpfs", "none", root.parent / name)
         Workspace(root, watch=True).close()
         assert (found(), ws.watch.resets) == (8, 0)
         root = root.rename(root.parent / f"renamed {name}")
-        subprocess.run(["mount", "-t", "tmpfs", "none", root / "a"], check=True)
+        mount("-t", "tmpfs", "none", root / "a")
         assert (found(), ws.watch.resets) == (4, 1)
-        subprocess.run(["mount", "-t", "tmpfs", "none", root / "c"], check=True)
+        mount("-t", "tmpfs", "none", root / "c")
         assert (found(), ws.watch.resets) == (2, 2)
     """
     run_with_own_mounts(code, root)
@@ -514,14 +503,10 @@ def test_any_name_of_a_mount_point_and_of_the_root_is_understood(root, tmp_path,
 @needs_root
 def test_a_forked_process_does_not_take_the_news_of_a_mount(root):
     code = """
-        import os, subprocess, sys
-        from pathlib import Path
-        from agentfs import Workspace
-        root = Path(sys.argv[1])
         ws = Workspace(root, watch=True)
         found = lambda: ws.glob("*").total
         assert found() == 8
-        subprocess.run(["mount", "-t", "tmpfs", "none", root / "a"], check=True)
+        mount("-t", "tmpfs", "none", root / "a")
         child = os.fork()
         if child == 0:
             os._exit(0 if found() == 4 else 1)
@@ -588,16 +573,12 @@ def test_a_write_through_a_removed_name_outside_is_noticed_with_the_next_event(r
 @needs_root
 def test_a_layer_that_is_changed_below_an_overlay_is_not_noticed(root):
     code = """
-        import subprocess, sys
-        from pathlib import Path
-        from agentfs import Workspace
-        layer = Path(sys.argv[1])
-        root = layer.parent
-        subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], check=True)
+        layer = root
+        mount("-t", "tmpfs", "none", "/mnt")
         for name in ("upper", "work", "top"):
             Path("/mnt", name).mkdir()
         options = f"lowerdir={layer},upperdir=/mnt/upper,workdir=/mnt/work"
-        subprocess.run(["mount", "-t", "overlay", "none", "-o", options, "/mnt/top"], check=True)
+        mount("-t", "overlay", "none", "-o", options, "/mnt/top")
         ws = Workspace("/mnt/top", watch=True)
         found = lambda: ws.grep("needle", context=0).total_lines
         assert found() == 0
@@ -611,10 +592,23 @@ def test_a_layer_that_is_changed_below_an_overlay_is_not_noticed(root):
     run_with_own_mounts(code, root)
 
 
-def run_with_own_mounts(code, root):
-    command = ["unshare", "-m", sys.executable, "-c", textwrap.dedent(code), str(root)]
+PRELUDE = """
+import os, subprocess, sys
+from pathlib import Path
+from agentfs import AgentFSError, Workspace
+root = Path(sys.argv[1])
+mount = lambda *arguments: subprocess.run(["mount", *arguments], check=True)
+"""
+
+
+def run(command, code, root):
+    command = [*command, sys.executable, "-c", PRELUDE + textwrap.dedent(code), str(root)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def run_with_own_mounts(code, root):
+    done = run(["unshare", "-m"], code, root)
     if "unshare failed" in done.stderr or "mount(8)" in done.stderr:
         pytest.skip(done.stderr)
     assert done.stderr == ""
@@ -625,9 +619,7 @@ def run_with_own_mounts(code, root):
 def test_files_that_may_no_longer_be_read_are_not_shown(root, public):
     root = Path(shutil.move(root, public / "root"))  # maybe on another file system
     code = """
-        import os, sys
-        from agentfs import AgentFSError, Workspace
-        os.chdir(sys.argv[1])
+        os.chdir(root)
         for watched in (True, False):  # what is imported must be, before that may not be read
             Workspace(".", watch=watched).grep("first|x", context=0).text + Workspace(".").ls().text
         os.setgid(65534), os.setuid(65534)
@@ -641,16 +633,13 @@ def test_files_that_may_no_longer_be_read_are_not_shown(root, public):
                 return str(error)
         for path in ("a/one.txt", "a/b", "a", ""):
             for mode in (0o000, 0o400, 0o100, 0o700):
-                os.chmod(os.path.join(sys.argv[1], path), mode)
+                os.chmod(root / path, mode)
                 for _ in range(2):
                     assert answer(ws) == answer(cold), (path, mode, answer(ws), answer(cold))
     """
     for path in (root, *root.rglob("*")):
         os.chown(path, 65534, 65534)
-    command = [sys.executable, "-c", textwrap.dedent(code), str(root)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.stderr == ""
+    assert run([], code, root).stderr == ""
 
 
 @pytest.mark.full
@@ -1113,6 +1102,17 @@ def test_a_closed_workspace_answers_as_a_closed_one_does(root):
 @pytest.mark.filterwarnings("ignore:.* is multi-threaded, use of fork:DeprecationWarning")
 @linux
 def test_a_process_forked_during_a_search_does_not_wait_for_its_end(ws, root):
+    with another_thread_searches(ws):
+        child = os.fork()
+        if child == 0:
+            (root / "c/child.txt").write_text("needle\n")
+            with ws._root.watching() as current:
+                os._exit(0 if current.tree is not None and lines(ws, "needle") == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@contextmanager
+def another_thread_searches(ws):
     began, ends = threading.Event(), threading.Event()
 
     def search():
@@ -1123,14 +1123,9 @@ def test_a_process_forked_during_a_search_does_not_wait_for_its_end(ws, root):
     thread = threading.Thread(target=search)
     thread.start()
     began.wait()
-    child = os.fork()
-    if child == 0:
-        (root / "c/child.txt").write_text("needle\n")
-        with ws._root.watching() as current:
-            os._exit(0 if current.tree is not None and lines(ws, "needle") == 1 else 1)
+    yield
     ends.set()
     thread.join()
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_workspace_that_is_closed_when_a_search_ends_gives_everything_back(root):
@@ -1181,23 +1176,12 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
 
 
 def test_the_report_does_not_wait_for_a_searching_thread(ws):
-    began, ends = threading.Event(), threading.Event()
-
-    def search():
-        with ws._root.watching():
-            began.set()
-            ends.wait()
-
-    thread = threading.Thread(target=search)
-    thread.start()
-    began.wait()
     reports = []
     asking = threading.Thread(target=lambda: reports.append(ws.watch))
-    asking.start()
-    asking.join(10)
-    reported = list(reports)
-    ends.set()
-    thread.join()
+    with another_thread_searches(ws):
+        asking.start()
+        asking.join(10)
+        reported = list(reports)
     asking.join()
     assert [report.names for report in reported] == [11]
 
