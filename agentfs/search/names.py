@@ -17,7 +17,7 @@ from agentfs.tree.visit import Excluded, Visit
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
 # The options that decide about names, besides globs and exclusions.
-_TESTED = ("type", "extensions", "regex", "full_path", "case", "anchored", "min_depth")
+_TESTED = ("type", "extensions", "regex", "full_path", "case", "anchored")
 NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _E = TypeVar("_E", bound=DirEntry)
 
@@ -45,14 +45,12 @@ class NameFilter:
         tests: list[NameTest] = []
         self._options, self._directories = options, directories
         self._regex: NameTest | None = None  # of paths relative to the root
-        self._min_depth = 1
         if isinstance(options, GrepOptions):
             if options.type:
                 has_type = compile_types(as_list(options.type))
                 tests.append(lambda path: has_type(_name(path)))
         else:
             any_case, has_globs = options.case == "insensitive", options.pattern is not None
-            self._min_depth = options.min_depth or 1
             if options.extensions is not None:
                 ends = parse_extensions(options.extensions)
                 tests.append(lambda path: _name(path).lower().endswith(ends, 1))
@@ -123,8 +121,6 @@ class NameFilter:
 
     def _passing(self, visit: Visit, *, others: bool) -> Visit:
         """Return a visit with the entries that pass; with `others`, also links that a glob leads through."""
-        if visit.depth < self._min_depth:
-            return visit.with_entries([], None)
         files, child, below = visit.files, visit.child, visit.below
         named = self.of(below, files)
         if self._regex is not None:

@@ -45,14 +45,12 @@ _UNITS: dict[str, float] = {
     "years year y": 365.25 * 86_400,
 }
 _SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names.split()}
-_OF_ENTRIES = "1 means the entries of the directory itself."
 # The least value of each number, and a hint.
 _LEAST = {
     **dict.fromkeys(("limit", "max_count", "samples"), (1, "Leave it out for the usual number.")),
     "offset": (0, "It counts the entries to skip; 0 is the start."),
     "depth": (0, "1 lists the directory itself, 2 the directories in it too, 0 all levels."),
-    "min_depth": (1, _OF_ENTRIES),
-    "max_depth": (1, _OF_ENTRIES),
+    "max_depth": (1, "1 means the entries of the directory itself."),
     **dict.fromkeys(("context", "before", "after"), (0, "Leave it out for no such lines.")),
 }
 
@@ -111,7 +109,6 @@ class GlobOptions(_Options):
         case: The case of letters; "smart" ignores it in a `regex` without a capital, "insensitive" in
             `pattern` too.
         extensions: Extensions such as `py` or `tar.gz`.
-        min_depth: First level to show; 1 is the entries of `path` itself.
         size: Size of regular files: `+10M` (at least), `-1k` (at most).
         changed_within: Only entries changed since: `2d`, `90min`, or a date.
         changed_before: Only entries changed before: `2weeks`, or a date.
@@ -138,7 +135,6 @@ class GlobOptions(_Options):
     full_path: bool = False
     case: Case = "smart"
     extensions: OneOrMore | None = None
-    min_depth: int | None = None
     size: OneOrMore | None = None
     changed_within: str | None = None
     changed_before: str | None = None
@@ -149,8 +145,7 @@ class GlobOptions(_Options):
     @property
     def ignore_case(self) -> bool:
         """True if `regex` matches upper and lower case alike."""
-        is_smart = self.case == "smart" and not has_capital(self.regex or "")
-        return is_smart or self.case == "insensitive"
+        return self.case == "insensitive" or (self.case == "smart" and not has_capital(self.regex or ""))
 
 
 @dataclass(frozen=True)
