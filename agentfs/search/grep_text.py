@@ -21,7 +21,7 @@ from agentfs.search.grep import SearchResult, search
 from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
-from agentfs.search.second_look import explain_pattern, second_look
+from agentfs.search.second_look import explain_pattern, plain_text_reading, second_look
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
@@ -77,6 +77,8 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
             reading, may_have_more = second_look(context, meant, found.excluded, searched=found.searched)
             nothing += [] if reading is None else [reading.hint(meant)]
             can_open = can_open and may_have_more
+    elif (plain := plain_text_reading(context, meant)) is not None:
+        nothing.append(plain.hint(meant))
     if found.page.first and found.entries and found.skipped.reached is None and not found.is_full:
         noun = ("match", "matches") if options.by_line else ("file", "files")
         check_offset(found.page.first, found.entries, noun)
@@ -201,7 +203,7 @@ def _shown(
     )
     body: Sequence[str] = result.nothing
     if found.total_lines:
-        body = [_body(options, found, matches, counts)]
+        body, notes = [_body(options, found, matches, counts)], (*result.nothing, *notes)
     text = Joined("\n", *body, footer(*notes))
     return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
@@ -227,7 +229,8 @@ def _body(
         case "summary":
             lines = _summary_lines(matches, counts)
         case _:
-            lines = [_sentence(_totals(found))]
+            totals = _totals(found)
+            lines = [f"{totals[0].upper()}{totals[1:]}."]
     return "\n".join(lines)
 
 
@@ -299,7 +302,3 @@ def _totals(found: SearchResult) -> str:
     if matches == lines:
         return f"{least}{plural(lines, 'matching line')} {where}"
     return f"{least}{plural(matches, 'match', 'matches')} on {plural(lines, 'line')} {where}"
-
-
-def _sentence(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."

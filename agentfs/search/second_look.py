@@ -50,6 +50,7 @@ _MAX_SPELLED = 200  # characters of a pattern that are looked for in other spell
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _TYPOGRAPHIC = ("'‘’‚′", '"“”„″', "-‐‑–—−", " \u00a0\u2009\u202f")
 _NOT_ASCII = "".join(each for each in "".join(_TYPOGRAPHIC) if not each.isascii())
+_CODE = re.compile(r"[^\\*+?{|^$]*\w[\[(][^\\*+?{|^$]*")  # an index or a call, without signs of a regex
 _LETTER_ESCAPE = re.compile(r"\\[A-Za-z]")
 
 NewArguments = dict[str, Any]
@@ -232,6 +233,19 @@ def _first_reading(
     except (AgentFSError, TimeoutError):
         return found, False
     return found, (files.walk.skipped.reached if among is None else files.reached) is None
+
+
+def plain_text_reading(context: Context, options: GrepOptions) -> Reading | None:
+    """Return the plain text of a pattern that has matches, if it reads like code and does not match itself.
+
+    For example, `dict[str, Any]` matches "dicts", but not "dict[str, Any]".
+    """
+    ends = time.monotonic() + SECONDS
+    is_code = not (options.fixed_strings or options.invert) and _CODE.fullmatch(options.pattern)
+    if not is_code or any(LineSearch(options.compile(), ends).hits(options.pattern)):
+        return None
+    plain = ("As plain text it matches", {"pattern": escape(options.pattern)}, "")
+    return _first_reading(context, options, [plain], ends)[0]
 
 
 def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:

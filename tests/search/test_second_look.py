@@ -168,6 +168,20 @@ def test_hidden_names_keep_their_hint(ws):
     assert "1 line in hidden or ignored files, as in .hidden/ (hidden): pass include_ignored=true." in text
 
 
+def test_regression_a_pattern_of_code_that_matches_other_lines_names_its_plain_text(ws):
+    """`dict[str, Any]` found `dicts` and nothing was said on `dict[str, Any]`."""
+    ws.write("typed.py", "dicts = 1\nx: dict[str, Any] = {}\nloads(s)\nloadss\n")
+    shown = ws.grep("dict[str, Any]")
+    assert [match.line for match in shown.matches] == [1]
+    said = 'As plain text it matches 1 line of typed.py: pass pattern="dict\\\\[str, Any\\\\]"'
+    assert said in shown.notes[0]
+    assert said in shown.text
+    assert [match.line for match in ws.grep(r"dict\[str, Any\]").matches] == [2]
+    assert "As plain text it matches 1 line of typed.py" in ws.grep("loads(s)").text
+    for other in ("dict[st]", "dict[a-z]+", r"dict\w", "dicts", "dict(s)"):
+        assert "plain text" not in ws.grep(other).text
+
+
 def test_regression_many_hidden_lines_are_not_said_to_be_those_of_one_file(ws):
     """2000 lines of 400 ignored files were "5 lines", and the suggested call listed 4,819 tokens of them."""
     for number in range(40):
