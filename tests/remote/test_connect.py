@@ -54,7 +54,7 @@ PROPERTIES = [name for name, each in vars(Workspace).items() if isinstance(each,
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_each_public_property_is_that_of_a_local_workspace(tmp_path, name):
+def test_regression_each_public_property_is_that_of_a_local_workspace(tmp_path, name):
     """`mounts` raised AttributeError."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "root" / "src").mkdir(parents=True)
