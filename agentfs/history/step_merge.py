@@ -53,6 +53,7 @@ class Outcome(NamedTuple):
     changes: tuple[Change, ...]  # from the present state
     merged: tuple[str, ...]  # paths that also keep other changes
     clashes: tuple[Clash, ...]
+    remaining: tuple[str, ...] = ()  # directories that are not removed because they have other entries
 
 
 class Merged(NamedTuple):
@@ -76,8 +77,9 @@ def merge_plan(
     tree = _Tree(read, list_below, keep, plan.left)
     for changes in plan.changes:
         tree.make(changes)
+    remaining = tree.keep_directories()
     clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
-    return Outcome(tree.changes, tuple(tree.merged), tuple(clashes))
+    return Outcome(tree.changes(), tuple(tree.merged), tuple(clashes), remaining)
 
 
 def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) -> Node | None:
@@ -129,9 +131,40 @@ class _Tree:
         self.merged: dict[str, None] = {}
         self.clashes: dict[str, Clash] = {}
 
-    @property
+    def keep_directories(self) -> tuple[str, ...]:
+        """Keep the directories that would be removed with other entries in them; return their paths."""
+        kept: list[str] = []
+        for path in sorted(self._nodes, reverse=True):  # a directory comes after those in it
+            present = self._present[path]
+            if isinstance(present, DirectoryNode) and self._nodes[path] is None and self._has_entries(path):
+                self._nodes[path] = present
+                kept.append(path)
+        return tuple(reversed(kept))
+
+    def _has_entries(self, directory: str) -> bool:
+        for path, _ in self._list_below(directory):
+            if os.path.dirname(path) != directory:  # the entries of the directory come first
+                break
+            if self._nodes.get(path, path) is not None:
+                return True
+        return any(
+            node is not None and os.path.dirname(path) == directory for path, node in self._nodes.items()
+        )
+
     def changes(self) -> tuple[Change, ...]:
-        """The changes from the present state."""
+        """Return the changes from the present state."""
+        changes, moved = self._net(), file_moves(self._net())
+        self._unread = {*moved, *moved.values()}
+        for each in changes:  # a move over a file, or of a file that gets another content, needs the contents
+            path = each.path
+            if path not in self._unread:
+                self._node(path)
+                if isinstance(self._present[path], MovedNode):
+                    node = self._read(path)
+                    self._present[path] = node and self._keep(node)
+        return self._net()
+
+    def _net(self) -> tuple[Change, ...]:
         nodes, moved = self._nodes.items(), self._moved
         changes = (Change(path, self._present[path], node, moved.get(path, "")) for path, node in nodes)
         return tuple(each for each in changes if not each.changes_nothing)
@@ -174,7 +207,8 @@ class _Tree:
                 unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
                 if old not in found and new not in found:
                     found[new], found[old] = Change(new, None, unread, old), Change(old, unread, None)
-                for known, now in ((old, node), (new, None)):
+                is_new = self._present[path] is None  # a directory that an earlier step removes may hold more
+                for known, now in ((old, node), (new, None)) if is_new else ((old, node),):
                     if known in found and not isinstance(found[known].before, FileNode):
                         self._present.setdefault(known, now)
                         self._nodes.setdefault(known, now)

@@ -166,9 +166,8 @@ def _result(
     # A wanted change that another program has made already is shown too.
     wanted = {each.path: each for each in net_changes(map(Step, carried.plan.changes))}
     made = wanted | {each.path: each for each in carried.outcome.changes}
-    changes = [
-        each for each in made.values() if not each.changes_nothing and each.path not in applied.remaining
-    ]
+    remaining = {*carried.outcome.remaining, *applied.remaining}
+    changes = [each for each in made.values() if not each.changes_nothing and each.path not in remaining]
     files = file_changes(changes, count_lines=False, display=root.display_path)
     count = len(carried.steps)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
@@ -183,7 +182,7 @@ def _notes(root: Root, done: _Done) -> list[str]:
     lost = dict.fromkeys(path for step in chain(*done.steps) for path in step.lost)
     remaining, merged, left = (
         [*map(root.display_path, paths)]
-        for paths in (done.applied.remaining, sorted(done.outcome.merged), lost)
+        for paths in ((*done.outcome.remaining, *done.applied.remaining), sorted(done.outcome.merged), lost)
     )
     notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
     if merged:

@@ -6,6 +6,8 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.errors import ConflictError
+from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, kill_itself
+from tests.history.judges import snapshot
 
 
 def actions(ws: Workspace) -> set[tuple[str, str, str | None]]:
@@ -122,3 +124,66 @@ def test_regression_what_a_later_step_did_does_not_pass_for_the_redo_of_an_earli
             ws.redo()
         ws.undo()
         assert (tmp_path / "a").read_text() == "text\n"
+
+
+def test_regression_an_undo_past_a_move_keeps_what_was_written_at_the_old_path(tmp_path):
+    """A rollback to before the undo ended in a conflict, or kept the wrong content."""
+    (tmp_path / "a").write_text("moved\n")
+    with Workspace(tmp_path) as ws:
+        ws.move("a", "b")
+        ws.write("a", "new\n")
+        ws.checkpoint("here")
+        before = snapshot(tmp_path)
+        ws.undo(2)
+        assert (tmp_path / "a").read_text() == "moved\n"
+        ws.rollback("here")
+        assert snapshot(tmp_path) == before
+
+
+@pytest.mark.full
+def test_regression_an_undo_of_a_move_over_a_deleted_file_is_taken_back_after_a_kill(tmp_path, monkeypatch):
+    """Half of the undo was a step that named a move without its source."""
+
+    def fresh(top):
+        top.mkdir()
+        for name in ("a", "c"):
+            (top / name).write_text(f"{name}\n")
+
+    def move_over(ws):
+        ws.delete("c")
+        ws.move("a", "c")
+
+    repeated = RepeatedChange(tmp_path / "top", fresh, lambda ws: ws.undo(2), move_over)
+    with repeated.opened() as ws:
+        old = snapshot(repeated.top)
+        ws.undo(2)
+        new = snapshot(repeated.top)
+    calls = CountedCalls(monkeypatch, kill_itself, CHANGING)
+    count = len(repeated.names(calls))
+    outcomes = {repeated.kill_at(calls, number, (old, new))[0] for number in range(1, count + 1)}
+    assert {"old", "begun"} <= outcomes
+
+
+def test_regression_a_directory_that_an_undo_leaves_is_not_recorded_as_removed(tmp_path):
+    """The rollback to a time before the directory left it."""
+    with Workspace(tmp_path) as ws:
+        ws.checkpoint("empty")
+        ws.write("d/a", "a\n")
+        ws.write("d/b", "b\n")
+        assert any("stays" in note for note in ws.undo(paths="d/a").notes)
+        ws.rollback("empty")
+        assert snapshot(tmp_path) == {}
+
+
+def test_regression_a_file_of_others_in_a_new_directory_does_not_pass_for_a_moved_one(top: Path):
+    """The undo recorded a move that it had not made."""
+    (top / "d").mkdir()
+    (top / "a").rename(top / "d" / "a")
+    with Workspace(top) as ws:
+        ws.move("d", "f")
+        ws.write("d/b", "new\n")
+        (top / "d" / "a").write_text("of another program\n")
+        before = snapshot(top)
+        with pytest.raises(ConflictError, match='"d/a" was created by another program'):
+            ws.undo(2)
+        assert snapshot(top) == before
