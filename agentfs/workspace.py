@@ -915,14 +915,17 @@ class Workspace:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
 
         The label is the name of the function with its first text argument. If the function returns a text,
-        a list of the changes is added to the text. If it returns an awaitable or a generator, the recording
-        lasts until that has ended.
+        a list of the changes is added to the text. If it returns an awaitable, the recording lasts until that
+        has ended.
 
         Args:
             function: A function or callable object with any parameters, async or not.
 
         Returns:
             A function with the same signature and documentation.
+
+        Raises:
+            InvalidArgumentError: `invalid_argument`: it is a generator; read it in a block of `recording`.
         """
         enter_off_loop = concurrency.runner.Runner(_RECORDED_AT_ONCE).entered
         return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)

@@ -41,7 +41,7 @@ class Recordings(Protocol):
     def settle(self, changes: Sequence[Change]) -> None:
         """Store what others have changed so far, if the workspace is about to make changes that follow it."""
 
-    def observe(self, changes: Iterable[Change]) -> None:
+    def observe(self, changes: Sequence[Change]) -> None:
         """Take note of changes that the workspace has made."""
 
     def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:

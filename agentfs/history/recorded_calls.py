@@ -2,15 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    ExitStack,
-    aclosing,
-    closing,
-    contextmanager,
-)
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -29,8 +22,11 @@ EnterOffLoop = Callable[[RecordingBlock], AbstractAsyncContextManager[Recording]
 def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_off_loop: EnterOffLoop) -> F:
     """Return a function that records each call, and appends the changes to a returned text.
 
-    A recording lasts until the awaitable or generator that a call returns has ended. `enter_off_loop` enters
-    and leaves a block without blocking the event loop.
+    The recording of an awaitable that a call returns lasts until the awaitable has ended. `enter_off_loop`
+    enters and leaves a block without blocking the event loop.
+
+    Raises:
+        InvalidArgumentError: `function` is a generator, or not a function.
     """
     if not callable(function):
         raise InvalidArgumentError(
@@ -46,45 +42,35 @@ def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_
             value = await start()
         return _with_changes(value, done.result)
 
-    async def streamed(block: RecordingBlock, start: Callable[[], Any]) -> AsyncGenerator[Any]:
-        item = None
-        async with enter_off_loop(block) as done, aclosing(start()) as items:
-            async for item in items:
-                yield item
-        if isinstance(item, str) and (more := _with_changes("", done.result)):
-            yield more
-
     @functools.wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:
         with ExitStack() as stack:
             done = stack.enter_context(block_of(args, kwargs))
             value = function(*args, **kwargs)
+            if inspect.isgenerator(value) or inspect.isasyncgen(value):
+                raise _generator_error()
             if inspect.isawaitable(value):
                 return awaited(_kept_open(stack.pop_all(), done), lambda: value)
-            if inspect.isasyncgen(value):
-                return streamed(_kept_open(stack.pop_all(), done), lambda: value)
-            if inspect.isgenerator(value):
-                return _generated(_kept_open(stack.pop_all(), done), value)
         return _with_changes(value, done.result)
 
     @functools.wraps(function)
     async def recorded_async(*args: Any, **kwargs: Any) -> Any:
         return await awaited(block_of(args, kwargs), lambda: function(*args, **kwargs))
 
-    @functools.wraps(function)
-    async def recorded_stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
-        async with aclosing(streamed(block_of(args, kwargs), lambda: function(*args, **kwargs))) as items:
-            async for item in items:
-                yield item
+    def is_a(kind: Callable[[Any], bool]) -> bool:
+        return kind(function) or kind(type(function).__call__)
 
-    if _is(inspect.iscoroutinefunction, function):
-        return cast("F", recorded_async)
-    return cast("F", recorded_stream if _is(inspect.isasyncgenfunction, function) else recorded)
+    if is_a(inspect.isgeneratorfunction) or is_a(inspect.isasyncgenfunction):
+        raise _generator_error()
+    return cast("F", recorded_async if is_a(inspect.iscoroutinefunction) else recorded)
 
 
-def _is(kind: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
-    """Return True if a function, or the `__call__` of an object, is of a kind."""
-    return kind(function) or kind(type(function).__call__)
+def _generator_error() -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "A generator cannot be recorded by its calls.",
+        hint="Read it within a block of `recording`.",
+        details={"parameter": "function"},
+    )
 
 
 @contextmanager
@@ -92,15 +78,6 @@ def _kept_open(stack: ExitStack, done: Recording) -> Generator[Recording]:
     """Close a block that was entered before. Without a reference, the block ends too."""
     with stack:
         yield done
-
-
-def _generated(block: RecordingBlock, items: Any) -> Generator[Any]:
-    item = None
-    with block as done, closing(items):
-        for item in items:
-            yield item
-    if isinstance(item, str) and (more := _with_changes("", done.result)):
-        yield more
 
 
 def _label_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

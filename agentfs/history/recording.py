@@ -112,14 +112,12 @@ class OpenRecordings:
             made = {each.path for each in new if isinstance(each.after, DirectoryNode)}
             self._settle(self._open[-1], made=made)
 
-    def observe(self, changes: Iterable[Change]) -> None:
+    def observe(self, changes: Sequence[Change]) -> None:
         """Take note of changes that the workspace itself has made, so that no recording has them."""
         if not self._open:
             return
-        changes = [*changes]
-        moved = {
-            each.path: self._seen.get(each.path) for each in changes if isinstance(each.before, MovedNode)
-        }
+        sources = [each.path for each in changes if isinstance(each.before, MovedNode)]
+        moved = {path: self._seen.get(path) for path in sources}
         for change in changes:
             path, node = change.path, change.after
             if isinstance(node, MovedNode):
@@ -196,8 +194,7 @@ class OpenRecordings:
         opened.not_covered = scan.not_covered
         step: Step | None = None
         if changes:
-            author = ("command", opened.label)
-            found = tuple(with_moves(changes))
+            author, found = ("command", opened.label), tuple(with_moves(changes))
             step = Step(found, time.time(), label or opened.label, tuple(opened.lost), author)
         (opened.journal or self._journal).record(step, statements)
         self._seen = scan.paths

@@ -87,20 +87,12 @@ class Seen(NamedTuple):
         return status if status is None or not stat.S_ISDIR(status.mode) else Status(*status[:3])
 
 
-SeenTree = Mapping[str, Seen]
-
-
-class Difference(NamedTuple):
-    """The difference between two states of a tree."""
-
-    changes: tuple[Change, ...]
-    lost: tuple[str, ...]  # changed paths whose content is not kept
-
-
 class Scan:
     """One scan of the tree; `paths` has what was found, and `left_out` counts what was not entered."""
 
-    def __init__(self, store: Contents, old: SeenTree, root: Root, limits: Limits, *, ignored: bool) -> None:
+    def __init__(
+        self, store: Contents, old: Mapping[str, Seen], root: Root, limits: Limits, *, ignored: bool
+    ) -> None:
         """Look at all paths. With `ignored`, ignored names are not left out."""
         self._store, self._old, self._root, self._limits = store, old, root.top.unwatched, limits
         self._buffer = ReadBuffer(limits.file_bytes)
@@ -118,8 +110,11 @@ class Scan:
         reasons = [seen.reason for seen in self.paths.values() if seen.reason]
         return dict(Counter(each for each in reasons if each not in LEFT_OUT) + self.left_out)
 
-    def difference(self, made: Collection[str] = ()) -> Difference:
-        """Return the difference from the last scan, without paths that the workspace itself has just made."""
+    def difference(self, made: Collection[str] = ()) -> tuple[list[Change], list[str]]:
+        """Return the changes since the last scan, and the changed paths whose content is not kept.
+
+        Paths that the workspace itself has just made are left out.
+        """
         changes: list[Change] = []
         lost: list[str] = []
         paths = self._old.keys() | self.paths.keys()
@@ -147,15 +142,15 @@ class Scan:
             change = Change(path, before and before.node, after and after.node)
             if not is_same_node(change.before, change.after):
                 changes.append(change)
-        return Difference(tuple(changes), tuple(self._summed_up(lost)))
+        return changes, self._summed_up(lost)
 
-    def _summed_up(self, paths: Sequence[str]) -> Iterable[str]:
+    def _summed_up(self, paths: Sequence[str]) -> list[str]:
         """Return changed paths; those of version control, and many of an ignored directory, as one."""
         tops = {path: self._left_out_top(path) for path in paths}
         counts = Counter(top for top in tops.values() if top)
         version_control = {top for top in counts if os.path.basename(top).lower() in VCS_NAMES}
         whole = version_control.union(top for top, count in counts.items() if count > _MOST_NAMED)
-        return dict.fromkeys(top if top in whole else path for path, top in tops.items())
+        return [*dict.fromkeys(top if top in whole else path for path, top in tops.items())]
 
     def _left_out_top(self, path: str) -> str:
         """Return the outermost directory above a path whose contents are not read, or ""."""

@@ -133,35 +133,28 @@ class _Tree:
 
     def keep_directories(self) -> tuple[str, ...]:
         """Keep the directories that would be removed with other entries in them; return their paths."""
+        above = {os.path.dirname(path) for path, node in self._nodes.items() if node is not None}
         kept: list[str] = []
         for path in sorted(self._nodes, reverse=True):  # a directory comes after those in it
             present = self._present[path]
-            if isinstance(present, DirectoryNode) and self._nodes[path] is None and self._has_entries(path):
+            if not isinstance(present, DirectoryNode) or self._nodes[path] is not None:
+                continue
+            if path in above or any(each not in self._nodes for each, _ in self._list_below(path)):
                 self._nodes[path] = present
+                above.add(os.path.dirname(path))
                 kept.append(path)
-        return tuple(reversed(kept))
-
-    def _has_entries(self, directory: str) -> bool:
-        for path, _ in self._list_below(directory):
-            if os.path.dirname(path) != directory:  # the entries of the directory come first
-                break
-            if self._nodes.get(path, path) is not None:
-                return True
-        return any(
-            node is not None and os.path.dirname(path) == directory for path, node in self._nodes.items()
-        )
+        return tuple(kept)
 
     def changes(self) -> tuple[Change, ...]:
-        """Return the changes from the present state."""
-        changes, moved = self._net(), file_moves(self._net())
-        self._unread = {*moved, *moved.values()}
-        for each in changes:  # a move over a file, or of a file that gets another content, needs the contents
-            path = each.path
-            if path not in self._unread:
-                self._node(path)
-                if isinstance(self._present[path], MovedNode):
-                    node = self._read(path)
-                    self._present[path] = node and self._keep(node)
+        """Return the changes from the present state; an unread node is moved from one path to another."""
+        moved = file_moves(self._net())
+        back = {path for path, origin in self._moved.items() if path == origin and self._nodes[path]}
+        self._unread = {*moved, *moved.values(), *back}
+        for path in self._nodes.keys() - self._unread:
+            self._node(path)
+            if isinstance(self._present[path], MovedNode):
+                node = self._read(path)
+                self._present[path] = node and self._keep(node)
         return self._net()
 
     def _net(self) -> tuple[Change, ...]:
