@@ -316,3 +316,17 @@ def test_tools_refuses_unknown_names(ws, name):
     with pytest.raises(AgentFSError) as caught:
         ws.tools([name])
     assert caught.value.code == "unknown_tool"
+
+
+def test_a_rule_file_of_a_nearer_directory_above_the_root_wins(tmp_path):
+    root = tmp_path / "middle" / "root"
+    root.mkdir(parents=True)
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    (tmp_path / ".git" / "refs").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / ".gitignore").write_text("*.log\n*.tmp\n")
+    (tmp_path / "middle" / ".gitignore").write_text("!*.log\n")
+    for name in ("a.log", "b.tmp"):
+        (root / name).touch()
+    with Workspace(root) as ws:
+        assert [entry.path for entry in ws.glob("*").files] == ["a.log"]
