@@ -4,6 +4,7 @@ A command may not change the configuration or the hooks of a repository: both ru
 repository that a command makes anew may have what `git init` and `git clone` write.
 """
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -105,12 +106,22 @@ def permitted(changes: Sequence[Change], covers: Callable[[str], bool], root: Ro
         above = ["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)]  # the nearest first
         directory = next((each for each in above if any(holds(each))), None)
         if directory is None:  # the directory itself: it may be made, and its mode may change
-            return fold(parts[-1]) == ".git" and isinstance(change.after, DirectoryNode)
+            is_made = isinstance(change.after, DirectoryNode) or _is_worktree(change, root)
+            return fold(parts[-1]) == ".git" and is_made
         before, now = holds(directory)
         inside = [*map(fold, parts[directory.count("/") + 1 :])]
         return now and (_is_harmless(change, inside) or (not before and _is_of_a_new_one(change, inside)))
 
     return {each.path for each in protected if may_change(each)}
+
+
+def _is_worktree(change: Change, root: Root) -> bool:
+    """Return True for a new file that names one of the repository's worktrees, whose settings it has."""
+    git = root.trees.path_on_disk(".git")
+    name = re.compile(b"gitdir: %s/worktrees/[^/\n]+\n" % re.escape(os.fsencode(git)))
+    after = change.after
+    is_new = isinstance(after, FileNode) and change.before is None and os.path.isdir(git)
+    return is_new and isinstance(after, FileNode) and bool(name.fullmatch(after.load()))
 
 
 def is_lost_object(change: Change) -> bool:
@@ -131,7 +142,7 @@ def _is_harmless(change: Change, inside: Sequence[str]) -> bool:
         if rest[1:] == ["commondir"] and isinstance(change.after, FileNode):
             return change.after.load() == b"../..\n"
         return len(rest) < 2 or rest[1] in {"gitdir", "locked"} or _is_harmless(change, rest[1:])
-    if first == "modules":
+    if first == "modules" or inside == ["worktrees"]:
         return isinstance(change.after, DirectoryNode)
     if first == "objects":
         return rest[:1] != ["info"] or len(rest) < 2 or rest[1] in _FACTS_ON_OBJECTS

@@ -31,10 +31,12 @@ class Sweep(NamedTuple):
     Attributes:
         hidden: The real paths whose contents are not shown; a directory stands for everything below it.
         names: The names in each directory that was looked into, by its real path.
+        above: The absolute paths of those in the work tree of git that the root is a part of.
     """
 
     hidden: set[str]
     names: Mapping[str, Collection[str]]
+    above: Collection[str] = ()
 
     def had(self, path: str) -> bool | None:
         """Return True if a real path existed; None if its directory was not looked into."""
@@ -50,6 +52,8 @@ class HiddenFiles:
         self._hidden: dict[str, list[str]] = {}  # by directory
         self._listed: dict[str, frozenset[str]] = {}  # all names, by directory
         self._directories: dict[int, str] = {}  # by watch
+        self._trees: Collection[str] = ()  # the names of the other trees
+        self._above: HiddenFiles | None = None
         self._inodes: set[tuple[int, int]] = set()  # of the hidden files that have other names
         self._links: dict[str, list[str]] = {}  # those names, by directory
         self.after_fork()
@@ -60,11 +64,17 @@ class HiddenFiles:
         self._lock = Lock()
         self._inotify: Inotify | None = None
 
-    def find(self, root: Root) -> Sweep:
-        """Look at the tree."""
+    def find(self, root: Root, above: Root | None = None) -> Sweep:
+        """Look at the tree, and at the work tree above it, if any."""
+        if above is not None:
+            self._above = self._above or HiddenFiles()
+            found = self._above.find(above).hidden
+            return self.find(root)._replace(above={above.trees.path_on_disk(each) for each in found})
         with self._lock:
+            trees = root.trees.others.keys()
             changed = None if root.has_rules else self._changed()  # rules may differ from call to call
-            if changed is None:
+            if changed is None or trees != self._trees:
+                self._trees = trees
                 changed = [""]
                 self._begin(root)
             listed = [path for directory in changed for path in self._list(root, directory)]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from agentfs.commands.git_index import IndexEntry, index_entries, with_assumed
 from agentfs.commands.git_settings import has_settings, shown_settings
+from agentfs.commands.repository import Repository
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
 from agentfs.fs import Root
@@ -52,16 +53,28 @@ class Mask(NamedTuple):
         return facts == (stat.S_IFREG, self.status.st_size, self.status.st_mtime_ns)
 
 
-def put_masks(root: Root, overlays: Mapping[str, Overlay], hidden: Iterable[str]) -> dict[str, Mask]:
+def put_masks(
+    root: Root,
+    overlays: Mapping[str, Overlay],
+    hidden: Iterable[str],
+    repository: Repository | None = None,
+    above: Iterable[str] = (),
+) -> dict[str, Mask]:
     """Create a mask for each hidden path, and return them by path; a link has none, but its target has.
 
-    The overlays are given by the real path of their tree. Git sees no change because of the masks.
+    Args:
+        root: The tree.
+        overlays: Its overlays, by the real path of their tree.
+        hidden: The hidden paths.
+        repository: Its repository, in which git shall see no change because of the masks.
+        above: The absolute paths of more masks in the work tree of the repository.
     """
     masks = _Masks(root, overlays)
     for path in sorted(hidden):
         source = root.trees.path_on_disk(path)
         masks.put(path, shown_settings(contents(source)) if has_settings(path) else None)
-    masks.hide_from_git(".git/index", ".git/info/exclude")
+    if repository is not None:
+        masks.hide_from_git(repository, above)
     masks.restore_times()
     return masks.found
 
@@ -86,13 +99,14 @@ class _Masks:
                 _make(full, status, content or b"")
                 self.found[path] = Mask(os.lstat(full), content or b"", content is not None, **facts)
 
-    def hide_from_git(self, index: str, exclude: str) -> None:
+    def hide_from_git(self, repository: Repository, above: Iterable[str]) -> None:
         """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask."""
-        hidden = [each for each in self.found if ".git" not in each.split("/")]
-        data = contents(self._root.trees.path_on_disk(index)) if hidden else b""
+        index, exclude = f".git/{repository.index_path}", ".git/info/exclude"
+        hidden = [os.path.join(self._root.path, each) for each in self.found if ".git" not in each.split("/")]
+        tops = {os.fsencode(os.path.relpath(each, repository.top)) for each in (*hidden, *above)}
+        data = contents(self._root.trees.path_on_disk(index)) if tops else b""
         if not data:
             return
-        tops = {os.fsencode(each) for each in hidden}
         entries = _entries(data)
         assumed = {each.path for each in entries if not each.is_assumed and _is_in_any(each.path, tops)}
         if assumed:

@@ -15,6 +15,7 @@ from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.effects import effects_of
 from agentfs.commands.masks import read_masks
 from agentfs.commands.process import Process
+from agentfs.commands.repository import repository_of, with_git
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.staged_process import Staged, staged_process
@@ -148,12 +149,14 @@ def _wait(process: Process, request: CommandRequest) -> bool:
 
 def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
     """Run a command on an overlay of the root, and apply its effects."""
+    repository = repository_of(around.root.path)
+    around = around._replace(root=with_git(around.root, repository))
     root, journal = around.root.top, around.journal
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
     captured = CapturedOutput(around.limits.file_bytes)
     base = Base(time.time_ns(), journal.log.position)
-    with staged_process(around, request, captured, cwd, began=base.time) as staged:
+    with staged_process(around, repository, request, captured, cwd, began=base.time) as staged:
         in_time = _wait(staged.process, request)
         staged.process.end()
         if staged.process.was_started or not in_time:
@@ -187,7 +190,8 @@ def _take_effects(
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
     root = around.root.top
-    if appeared := around.hidden_files.find(root).hidden - staged.seen.hidden:
+    now = around.hidden_files.find(root, staged.above)
+    if appeared := {*now.hidden, *now.above}.difference(staged.seen.hidden, staged.seen.above):
         raise ConflictError(
             f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
             " is not shown, and nothing was applied.",

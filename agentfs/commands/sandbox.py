@@ -42,14 +42,14 @@ class Sandbox(NamedTuple):
     privileges: tuple[str, ...]
     place: str  # a directory in which overlays can be kept
 
-    def arguments(self, stage: Stage, view: Outside, *, size: int, more: Iterable[str] = ()) -> list[str]:
+    def arguments(self, stage: Stage, view: Outside, *, size: int, shown: Iterable[str]) -> list[str]:
         """Return the arguments of bubblewrap, without the command.
 
         Args:
             stage: The directories of the command.
             view: What it sees outside the root.
             size: Bytes that each directory in memory may hold.
-            more: Arguments for what is shown in the root.
+            shown: Arguments that show the root, and what is in it.
         """
         root = stage.overlay.root
         closed = ["/", "/dev", "/proc"]
@@ -64,7 +64,7 @@ class Sandbox(NamedTuple):
                 top = f"{path}/{os.path.relpath(above, path).partition('/')[0]}"
                 closed.append(top)
                 found += ["--perms", "0755", "--tmpfs", top]
-        found += [*view.arguments, *stage.overlay.arguments(root), *more]
+        found += [*view.arguments, *shown]
         # Without a namespace of users, settings of the system below `/proc` could be written.
         return [*found, *(each for path in closed for each in ("--remount-ro", path))]
 
@@ -105,7 +105,8 @@ def _try(sandbox: Sandbox) -> str:
             script = 'echo > "$1" && rm "$1" && echo > "$1"'
             view = Outside(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
             shell = ["--", "/bin/sh", "-c", script, "sh", target]
-            arguments = [*sandbox.arguments(stage, view, size=2**20), *shell]
+            shown = stage.overlay.arguments(stage.overlay.root)
+            arguments = [*sandbox.arguments(stage, view, size=2**20, shown=shown), *shell]
             ran = _output_of([sandbox.program, *arguments])
             if ran.returncode:
                 return ran.stderr.strip() or f"exit status {ran.returncode}"

@@ -13,6 +13,7 @@ from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask, put_masks
 from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
+from agentfs.commands.repository import Repository
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import Overlay, Stage, stage_places
@@ -20,7 +21,9 @@ from agentfs.commands.system import has_children, limit_process, pipe_that_stays
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
+from agentfs.fs.path import is_in
 from agentfs.fs.settings_file import system_program
+from agentfs.policy import Policy
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.
@@ -129,6 +132,7 @@ class Staged(NamedTuple):
         seen: The tree as it was before.
         stage: The directories of the command.
         masks: What it sees in place of protected files.
+        above: The work tree that the root is a part of, if any.
     """
 
     process: StagedProcess
@@ -136,55 +140,77 @@ class Staged(NamedTuple):
     seen: Sweep
     stage: Stage
     masks: dict[str, Mask]
+    above: Root | None
 
 
 @contextmanager
 def staged_process(
-    around: Surroundings, request: CommandRequest, captured: CapturedOutput, cwd: str, *, began: int = 0
+    around: Surroundings,
+    repository: Repository,
+    request: CommandRequest,
+    captured: CapturedOutput,
+    cwd: str,
+    *,
+    began: int = 0,
 ) -> Generator[Staged]:
     """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
 
     Args:
         around: The workspace.
+        repository: The repository of its root.
         request: The command.
         captured: Keeps its output.
         cwd: The directory in which it starts.
         began: A time of the file clock; the command starts later.
     """
     root, size = around.root.top, around.limits.snapshot_bytes
-    sandbox = find_sandbox(stage_places(root.path))
-    seen = around.hidden_files.find(root)
+    sandbox = find_sandbox(stage_places(repository.top))
+    above = None
+    if repository.top != root.path:
+        above = Root(repository.top, Policy(read_only=True, protect=root.policy.protect))
+    seen = around.hidden_files.find(root, above)
     with Stage(sandbox.place, root.path) as stage:
         more = [os.fspath(each) for each in root.policy.run_paths]
         view = outside_of(root.path, request.environment, more, network=request.network)
         shown, overlays = _trees_inside(stage, root)
-        masks = put_masks(root, overlays, seen.hidden)
-        shown += [*_mounts_inside(root), *_own_directories(around, view), "--chdir", cwd]
-        arguments = sandbox.arguments(stage, view, size=size, more=shown)
+        beside = [
+            each for each in seen.above if not is_in(each, root.path) and not is_in(each, repository.git)
+        ]
+        masks = put_masks(root, overlays, seen.hidden, repository, beside)
+        if above is not None:
+            overlay = stage.add_overlay(above.path, is_read_only=True)
+            put_masks(above, {"": overlay}, (os.path.relpath(each, above.path) for each in beside))
+            # The root is a file system of its own below the top of the repository.
+            across = ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"]
+            shown = [*across, *overlay.arguments(above.path), *shown]
+        private = _own_directories(around, view, repository.top)
+        shown += [*_mounts_inside(root), *private, "--chdir", cwd]
+        arguments = sandbox.arguments(stage, view, size=size, shown=shown)
         process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
         try:
             process.limit(size)
             while file_clock() <= began:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
             process.begin()
-            yield Staged(process, overlays, seen, stage, masks)
+            yield Staged(process, overlays, seen, stage, masks, above)
         finally:
             process.end()
 
 
-def _own_directories(around: Surroundings, view: Outside) -> list[str]:
-    """Return the arguments that hide directories of agentfs itself, if the view shows them."""
+def _own_directories(around: Surroundings, view: Outside, top: str) -> list[str]:
+    """Return the arguments that hide directories of agentfs itself, in the view and in `top`."""
     own = [os.path.realpath(each) for each in (*around.private, *lock_directories(os.geteuid()))]
-    return [each for path in own if view.shows(path) and os.path.isdir(path) for each in ("--tmpfs", path)]
+    seen = [path for path in own if view.shows(path) or (is_in(path, top) and top != around.root.path)]
+    return [each for path in seen if os.path.isdir(path) for each in ("--tmpfs", path)]
 
 
 def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
     """Return the arguments that show the other trees, and the overlays of all trees by real path."""
-    found: list[str] = []
+    found = stage.overlay.arguments(root.path)
     overlays = {"": stage.overlay}
     for tree in root.trees.others.values():
         overlay = overlays[tree.path] = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)
-        found += overlay.arguments(os.path.join(root.path, tree.path))
+        found += overlay.arguments(os.path.join(root.path, tree.path) if tree.mount else tree.source)
     return found, overlays
 
 

@@ -191,6 +191,10 @@ class Root:
         """Return a view in which the names of some paths are not protected."""
         return self._with(exempt=frozenset(real_paths))
 
+    def with_trees(self, trees: Trees) -> Self:
+        """Return a view with other trees in it."""
+        return self._with(trees=trees)
+
     def _with(self, **settings: Any) -> Self:
         """Return a view with other settings of the context."""
         return self._view(_context=replace(self._context, **settings))
@@ -359,11 +363,10 @@ class Root:
 
     def exists(self, path: str) -> bool:
         """Return True if a path exists. A link exists even if its target is missing."""
-        try:
+        with suppress(NotFoundError, NotDirectoryError):
             self.entry(path)
-        except (NotFoundError, NotDirectoryError):
-            return False
-        return True
+            return True
+        return False
 
     def update(
         self,
