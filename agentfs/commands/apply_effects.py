@@ -3,15 +3,14 @@
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.commands.effects import Effects, has_other_time, is_changed_since, set_times, size_of
+from agentfs.commands.effects import Effects, set_times
 from agentfs.commands.git_index import masks_in_index
 from agentfs.commands.git_settings import is_lost_object, permitted
-from agentfs.commands.hidden_files import Sweep
-from agentfs.commands.masks import Mask
+from agentfs.commands.hidden_files import status_of
 from agentfs.commands.request import Surroundings
+from agentfs.commands.staged_process import Staged
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
 from agentfs.fs.apply import directories_above
@@ -31,22 +30,8 @@ _OBEYED = "because a command may not change"  # what git runs or obeys
 _EMPTIED = "because git would get protected files without content"
 
 
-class Base(NamedTuple):
-    """The state of the tree that a command began with."""
-
-    time: int  # by the file clock: every later change of a file has a later time
-    position: int  # of the journal
-
-
 def apply_effects(
-    around: Surroundings,
-    effects: Effects,
-    base: Base,
-    seen: Sweep,
-    masks: Mapping[str, Mask],
-    label: str,
-    *,
-    preview: bool,
+    around: Surroundings, effects: Effects, staged: Staged, label: str, *, preview: bool
 ) -> RecordedResult:
     """Apply all effects, or raise an error and apply none; return what changed.
 
@@ -55,13 +40,12 @@ def apply_effects(
             others have changed the same lines meanwhile.
     """
     root, journal, limits = around.root, around.journal, around.limits
-    merged = _merged(around, effects, base, seen)
+    merged = _merged(around, effects, staged)
     for each in [each for each in merged if is_lost_object(each)]:
         effects.leave("removal of a git object", each.path)
         merged.remove(each)
     # An empty file has an empty mask, and an index may have it.
-    hidden = [path for path, mask in masks.items() if not mask.is_of_git and size_of(root, path)]
-    contents = {path: masks[path].content for path in hidden}
+    contents = {path: mask.content for path, mask in staged.masks.items() if mask.hides}
     exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, contents)
     exempt |= effects.free
     guarded = (each.path for each in merged if root.is_protected(each.path))
@@ -133,11 +117,11 @@ def _times(changes: Sequence[Change], effects: Effects) -> dict[str, int]:
     }
 
 
-def _merged(around: Surroundings, effects: Effects, base: Base, seen: Sweep) -> list[Change]:
+def _merged(around: Surroundings, effects: Effects, staged: Staged) -> list[Change]:
     """Return the changes from the present state, with what others have changed since the command began."""
     root = around.root
     ours: dict[str, Change] = {}
-    for change in (each for step in around.journal.log.after(base.position) for each in step.changes):
+    for change in (each for step in around.journal.log.after(staged.position) for each in step.changes):
         ours.setdefault(change.path, change)
     merged: list[Change] = []
     clashes: dict[str, Lines] = {}
@@ -151,7 +135,7 @@ def _merged(around: Surroundings, effects: Effects, base: Base, seen: Sweep) -> 
                 clashes[path] = clash.lines
             merged.append(Change(path, present, outcome.node))
             continue
-        if _is_changed(root, change, base, seen):
+        if _is_changed(root, change, staged):
             clashes[path] = ()
         merged.append(change)
     if clashes:
@@ -180,17 +164,20 @@ def _without_refused(
 
 def _is_touched(root: Root, change: Change, effects: Effects) -> bool:
     """Return True if only the time of a file is different."""
-    return has_other_time(root, change.path, effects.times.get(change.path))
+    status, time = status_of(root, change.path), effects.times.get(change.path)
+    return status is not None and time not in (None, status.st_mtime_ns)
 
 
-def _is_changed(root: Root, change: Change, base: Base, seen: Sweep) -> bool:
+def _is_changed(root: Root, change: Change, staged: Staged) -> bool:
     """Return True if another program has created, deleted or changed a path since the command began."""
     path, present = change.path, change.before
-    existed = seen.had(path)
-    if existed is not None and existed is not (present is not None):
+    directory, _, name = path.rpartition("/")
+    names = staged.seen.names.get(directory)
+    if names is not None and (name in names) is not (present is not None):
         return present != change.after  # unless both have done the same
     is_file = not isinstance(present, DirectoryNode | None)
-    return is_file and is_changed_since(root, path, base.time)
+    status = status_of(root, path)
+    return is_file and (status is None or status.st_ctime_ns > staged.began)  # an mtime may be in the future
 
 
 def _conflict(root: Root, clashes: Mapping[str, Lines]) -> ConflictError:

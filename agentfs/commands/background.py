@@ -17,7 +17,6 @@ from agentfs.results import CommandOutput, RunResult
 from agentfs.text.display import continuation, footer
 
 if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
-    from agentfs.commands.captured_output import CapturedOutput
     from agentfs.commands.process import Process
 
 _MOST_COMMANDS = 64
@@ -39,11 +38,10 @@ class Command:
         self,
         id: str,  # noqa: A002 - the contract's name
         process: "Process",
-        captured: "CapturedOutput",
         finish: Callable[[], RunResult],
     ) -> None:
         self.id = id
-        self._process, self._captured, self._finish = process, captured, finish
+        self._process, self._finish = process, finish
         self._stop = threading.Event()
         self._outcome = Future[RunResult]()
         threading.Thread(target=self._run, name=f"agentfs-{id}", daemon=True).start()
@@ -77,14 +75,14 @@ class Command:
         Args:
             offset: The bytes of both streams to skip.
         """
-        running, status = self.running, self._process.exit_status
-        piece = self._captured.read(max(offset, 0))
+        running, status, captured = self.running, self._process.exit_status, self._process.captured
+        piece = captured.read(max(offset, 0))
         shown = piece.data[:_MOST_BYTES]
         if len(shown) < len(piece.data):
             shown = shown[: shown.rfind(b"\n") + 1] or shown
         end = piece.end - len(piece.data) + len(shown)
         state = "is running" if running else f"has ended with exit status {status}"
-        following = call("output", id=self.id, offset=end) if running or end < self._captured.total else None
+        following = call("output", id=self.id, offset=end) if running or end < captured.total else None
         gap = footer(f"{plural(piece.left_out, 'byte')} left out") if piece.left_out else ""
         body = output_text(shown).removesuffix("\n")
         text = Joined("\n", f"The command {self.id} {state}; its output from byte {offset}:", gap, body)

@@ -65,7 +65,7 @@ def effects_of(
         for path, status in nodes:
             if path in moved:
                 upper.move(moved[path], path)
-            elif path in masks and path not in found.free and not upper.is_written(path, status):
+            elif path in masks and path not in found.free:
                 upper.note_mask(path, status, moved.values())
             elif upper.is_mask(status):
                 found.leave("copy of a protected file", path)
@@ -146,29 +146,21 @@ class _Upper:
         self._found.changes[old] = Change(old, node, None)
         self._found.changes[path] = Change(path, self._present(path), node)
 
-    def is_written(self, path: str, status: os.stat_result) -> bool:
-        """Return True for a mask that only adds to what git reads, and that the command has changed."""
-        mask = self._masks[path]
-        return mask.is_of_git and not mask.is_unchanged(status)
-
     def note_mask(self, path: str, status: os.stat_result, moved: Collection[str]) -> None:
         """Note what has happened to a mask by its own name."""
-        if _is_removal(status):
+        mask = self._masks[path]
+        if mask.assumed is not None and not mask.is_unchanged(status):
+            self.add_change(path, status)
+        elif _is_removal(status):
             if path not in moved:
                 self._found.leave("removal of a protected file", path)
-        elif not self._masks[path].is_unchanged(status) and not self._is_restored(path, status):
+        elif not mask.is_unchanged(status) and not self._is_restored(path, status):
             self._found.leave("change of a protected file", path)
 
     def _is_restored(self, path: str, status: os.stat_result) -> bool:
         """Return True for the content that the tree has, such as git writes when it resets a file."""
-        with suppress(OSError):
-            below = self._root.trees.status(path)
-            alike = stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mode) == (
-                below.st_size,
-                below.st_mode,
-            )
-            return alike and self._load(path) == contents(self._root.trees.path_on_disk(path))
-        return False
+        below = contents(self._root.trees.path_on_disk(path))
+        return stat.S_ISREG(status.st_mode) and self._load(path) == below
 
     def add_change(self, path: str, status: os.stat_result) -> None:
         """Add the change that a node makes."""
@@ -311,20 +303,6 @@ def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
     return node.load()
 
 
-def is_changed_since(root: Root, path: str, time: int) -> bool:
-    """Return True if the file at a real path may have changed after a time of the file clock."""
-    with suppress(OSError):
-        return root.trees.status(path).st_ctime_ns > time  # a time of modification may be in the future
-    return True
-
-
-def has_other_time(root: Root, path: str, time: int | None) -> bool:
-    """Return True if the file at a real path was not modified at the given time, if any is given."""
-    with suppress(OSError):
-        return time is not None and root.trees.status(path).st_mtime_ns != time
-    return False
-
-
 def set_times(root: Root, times: Mapping[str, int]) -> None:
     """Give files the times of modification that a command has left."""
     for path, time in times.items():
@@ -333,10 +311,3 @@ def set_times(root: Root, times: Mapping[str, int]) -> None:
             status = os.stat(name, dir_fd=opened.handle, follow_symlinks=False)
             if stat.S_ISREG(status.st_mode):
                 os.utime(name, ns=(status.st_atime_ns, time), dir_fd=opened.handle, follow_symlinks=False)
-
-
-def size_of(root: Root, path: str) -> int:
-    """Return the size of the node at a real path, or 0 if it is gone."""
-    with suppress(OSError):
-        return root.trees.status(path).st_size
-    return 0

@@ -7,7 +7,6 @@ repository that a command makes anew may have what `git init` and `git clone` wr
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 
 from agentfs.fs import Change, DirectoryNode, FileNode, Root
@@ -89,17 +88,11 @@ def permitted(changes: Sequence[Change], covers: Callable[[str], bool], root: Ro
     protected = [each for each in changes if covers(each.path)]
 
     @cache
-    def was_there(path: str) -> bool:
-        with suppress(OSError):
-            root.trees.status(path)
-            return True
-        return False
-
-    @cache
     def holds(directory: str) -> tuple[bool, bool]:
         """Return whether a directory was one of git before the command, and whether it is one now."""
         marks = [f"{directory}/{mark}" for mark in _MARKS]
-        return all(map(was_there, marks)), all(after[m] if m in after else was_there(m) for m in marks)
+        before = {mark: os.path.lexists(root.trees.path_on_disk(mark)) for mark in marks}
+        return all(before.values()), all(after[m] if m in after else before[m] for m in marks)
 
     def may_change(change: Change) -> bool:
         parts = change.path.split("/")

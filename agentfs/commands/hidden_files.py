@@ -6,7 +6,7 @@ again. The whole tree is, after a directory was moved or removed, or if the syst
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
@@ -38,12 +38,6 @@ class Sweep(NamedTuple):
     names: Mapping[str, Collection[str]]
     above: Collection[str] = ()
 
-    def had(self, path: str) -> bool | None:
-        """Return True if a real path existed; None if its directory was not looked into."""
-        directory, _, name = path.rpartition("/")
-        names = self.names.get(directory)
-        return None if names is None else name in names
-
 
 class HiddenFiles:
     """The paths in one root whose contents are not shown. Thread-safe."""
@@ -54,8 +48,6 @@ class HiddenFiles:
         self._directories: dict[int, str] = {}  # by watch
         self._trees: Collection[str] = ()  # the names of the other trees
         self._above: HiddenFiles | None = None
-        self._inodes: set[tuple[int, int]] = set()  # of the hidden files that have other names
-        self._links: dict[str, list[str]] = {}  # those names, by directory
         self.after_fork()
         watch_forks(self)
 
@@ -77,14 +69,14 @@ class HiddenFiles:
                 self._trees = trees
                 changed = [""]
                 self._begin(root)
-            listed = [path for directory in changed for path in self._list(root, directory)]
+            for directory in changed:
+                self._list(root, directory)
             found = {path for paths in self._hidden.values() for path in paths}
-            return Sweep(found | self._other_names(root, found, listed), {**self._listed})
+            return Sweep(found | self._other_names(root, found), {**self._listed})
 
     def _begin(self, root: Root) -> None:
         self._hidden, self._directories, self._inotify = {}, {}, None
         self._listed = {}
-        self._inodes, self._links = set(), {}
         handle = os.open(root.path, _DIRECTORY)
         try:
             if not root.has_rules and not syscalls.without_events(handle):
@@ -107,12 +99,11 @@ class HiddenFiles:
                 found.append(self._directories[watch])
         return None if lost else found
 
-    def _list(self, root: Root, directory: str) -> list[str]:
-        """List a directory, and all below it that are new; return the listed ones."""
-        stack, listed = [directory], list[str]()
+    def _list(self, root: Root, directory: str) -> None:
+        """List a directory, and all below it that are new."""
+        stack = [directory]
         while stack:
             path = stack.pop()
-            listed.append(path)
             names = self._names(root, path)
             self._listed[path] = frozenset(name for name, _ in names)
             hidden = root.unreadable_names(path, [name for name, _ in names])
@@ -124,7 +115,6 @@ class HiddenFiles:
                 for each in below
                 if each not in self._hidden and not f"/{each}".endswith(_NOT_LOOKED_INTO)
             ]
-        return listed
 
     def _names(self, root: Root, directory: str) -> list[tuple[str, str]]:
         """Return the names in a directory with their types, from now on with events."""
@@ -138,20 +128,11 @@ class HiddenFiles:
             return opened.typed_names()
         return []
 
-    def _other_names(self, root: Root, hidden: Iterable[str], changed: Iterable[str]) -> set[str]:
-        """Return the hard links to hidden files. If these are as before, new links are in `changed`."""
-        inodes = {
-            _inode(status) for path in hidden if (status := _status(root, path)) and status.st_nlink > 1
-        }
-        if inodes != self._inodes:
-            self._inodes, self._links, changed = inodes, {}, self._hidden
-        for directory in changed if inodes else ():
-            base = f"{directory}/" if directory else ""
-            files = (base + name for name, type_ in self._names(root, directory) if type_ != "d")
-            self._links[directory] = [
-                path for path in files if (status := _status(root, path)) and _inode(status) in inodes
-            ]
-        return {path for paths in self._links.values() for path in paths}
+    def _other_names(self, root: Root, hidden: Collection[str]) -> set[str]:
+        """Return the hard links to hidden files."""
+        linked = {_linked(root, path) for path in hidden} - {None}
+        found = (f"{top}/{name}".lstrip("/") for top, names in self._listed.items() for name in names)
+        return {path for path in found if _linked(root, path) in linked} if linked else set()
 
     def _watch(self, handle: int, path: str) -> None:
         """Watch a directory before it is listed."""
@@ -164,13 +145,15 @@ class HiddenFiles:
                 self._inotify = None
 
 
-def _status(root: Root, path: str) -> os.stat_result | None:
-    """Return the status of a regular file, or None."""
+def status_of(root: Root, path: str) -> os.stat_result | None:
+    """Return the status of the node at a real path, or None if it is gone."""
     with suppress(OSError):
-        status = root.trees.status(path)
-        return status if stat.S_ISREG(status.st_mode) else None
+        return root.trees.status(path)
     return None
 
 
-def _inode(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
+def _linked(root: Root, path: str) -> tuple[int, int] | None:
+    """Return device and inode of a regular file with several names; None for others."""
+    status = status_of(root, path)
+    is_linked = status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+    return (status.st_dev, status.st_ino) if status is not None and is_linked else None

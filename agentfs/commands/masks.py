@@ -11,7 +11,8 @@ import struct
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import NamedTuple
 
 from agentfs.commands.git_index import IndexEntry, index_entries, with_assumed
 from agentfs.commands.git_settings import has_settings, shown_settings
@@ -28,9 +29,10 @@ class Mask(NamedTuple):
 
     status: os.stat_result
     content: bytes
+    hides: bool  # the file behind it is not empty
     is_shown: bool = False  # it holds what a command may see, such as settings
-    is_of_git: bool = False  # it is not protected, and git writes it
-    assumed: Collection[bytes] = ()  # in an index: the files that git takes as unchanged
+    # For a file of git, which is not protected: the files in it that git takes as unchanged.
+    assumed: Collection[bytes] | None = None
 
     @property
     def is_directory(self) -> bool:
@@ -87,7 +89,7 @@ class _Masks:
         self.found: dict[str, Mask] = {}
         self._made: dict[str, os.stat_result] = {}  # directories above masks, with the status below
 
-    def put(self, path: str, content: bytes | None = None, **facts: Any) -> None:
+    def put(self, path: str, content: bytes | None, assumed: Collection[bytes] | None = None) -> None:
         """Create the mask of a path, with content that a command may see, if any."""
         tree = self._root.trees.of(path)
         source, upper, below = tree.source, self._overlays[tree.path].upper, tree.below(path)
@@ -97,7 +99,8 @@ class _Masks:
                 _make_directories(source, upper, os.path.dirname(below), self._made)
                 full = os.path.join(upper, below)
                 _make(full, status, content or b"")
-                self.found[path] = Mask(os.lstat(full), content or b"", content is not None, **facts)
+                told = status.st_size > 0 and assumed is None, content is not None, assumed
+                self.found[path] = Mask(os.lstat(full), content or b"", *told)
 
     def hide_from_git(self, repository: Repository, above: Iterable[str]) -> None:
         """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask."""
@@ -107,16 +110,15 @@ class _Masks:
         data = contents(self._root.trees.path_on_disk(index)) if tops else b""
         if not data:
             return
-        entries = _entries(data)
-        assumed = {each.path for each in entries if not each.is_assumed and _is_in_any(each.path, tops)}
+        tracked = {each.path: each.is_assumed for each in _entries(data)}
+        assumed = {each for each in tracked if not (tracked[each] or tops.isdisjoint(_with_above(each)))}
         if assumed:
-            self.put(index, with_assumed(data, assumed, assumed=True), is_of_git=True, assumed=assumed)
-        tracked = {each.path for each in entries}
-        others = [each for each in sorted(tops - tracked) if b"\n" not in each]
+            self.put(index, with_assumed(data, assumed, assumed=True), assumed)
+        others = [each for each in sorted(tops - tracked.keys()) if b"\n" not in each]
         lines = [b"/" + _SPECIAL.sub(rb"\\\g<0>", each) for each in others]
         if lines:
             source = contents(self._root.trees.path_on_disk(exclude))
-            self.put(exclude, b"\n".join([source, *lines, b""]), is_of_git=True)
+            self.put(exclude, b"\n".join([source, *lines, b""]), ())
 
     def restore_times(self) -> None:
         """Give the directories above masks the times of those below."""
@@ -124,12 +126,9 @@ class _Masks:
             os.utime(full, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _is_in_any(path: bytes, tops: Collection[bytes]) -> bool:
-    while path:
-        if path in tops:
-            return True
-        path = path.rpartition(b"/")[0]
-    return False
+def _with_above(path: bytes) -> Iterable[bytes]:
+    """Return a path after the directories above it."""
+    return accumulate(path.split(b"/"), lambda above, name: above + b"/" + name)
 
 
 @lru_cache(maxsize=2)

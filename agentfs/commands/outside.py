@@ -51,7 +51,7 @@ _MOST_LINKS, _MOST_VIEWS = 40, 20
 _MOST_HOPS = 4  # from a script to its interpreter
 _FIRST_LINE = 256  # bytes
 _FILE_FOR_ALL, _DIRECTORY_FOR_ALL = 0o004, 0o005  # the bits of what everybody may read
-_SHOWN, _OVERLAID = "--ro-bind", "--tmp-overlay"
+_SHOWN, _OVERLAID = "--ro-bind", "--overlay-src"
 
 
 class Outside:
@@ -71,7 +71,7 @@ class Outside:
         home = os.path.realpath(environment.get("HOME") or "/")
         # A home that the root holds is a part of the tree.
         self.home = home if os.path.isdir(home) and home != "/" and not is_in(home, root) else ""
-        self._mounts: dict[str, str] = {}  # how each path is mounted
+        self._mounts: dict[str, tuple[str, ...]] = {}  # the arguments that mount each path
         self._links: dict[str, str] = {}  # the targets of links on the way to shown paths
         self._times: dict[str, int] = {}  # the time of each directory that was looked at
         for path in (*_SYSTEM.split(), *(["/etc/resolv.conf"] if network else [])):
@@ -95,20 +95,11 @@ class Outside:
     @property
     def arguments(self) -> list[str]:
         """The arguments of bubblewrap, outer directories first."""
-        found: list[tuple[str, tuple[str, ...]]] = []
-        found += [(path, ("--symlink", target, path)) for path, target in self._links.items()]
-        found += [(path, (_SHOWN, path, path)) for path, how in self._mounts.items() if how == _SHOWN]
-        found = [(path, arguments) for path, arguments in found if not self._is_covered(path)]
-        found += [
-            (path, ("--overlay-src", path, _OVERLAID, path))
-            for path, how in self._mounts.items()
-            if how == _OVERLAID
-        ]
-        found += [
-            (path, ("--tmpfs", path) if os.path.isdir(path) else (_SHOWN, os.devnull, path))
-            for path in self._masked
-        ]
-        return [argument for _, arguments in sorted(found) for argument in arguments]
+        found = {path: ("--symlink", target, path) for path, target in self._links.items()} | self._mounts
+        shown = {at: how for at, how in found.items() if how[0] == _OVERLAID or not self._is_covered(at)}
+        for path in self._masked:
+            shown[path] = ("--tmpfs", path) if os.path.isdir(path) else (_SHOWN, os.devnull, path)
+        return [argument for _, arguments in sorted(shown.items()) for argument in arguments]
 
     def is_current(self) -> bool:
         """Return True if nothing was added to the directories that were looked at, or removed."""
@@ -121,12 +112,13 @@ class Outside:
     def _is_covered(self, path: str) -> bool:
         return any(above in self._mounts for above in _above(path))
 
-    def _show(self, path: str, how: str = _SHOWN) -> None:
+    def _show(self, path: str, *, is_cache: bool = False) -> None:
         """Show a path, if it exists, and the links that lead to it."""
         real = os.path.realpath(path)
         self._times.setdefault(os.path.dirname(path), _time_of(os.path.dirname(path)))
         if real != "/" and os.path.exists(real) and not is_in(real, self._root):
             self._links.update(_links_to(path))
+            how = (_OVERLAID, real, "--tmp-overlay", real) if is_cache else (_SHOWN, real, real)
             self._mounts.setdefault(real, how)
 
     def _show_home(self) -> None:
@@ -135,7 +127,7 @@ class Outside:
         caches += [os.path.join(cache, each) for each in _IN_CACHE.split()]
         caches += filter(None, [self._environment.get("npm_config_cache")])
         for path in caches:
-            self._show(path, _OVERLAID)
+            self._show(path, is_cache=True)
         for path in (os.path.join(self.home, each) for each in _HOME.split()):
             self._show(path)
         for path in _git_settings(self.home):

@@ -18,6 +18,7 @@ from agentfs.base.lazy import signal
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.request import CommandRequest
 from agentfs.commands.system import processes_with, with_new_keys
+from agentfs.limits import Limits
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
@@ -34,14 +35,14 @@ class Process:
         self,
         arguments: Sequence[str],
         request: CommandRequest,
-        captured: CapturedOutput,
+        limits: Limits,
         *,
         cwd: int | None = None,
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start the command in the open directory `cwd`. Raises OSError."""
         self._mark = os.urandom(8).hex()
-        self._captured = captured
+        self.captured = CapturedOutput(limits.file_bytes)
         # None until the direct child has ended; 128 and more for a signal.
         self.exit_status: int | None = None
         self.left_over = 0  # processes that were running when the direct child had ended
@@ -143,7 +144,7 @@ class Process:
         with suppress(BlockingIOError):
             data = os.read(pipe.fileno(), _READ_BYTES)
             if data:
-                self._captured.add(stream, data)
+                self.captured.add(stream, data)
             else:
                 self._selector.unregister(pipe)
 

@@ -46,14 +46,10 @@ def repository_of(root: str) -> Repository:
     back = os.fsdecode(contents(os.path.join(directory, "gitdir")).strip())
     is_linked = os.path.realpath(back) == os.path.join(top, ".git")
     # A file `.git` of the tree could name the repository of another project.
-    is_above = any(is_in(common, os.path.join(above, ".git")) for above in _at_and_above(top))
+    is_above = is_in(top, common.partition("/.git")[0])
     if is_in(common, root) or not (is_linked or is_above):
         return own
     return Repository(top, common, os.path.relpath(os.path.join(directory, "index"), common))
-
-
-def _at_and_above(path: str) -> list[str]:
-    return [path, *(_at_and_above(os.path.dirname(path)) if path != "/" else [])]
 
 
 def with_git(root: Root, repository: Repository) -> Root:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -88,7 +89,19 @@ class CommandRequest:
     @cached_property
     def environment(self) -> dict[str, str]:
         """The environment of the command."""
-        return _environment(self.env, is_staged=self.is_staged)
+        allowed = set(_ALLOWED.split())
+        chosen = _SETTINGS + _STAGED_SETTINGS if self.is_staged else _SETTINGS
+        settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
+        passed = {name for name in os.environ if name in allowed or name.startswith("LC_")}
+        found = {name: os.environ[name] for name in passed}
+        for name, value in (self.env or {}).items():
+            if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
+                raise InvalidArgumentError(
+                    f"{name!r} cannot be set in an environment.",
+                    hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
+                    details={"parameter": "env"},
+                )
+        return {"PATH": os.defpath, **found, **settings, **(self.env or {})}
 
     @property
     def arguments(self) -> list[str]:
@@ -101,29 +114,9 @@ def _wrong_command(problem: str, hint: str = "", **details: int) -> InvalidArgum
     return InvalidArgumentError(message, hint=hint, details={"parameter": "command", **details})
 
 
-def _environment(given: Mapping[str, str] | None, *, is_staged: bool = False) -> dict[str, str]:
-    """Return the environment of a command: the allowed part of this process's, and what the caller gives.
-
-    A staged command has a `/tmp` of its own.
-    """
-    allowed = set(_ALLOWED.split())
-    chosen = _SETTINGS + _STAGED_SETTINGS if is_staged else _SETTINGS
-    settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
-    found = {name: value for name, value in os.environ.items() if name in allowed or name.startswith("LC_")}
-    for name, value in (given or {}).items():
-        if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
-            raise InvalidArgumentError(
-                f"{name!r} cannot be set in an environment.",
-                hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
-                details={"parameter": "env"},
-            )
-    return {"PATH": os.defpath, **found, **settings, **(given or {})}
-
-
 def _can_be_passed(text: str) -> bool:
     """Return True if the system can pass a text to a program."""
-    try:
+    with suppress(UnicodeEncodeError):
         os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
-    return True
+        return True
+    return False

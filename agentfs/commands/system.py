@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
@@ -19,11 +19,6 @@ _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the number of the s
 _JOIN_SESSION_KEYRING = 1
 _MEMORY_SHARE = 2  # one process may have at most one part in so many of the memory
 _OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
-
-
-def present(paths: Iterable[str]) -> list[str]:
-    """Return the paths at which something exists."""
-    return [path for path in paths if os.path.lexists(path)]
 
 
 def entries(directory: str) -> list[str]:
@@ -106,11 +101,6 @@ def limits_processes() -> bool:
     """Return True if `limit_process` can limit the number of processes of this user."""
     kernel = tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
     return os.geteuid() != 0 or kernel >= _OWN_PID_MAX
-
-
-def setting(path: str) -> str:
-    """Return a setting of the kernel, or "" if there is none."""
-    return contents(path).decode("ascii", "replace").strip()
 
 
 def contents(path: str) -> bytes:

@@ -77,9 +77,7 @@ class MountEntry:
         """Return True."""
         return True
 
-    def is_symlink(self) -> bool:
-        """Return False."""
-        return False
+    is_symlink = is_file
 
     def stat(self, **_: bool) -> os.stat_result:
         """Return its status."""
