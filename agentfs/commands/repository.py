@@ -31,7 +31,7 @@ class Repository(NamedTuple):
 def repository_of(root: str) -> Repository:
     """Return the repository of a root, as git names it; what lies in the root if that is none of it."""
     own = Repository(root, os.path.join(root, ".git"))
-    top = root
+    top: str = root
     while not os.path.lexists(os.path.join(top, ".git")) and top != "/":
         top = os.path.dirname(top)
     git, home = system_program("git"), os.path.realpath(os.environ.get("HOME", "/"))
