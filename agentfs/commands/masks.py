@@ -68,7 +68,7 @@ def put_masks(
         root: The tree.
         overlays: Its overlays, by the real path of their tree.
         hidden: The hidden paths.
-        repository: Its repository, in which git shall see no change because of the masks.
+        repository: Its repository; git takes hidden files in it as unchanged or ignored.
         above: The absolute paths of more masks in the work tree of the repository.
     """
     masks = _Masks(root, overlays)
