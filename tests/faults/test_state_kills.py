@@ -116,7 +116,12 @@ def test_a_kill_before_a_call_leaves_journal_and_tree_agreeing(tmp_path, monkeyp
             calls.at = calls.count + number
             act(ws)  # noqa: F821 - as above
             os._exit(0)
-        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        status = os.waitpid(child, 0)[1]
+        if os.WIFEXITED(status):  # it made fewer calls, since fewer files were young
+            assert os.WEXITSTATUS(status) == 0
+            assert number > total * 0.8
+            break
+        assert os.WTERMSIG(status) == signal.SIGKILL
         steps, repaired = judge(root, state, had, f"call {number} of {total}")
         seen.add(steps)
         told |= {text.partition(" ")[0] for text in repaired}
