@@ -336,3 +336,17 @@ def test_a_toolset_does_not_suggest_a_tool_that_it_lacks(tmp_path):
         with pytest.raises(AgentFSError) as caught:
             ws.read("src/mian.py")
     assert caught.value.details["suggested_calls"] == [{"name": "ls", "arguments": {"path": "src"}}]
+
+
+def test_a_higher_limit_is_suggested_only_if_it_shows_more(tmp_path):
+    """`Grep` has `head_limit` and no offset; if tokens cut a page, twice the limit shows the same."""
+    for number in range(50):
+        (tmp_path / f"{number:03}.txt").write_text("needle one\n" * 20)
+    found = {}
+    for tokens in (200, 20_000):
+        with Workspace(tmp_path, limits=Limits(output_tokens=tokens)) as ws:
+            given = {"pattern": "needle", "output_mode": "content", "head_limit": 40}
+            found[tokens] = ws.tools(dialect="wave").call("Grep", given)
+    assert found[200].next is None
+    assert "narrow the search" in found[200].content_with_notes
+    assert found[20_000].next == {"name": "Grep", "arguments": {**given, "head_limit": 80}}
