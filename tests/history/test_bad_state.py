@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import random
 import shutil
 import sqlite3
 import stat
@@ -318,6 +319,55 @@ def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, every
     assert "opened" not in outcomes, "nothing is passed over in silence"
     # A content that only redo would need is found out when it is asked for.
     assert outcomes.count("refused") > len(outcomes) / 3
+
+
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory):
+    """The tree and state of a process that died in a recording, with most of it still in the log."""
+    top = tmp_path_factory.mktemp("unfinished")
+    (top / "root").mkdir()
+    (top / "root" / "a.txt").write_text("one\n")
+    child = os.fork()
+    if child == 0:
+        ws = Workspace(top / "root", state=top / "state")
+        ws.edit("a.txt", "one", "two")
+        ws.apply_review(accept=[hunk.id for file in ws.review().files for hunk in file.hunks])
+        ws.write("b", "b\n" * 2000)
+        with ws.recording("shell"):
+            (top / "root" / "c").write_text("c\n")
+            os.kill(os.getpid(), 9)
+    os.waitpid(child, 0)
+    assert (top / "state" / "history.db-wal").stat().st_size
+    return top
+
+
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 600), marks=pytest.mark.full)], ids=len)
+def test_any_damage_of_database_and_log_is_a_typed_error_or_does_no_harm(unfinished, seeds):
+    root, state = unfinished / "root", unfinished / "state"
+    before, whole = snapshot(root), {path: path.read_bytes() for path in sorted(state.iterdir())}
+    outcomes = set()
+    for seed in seeds:
+        chance = random.Random(seed)
+        for path in state.iterdir():
+            path.unlink()
+        for path, data in whole.items():
+            damaged = bytearray(data)
+            if path.name.startswith("history.db") and not path.name.endswith("-shm"):
+                for _ in range(chance.choice([0, 1, 3, 50])):
+                    damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+                if chance.random() < 0.3:
+                    del damaged[chance.randrange(len(damaged)) :]
+            path.write_bytes(damaged)
+        try:
+            with Workspace(root, state=state) as ws:
+                outcomes.add("opened")
+                ws.changes()
+                ws.review()
+        except AgentFSError as error:
+            outcomes.add(error.code)
+        assert snapshot(root) == before
+    assert "opened" in outcomes
+    assert outcomes <= {"opened", "io", "invalid_argument"}
 
 
 def test_transactions_lost_in_a_power_cut_are_dropped(history, tmp_path):
