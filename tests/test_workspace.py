@@ -330,3 +330,14 @@ def test_a_rule_file_of_a_nearer_directory_above_the_root_wins(tmp_path):
         (root / name).touch()
     with Workspace(root) as ws:
         assert [entry.path for entry in ws.glob("*").files] == ["a.log"]
+
+
+def test_a_mount_is_named_by_both_of_its_absolute_paths(tmp_path):
+    """The path that the program passed, and the one that it leads to."""
+    for name in ("root", "real"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "real" / "a.txt").write_text("one\n")
+    (tmp_path / "link").symlink_to("real")
+    with Workspace(tmp_path / "root", mounts={"lib": tmp_path / "link"}) as ws:
+        for place in ("real", "link"):
+            assert ws.read(f"{tmp_path}/{place}/a.txt").path == "lib/a.txt"
