@@ -19,6 +19,7 @@ from agentfs.text.display import continuation, first_names, footer, line_ranges
 from agentfs.text.git_patch import Blob, git_patch
 
 _PATCH_BYTES = 32 * 1024 * 1024
+_LARGE = 16 * 1024 * 1024  # of one content in a patch; a binary one takes several times as much memory
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
@@ -165,15 +166,19 @@ def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[
         for change, origin in paired(changes)
         if may_show(change.path) and (not origin or may_show(origin))
     ]
-    ordered = sorted(shown, key=lambda each: os.fsencode(each[0].path))
-    patches: dict[str, bytes] = {}
-    size = 0
+    small = (each for each in shown if not _is_large(each[0]))
+    ordered = sorted(small, key=lambda each: os.fsencode(each[0].path))
+    patches, size = dict[str, bytes](), 0
     for number, (change, origin) in enumerate(ordered):
         if size > _PATCH_BYTES or _is_late():
-            return patches, len(ordered) - number
+            return patches, len(shown) - number
         patches[change.path] = patch = _patch_of(change, origin)
         size += len(patch)
-    return patches, 0
+    return patches, len(shown) - len(ordered)
+
+
+def _is_large(change: Change) -> bool:
+    return any(isinstance(each, FileNode) and each.size > _LARGE for each in (change.before, change.after))
 
 
 def proposed_changes(changes: Sequence[Change], root: Root) -> tuple[str, tuple[ProposedChange, ...]]:
@@ -372,7 +377,7 @@ def _line_counts(change: Change) -> tuple[int, int] | None:
     if old.is_binary or new.is_binary:
         return None
     counts = {"+": 0, "-": 0}
-    for part in hunks(old.text, new.text):
+    for part in hunks(old.text, new.text) if old.content != new.content else ():
         if part[:1] in counts:
             # Do not count "\ No newline at end of file" as a line.
             counts[part[0]] += part.count("\n") - part.count("\n\\ ")

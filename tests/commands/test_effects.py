@@ -221,3 +221,22 @@ def test_regression_undo_of_a_directory_with_a_foreign_file_is_a_conflict_at_onc
     assert (raised.value.code, time.monotonic() - began < 3) == ("conflict", True)
     assert "README" in str(raised.value)
     assert snapshot(tree) == before
+
+
+@pytest.mark.parametrize("how", ["staged", "recorded"])
+def test_regression_a_moved_file_without_final_newline_has_no_changed_lines(opened, tree, how):
+    (tree / "a").write_text("z")
+    text = opened(how).run("mv a b").text
+    assert 'moved "b" from "a"\n' in text
+
+
+@pytest.mark.full
+def test_regression_no_patch_of_a_large_content_is_made(staged, tree):
+    """A binary patch of 100 MB took 0.8 GiB."""
+    result = staged.run("truncate -s 17M big; echo x > small")
+    assert "not in the patch, because it would be too large or take too long: 1 path" in result.text
+    assert [change.path for change in result.changes.files] == ["big", "small"]
+    assert b"small" in result.changes.patch
+    assert b"big" not in result.changes.patch
+    staged.undo()
+    assert not (tree / "big").exists()
