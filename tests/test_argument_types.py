@@ -165,6 +165,7 @@ def test_a_call_that_fails_because_of_a_wrong_type_changes_nothing(tmp_path, nam
                     break
                 except Exception:  # noqa: BLE001 - as above
                     assert tree(root) == FILES_AS_BYTES, repr(type(value))
+                    assert ws.changes().files == (), repr(type(value))
 
 
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=str)
