@@ -80,6 +80,10 @@ def test_invalid_paths_are_refused_by_their_text(path, code):
     assert code_of(path) == code
 
 
+def test_a_path_that_begins_like_the_root_is_outside():
+    assert code_of("/base/rootevil/f") == "outside_workspace"
+
+
 @pytest.mark.parametrize(
     ("target", "parts"),
     [
