@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "agentfs"
 # These decide something for another tree: where a path enters it, where ignore rules begin anew, and what a
-# staged command sees, of which the directory of git of a repository around the root is a part.
+# staged command sees: also git's directory, if the root lies below its repository.
 KNOW = {
     "fs/resolve.py",
     "tree/walk.py",
