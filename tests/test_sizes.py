@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 2_408,
     ("remote",): 774,
     ("store",): 560,
-    ("commands",): 2_136,
+    ("commands",): 2_134,
     ("tools", "arguments", "habits"): 2_119,
     ("permission",): 650,
     ("providers",): 291,

@@ -10,11 +10,9 @@ import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from agentfs.base.lazy import subprocess
 from agentfs.commands.stage import SHARED
-from agentfs.commands.system import entries
+from agentfs.commands.system import entries, from_git
 from agentfs.fs.path import is_in
-from agentfs.fs.settings_file import system_program
 
 _SYSTEM = """
 /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix /gnu /etc
@@ -236,12 +234,8 @@ def _links_to(path: str) -> dict[str, str]:
 
 def _git_settings(home: str) -> list[str]:
     """Return the files of the user's own configuration of git, and what it names."""
-    git = system_program("git")
-    if git is None:
-        return []
-    command = [git, "config", "--global", "--show-origin", "--includes", "--list", "-z"]
-    ran = subprocess.run(command, env={"HOME": home}, cwd="/", capture_output=True, check=False)
-    parts = ran.stdout.decode("utf-8", "surrogateescape").split("\0")
+    listed = from_git(home, "config", "--global", "--show-origin", "--includes", "--list", "-z")
+    parts = listed.decode("utf-8", "surrogateescape").split("\0")
     found = [each.removeprefix("file:") for each in parts[::2]]
     for setting in parts[1::2]:
         name, _, value = setting.partition("\n")

@@ -4,11 +4,9 @@ import os
 from copy import copy
 from typing import NamedTuple
 
-from agentfs.base.lazy import subprocess
-from agentfs.commands.system import contents
+from agentfs.commands.system import contents, from_git
 from agentfs.fs import Root
 from agentfs.fs.path import is_in
-from agentfs.fs.settings_file import system_program
 from agentfs.fs.trees import OpenTree, open_top
 
 _QUESTIONS = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
@@ -34,12 +32,11 @@ def repository_of(root: str) -> Repository:
     top: str = root
     while not os.path.lexists(os.path.join(top, ".git")) and top != "/":
         top = os.path.dirname(top)
-    git, home = system_program("git"), os.path.realpath(os.environ.get("HOME", "/"))
-    if git is None or top == "/" or is_in(home, top) or os.path.isdir(own.git):
+    home = os.path.realpath(os.environ.get("HOME", "/"))
+    if top == "/" or is_in(home, top) or os.path.isdir(own.git):
         return own
-    command = [git, "-C", root, "rev-parse", "--path-format=absolute", *_QUESTIONS]
-    ran = subprocess.run(command, env={"HOME": home}, capture_output=True, check=False)
-    found = [os.path.realpath(os.fsdecode(each)) for each in ran.stdout.split(b"\n")[:-1]]
+    answer = from_git(home, "-C", root, "rev-parse", "--path-format=absolute", *_QUESTIONS)
+    found = [os.path.realpath(os.fsdecode(each)) for each in answer.split(b"\n")[:-1]]
     if len(found) != len(_QUESTIONS) or found[0] != top:
         return own
     _, directory, common = found

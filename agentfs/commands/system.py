@@ -18,6 +18,7 @@ _R = TypeVar("_R")
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the number of the system call, by machine
 _JOIN_SESSION_KEYRING = 1
 _MEMORY_SHARE = 2  # one process may have at most one part in so many of the memory
+_SECONDS = 10  # that git may take to answer a question
 _OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
 
 
@@ -107,4 +108,13 @@ def contents(path: str) -> bytes:
     """Return the bytes of a file, or none if it cannot be read."""
     with suppress(OSError), open(path, "rb") as file:
         return file.read()
+    return b""
+
+
+def from_git(home: str, *arguments: str) -> bytes:
+    """Return what git prints with the settings of a home, or nothing if it is missing or does not end."""
+    command, env = [system_program("git") or "", *arguments], {"HOME": home}
+    with suppress(OSError, subprocess.TimeoutExpired):
+        ran = subprocess.run(command, env=env, cwd="/", capture_output=True, check=False, timeout=_SECONDS)
+        return ran.stdout
     return b""

@@ -95,6 +95,17 @@ def killing(monkeypatch) -> CountedCalls:
     return calls
 
 
+def was_killed(child: int, number: int, total: int) -> bool:
+    """Wait for a child to be killed at a call; False if it made fewer calls, as fewer files were young."""
+    status = os.waitpid(child, 0)[1]
+    if os.WIFEXITED(status):
+        assert os.WEXITSTATUS(status) == 0
+        assert number > total * 0.8
+        return False
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    return True
+
+
 @pytest.mark.full
 @part_or_all(120)
 def test_a_kill_before_a_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch, every):
@@ -116,12 +127,8 @@ def test_a_kill_before_a_call_leaves_journal_and_tree_agreeing(tmp_path, monkeyp
             calls.at = calls.count + number
             act(ws)  # noqa: F821 - as above
             os._exit(0)
-        status = os.waitpid(child, 0)[1]
-        if os.WIFEXITED(status):  # it made fewer calls, since fewer files were young
-            assert os.WEXITSTATUS(status) == 0
-            assert number > total * 0.8
+        if not was_killed(child, number, total):
             break
-        assert os.WTERMSIG(status) == signal.SIGKILL
         steps, repaired = judge(root, state, had, f"call {number} of {total}")
         seen.add(steps)
         told |= {text.partition(" ")[0] for text in repaired}
