@@ -1411,11 +1411,11 @@ def check(cells: Iterable[Cell]) -> None:
 
 
 def few_cells() -> Iterator[Any]:
-    """Yield the drawn cells of each method, at most three at a time."""
+    """Yield the drawn cells of each method, at most two at a time."""
     for method in METHODS:
         cells = [cell for cell in DRAWN if cell["method"] == method]
-        for begin in range(0, len(cells), 3):
-            yield pytest.param(cells[begin : begin + 3], id=f"{method} {begin}" if begin else method)
+        for begin in range(0, len(cells), 2):
+            yield pytest.param(cells[begin : begin + 2], id=f"{method} {begin}" if begin else method)
 
 
 @pytest.mark.parametrize("cells", list(few_cells()))

@@ -132,7 +132,7 @@ CALLS = {
         "ok",
     ),
     "an image of 100 million pixels": (lambda: png(10_000), 'ws.read("f")', "ok"),
-    "the largest image that is scaled": (lambda: png(6000), 'ws.read("f")', "ok"),
+    "the largest image that is scaled": (lambda: png(5000), 'ws.read("f")', "ok"),
     "a page of 10 million texts": (lambda: pdf(TEXT % (b"(t) Tj " * 10_000_000)), 'ws.read("f")', "ok"),
     "a page of one long text": (lambda: pdf(TEXT % (b"(%s) Tj" % (b"a" * 60_000_000))), 'ws.read("f")', "ok"),
     "many pages": (lambda: pdf(TEXT % (b"(text) Tj " * 40_000), 50_000), 'ws.read("f")', "ok"),

@@ -45,7 +45,7 @@ def test_regression_programs_of_a_path_in_the_tree_are_not_run_as_helpers(root, 
     assert not proof.exists() or proof.read_text() == ""
 
 
-@pytest.mark.parametrize("way", ["-m", "a program in the root"])
+@pytest.mark.parametrize("way", ["-m", pytest.param("a program in the root", marks=pytest.mark.full)])
 def test_regression_modules_of_the_tree_are_not_imported(root, tmp_path, way):
     proof = tmp_path / "proof"
     text = f"open({str(proof)!r}, 'a').write(__name__)\n"
@@ -64,8 +64,10 @@ def test_regression_modules_of_the_tree_are_not_imported(root, tmp_path, way):
         program = root / "agent.py"
         program.write_text(
             "from agentfs import Workspace\n"
-            f"with Workspace({str(root)!r}) as ws:\n    tools = ws.tools()\n"
-            f"    for name, arguments in {writes + calls!r}:\n        tools.call(name, arguments)\n"
+            "from contextlib import suppress\nfrom agentfs.errors import AgentFSError\n"
+            f"with Workspace({str(root)!r}) as ws:\n"
+            f"    for name, arguments in {writes + calls!r}:\n"
+            "        with suppress(AgentFSError):\n            getattr(ws, name)(**arguments)\n"
         )
         subprocess.run([sys.executable, program], cwd="/", capture_output=True, check=True, timeout=50)
     assert (root / "difflib.py").exists()

@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -38,7 +39,21 @@ def git(tree: Path, *arguments: str) -> str:
     return ran.stdout.decode()
 
 
-def make(top: Path) -> None:
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    """Return a function that copies a repository into an empty directory: git takes longer to build one."""
+    built = tmp_path_factory.mktemp("built")
+    build(built)
+
+    def make(top: Path) -> None:
+        shutil.copytree(built, top, symlinks=True, dirs_exist_ok=True)
+        for pointer in (top / "wt/.git", top / "main/.git/worktrees/wt/gitdir"):
+            pointer.write_text(pointer.read_text().replace(str(built), str(top)))
+
+    return make
+
+
+def build(top: Path) -> None:
     """Create a repository with a linked worktree, a submodule, and protected files everywhere."""
     (top / "main/pkg/app").mkdir(parents=True)
     (top / "library").mkdir()
@@ -64,7 +79,7 @@ def make(top: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def outside(tmp_path_factory):
+def outside(tmp_path_factory, make):
     """Return the outcome of a command in a root, run without a sandbox; each once."""
     found: dict[tuple[str, str], object] = {}
 
@@ -97,7 +112,7 @@ def outcome(top: Path, root: str) -> object:
     "command", [*COMMANDS[:2], *(pytest.param(each, marks=pytest.mark.full) for each in COMMANDS[2:])]
 )
 @pytest.mark.parametrize("root", ROOTS.values(), ids=ROOTS)
-def test_regression_git_works_as_outside(tmp_path, outside, root, command):
+def test_regression_git_works_as_outside(tmp_path, make, outside, root, command):
     """Their directory of git was not there, or on another file system."""
     make(tmp_path)
     with Workspace(tmp_path / root, policy=Policy(run="staged")) as ws:
@@ -108,7 +123,7 @@ def test_regression_git_works_as_outside(tmp_path, outside, root, command):
 
 
 @pytest.mark.parametrize("root", ROOTS.values(), ids=ROOTS)
-def test_nothing_but_the_root_and_data_of_git_changes(tmp_path, root):
+def test_nothing_but_the_root_and_data_of_git_changes(tmp_path, make, root):
     make(tmp_path)
     before = snapshot(tmp_path)
     with Workspace(tmp_path / root, policy=Policy(run="staged")) as ws:
@@ -127,7 +142,7 @@ def test_nothing_but_the_root_and_data_of_git_changes(tmp_path, root):
     assert "hooks/post-checkout" in result.text
 
 
-def test_a_file_of_the_tree_cannot_name_the_repository_of_another_project(tmp_path):
+def test_a_file_of_the_tree_cannot_name_the_repository_of_another_project(tmp_path, make):
     make(tmp_path)
     (tmp_path / "hostile").mkdir()
     (tmp_path / "hostile/.git").write_text(f"gitdir: {tmp_path}/main/.git\n")

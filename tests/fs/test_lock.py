@@ -148,7 +148,7 @@ def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
     with Workspace(tmp_path) as ws:
 
         def work(number: int) -> None:
-            for step in range(10):
+            for step in range(7):
                 ws.edit("f", f"<{number}:{step}>", f"<{number}:{step + 1}>")
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(30)]
@@ -156,7 +156,7 @@ def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
             thread.start()
         for thread in threads:
             thread.join()
-    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":10")
+    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":7")
 
 
 async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):

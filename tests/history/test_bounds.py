@@ -52,15 +52,15 @@ def test_memory_does_not_grow_with_the_number_of_steps(tmp_path, monkeypatch):
         held = []
         tracemalloc.start()
         try:
-            for number in range(80):
+            for number in range(60):
                 ws.write("a", f"{number}\n")
                 ws.checkpoint("here")
-                if number in (19, 79):
+                if number in (19, 59):
                     gc.collect()
                     held.append(tracemalloc.get_traced_memory()[0])
         finally:
             tracemalloc.stop()
-    assert held[1] - held[0] < 30_000, "1.6 kB and more for each of 60 steps before"
+    assert held[1] - held[0] < 20_000, "1.6 kB and more for each of 40 steps before"
 
 
 def test_a_step_of_many_changes_counts_as_many(tmp_path, monkeypatch):

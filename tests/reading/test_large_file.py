@@ -23,7 +23,7 @@ named = st.none() | st.sampled_from(
     ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
 )
 quietly = settings(
-    max_examples=150,
+    max_examples=110,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -220,7 +220,7 @@ class Changes(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=int(EXAMPLES or "4"),
+    max_examples=int(EXAMPLES or "3"),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
