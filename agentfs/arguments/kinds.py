@@ -7,12 +7,11 @@
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Literal, cast
 
-from agentfs.arguments.json_text import short_repr
+from agentfs.arguments.json_text import NotJSONError, parse_json, short_repr
 from agentfs.arguments.parameters import (
     ArgumentReader,
     Kind,
@@ -21,17 +20,11 @@ from agentfs.arguments.parameters import (
     SchemaRules,
     describe_names,
     object_schema,
+    snake_case,
 )
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import LARGEST
-from agentfs.text.nearest import nearest
 
-_INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
-# `float` does not strip `\x1f`, which `\s` matches without re.ASCII.
-_NUMBER = re.compile(
-    r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*", re.ASCII
-)
-_MAX_PROBLEMS = 100  # reading a list stops after this many
 _fspath: Callable[[Any], Any] = os.fspath
 
 
@@ -68,13 +61,17 @@ class Scalar(Kind):
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         meant = self.meant(value)
-        if meant is not None:
-            reader.add_coercion(where, f"{short_repr(value)} as {self.name}")
+        if not self.fits(meant):
+            return None
+        reader.add_coercion(where, f"{short_repr(value)} as {self.name}")
         return meant
 
     def meant(self, value: Any) -> Any:
-        """Return the only value of this kind that another value can mean, or None."""
-        del value
+        """Return what another value can mean: here, the number or the boolean in a text."""
+        try:
+            return parse_json(value.lower()) if isinstance(value, str) else None
+        except NotJSONError:
+            return None
 
 
 class String(Scalar):
@@ -82,7 +79,7 @@ class String(Scalar):
 
     name, description, hint, takes_text = "string", "a string", str, True
 
-    def meant(self, value: Any) -> str | None:
+    def meant(self, value: Any) -> Any:
         return str(value) if is_integer(value) else None
 
 
@@ -94,13 +91,10 @@ class Integer(Scalar):
     def fits(self, value: Any) -> bool:
         return is_integer(value)
 
-    def meant(self, value: Any) -> int | None:
-        number: int | None = None
-        if isinstance(value, float) and value.is_integer():
-            number = int(value)
-        elif isinstance(value, str) and (found := _INTEGER.fullmatch(value)):
-            number = int(found[1])
-        return number if is_integer(number) else None
+    def meant(self, value: Any) -> Any:
+        if isinstance(value, str):
+            value = None if "e" in value.lower() else super().meant(value)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Number(Scalar):
@@ -111,18 +105,11 @@ class Number(Scalar):
     def fits(self, value: Any) -> bool:
         return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
 
-    def meant(self, value: Any) -> float | None:
-        number = float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else math.inf
-        return number if math.isfinite(number) else None
-
 
 class Boolean(Scalar):
     """True or false; numbers are not accepted."""
 
     name, description, hint = "boolean", "true or false", bool
-
-    def meant(self, value: Any) -> bool | None:
-        return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
 
 
 class TextOf(Scalar):
@@ -193,24 +180,23 @@ class Choice(Kind):
         return is_choice or any(value is each for each in self._members.values())
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        plain = Integer().meant(value) if self.type is int else _plain(value)
-        matching = [choice for choice in self.choices if plain in (choice, _plain(choice))]
+        matching: list[Any] = []
         if isinstance(value, str) and value in self._by_name:
             matching = [self._by_name[value]]
-        elif plain is None or len(matching) != 1:
+        elif self.type is int:
+            meant = Integer().meant(value)
+            matching = [choice for choice in self.choices if is_integer(meant) and meant == choice]
+        elif isinstance(value, str):
+            plain = snake_case(value)
+            matching = [choice for choice in self.choices if plain in (choice, snake_case(choice))]
+        if len(matching) != 1:
             return None
         reader.add_coercion(where, f"{short_repr(value)} as {short_repr(matching[0])}")
         return matching[0]
 
-    def advice(self, value: Any) -> str:
-        near = nearest(_plain(value) or "", self.choices) if self.type is str else None
-        return f" (did you mean {short_repr(near)}?)" if near else ""
-
 
 class ListOf(Kind):
     """A list of values of one kind; `make` turns it into a set or a tuple."""
-
-    noun = "a list"
 
     def __init__(self, item: Kind, make: Callable[[list[Any]], Any] | None = None) -> None:
         self.item, self.parts, self.choices, self.check = item, (item,), item.choices, make
@@ -228,7 +214,7 @@ class ListOf(Kind):
         items: list[Any] = []
         for index, item in enumerate(value):
             items.append(self.item.read(item, f"{where}[{index}]", reader))
-            if len(reader.problems) > _MAX_PROBLEMS:
+            if reader.is_full:
                 break
         return items
 
@@ -245,7 +231,7 @@ class ListOf(Kind):
 class TupleOf(Kind):
     """A tuple of values of these kinds; one of any length is a `ListOf`."""
 
-    noun, opening, hint = "a list", ("[",), list
+    opening, hint = ("[",), list
 
     def __init__(self, items: tuple[Kind, ...]) -> None:
         self.description = f"a list of {', '.join(item.description for item in items)}"
@@ -266,8 +252,7 @@ class TupleOf(Kind):
 class MapOf(Kind):
     """An object with any names, whose values are of one kind."""
 
-    noun = description = "an object"
-    opening = ("{",)
+    description, opening = "an object", ("{",)
 
     def __init__(self, value: Kind) -> None:
         self.value, self.parts = value, (value,)
@@ -288,7 +273,7 @@ class MapOf(Kind):
 class Record(Kind):
     """An object with known members; `make` is the dataclass, TypedDict or Pydantic model that it becomes."""
 
-    noun, opening = "an object", ("{",)
+    opening = ("{",)
 
     def __init__(self, make: type[Any], members: tuple[Parameter, ...]) -> None:
         self.make = self.hint = make
@@ -311,14 +296,17 @@ class Record(Kind):
 class UnionOf(Kind):
     """A value of one of several kinds; `plainest` replaces it if a provider accepts no unions."""
 
-    noun, takes_text = "a list", True
+    takes_text = True
 
     def __init__(self, options: tuple[Kind, ...]) -> None:
         self.parts = options
         self.description = " or ".join(option.description for option in options)
         self.plainest = next((option for option in options if isinstance(option, Scalar)), options[0])
         self.hint = self.plainest.hint
-        self.opening = ("[",) if any(isinstance(option, ListOf) for option in options) else ()
+        lists = [option for option in options if isinstance(option, ListOf)]
+        self.opening = tuple(
+            '["' if isinstance(each.item, String) else "[" for each in lists
+        )  # `[a]` is a glob
 
     def plain_schema(self, rules: SchemaRules) -> Schema:
         if not rules.unions:
@@ -341,6 +329,19 @@ class UnionOf(Kind):
                 reader.adopt(trials[-1])
                 return read
         return reader.adopt(trials[0]) if fitting else reader.mismatch(self, value, where)
+
+
+class OneOrMore(UnionOf):
+    """A text, or a list of texts, which models of other products send; the schema shows one text."""
+
+    def __init__(self) -> None:
+        super().__init__((String(), ListOf(String())))
+
+    def plain_schema(self, rules: SchemaRules) -> Schema:
+        return self.plainest.schema(rules)
+
+
+SCALARS[OneOrMore] = OneOrMore()
 
 
 class OptionalOf(Kind):
@@ -367,13 +368,6 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or (
         isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
     )
-
-
-def _plain(value: Any) -> str | None:
-    """Return a choice in lower case, with underscores for spaces and dashes; None for another type."""
-    if not isinstance(value, str):
-        return None
-    return value[:80].strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def is_integer(value: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from keyword import iskeyword
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from agentfs.arguments.json_text import NotJSONError, parse_json, short_repr
 from agentfs.errors import AgentFSError
@@ -14,8 +14,7 @@ from agentfs.results import Coercion
 from agentfs.text.nearest import nearest
 
 Schema = dict[str, Any]
-_MAX_UNKNOWN = 100  # reading stops after this many unknown names
-_MAX_NEAREST = 12  # unknown names whose nearest name is looked up
+_MAX_PROBLEMS = 100  # reading stops after this many
 
 # The keywords of constraints that Gemini takes, and all of them.
 GEMINI_KEYWORDS = frozenset({"minimum", "maximum", "minItems", "maxItems"})
@@ -50,7 +49,6 @@ class Kind:
         takes_null: True if null is a value; all others are of the kind in `parts`.
         format: How a text has a value that is not text, such as "date"; else "".
         opening: The characters that JSON text of a value begins with.
-        noun: The name of a value decoded from JSON text, for a coercion.
         constraints: The keywords of JSON Schema, with their values.
         check: Returns the final value of one that was read, or raises an error.
     """
@@ -63,7 +61,6 @@ class Kind:
     takes_null = False
     format: str = ""
     opening: tuple[str, ...] = ()
-    noun: ClassVar[str] = ""
     constraints: Mapping[str, Any] = {}
     check: Callable[[Any], Any] | None = None
 
@@ -79,18 +76,12 @@ class Kind:
     def nullable(self, rules: SchemaRules) -> Schema:
         """Return the JSON Schema of a value or null."""
         schema = self.schema(rules)
-        if "anyOf" in schema:
-            return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
-        if schema and (rules.unions and schema.keys() != {"type"}):
-            return {"anyOf": [schema, {"type": "null"}]}
-        if "enum" in schema:  # dropped, because it would have to contain null, which is not a string
-            schema = {"type": schema["type"]}
-        return {**schema, "type": [schema["type"], "null"]} if schema else schema
-
-    def advice(self, value: Any) -> str:
-        """Return a suggestion to add to the error about a value."""
-        del value
-        return ""
+        if not schema:
+            return schema
+        if rules.unions and schema.keys() != {"type"}:
+            return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+        schema.pop("enum", None)  # it would have to contain null, which is not a string
+        return {**schema, "type": [schema["type"], "null"]}
 
     def fits(self, value: Any) -> bool:
         """Return True if a value has the outer type; the values inside are not checked."""
@@ -236,6 +227,11 @@ class ArgumentReader:
         self.coercions: list[Coercion] = []
         self.problems: list[ArgumentProblem] = []
 
+    @property
+    def is_full(self) -> bool:
+        """True if there are so many problems that reading more would help nobody."""
+        return len(self.problems) > _MAX_PROBLEMS
+
     def trial(self) -> "ArgumentReader":
         """Return a reader with the same aliases, whose results `adopt` takes over or which is dropped."""
         return ArgumentReader(self._aliases)
@@ -265,53 +261,41 @@ class ArgumentReader:
         """Return the given values under the names of the members; unknown names are problems."""
         by_name = {member.name: member for member in members}
         values = {name: given[name] for name in given if name in by_name}
-        if len(values) < len(given):
-            self._add_others(members, given, prefix, values)
+        sent_as = {name: name for name in values}
+        spellings = _spellings(members, self._aliases) if len(values) < len(given) else {}
+        for key in (key for key in given if key not in by_name):
+            text = key if isinstance(key, str) else repr(key)
+            name = spellings.get(text) or spellings.get(snake_case(text))
+            if name is None:
+                near = nearest(snake_case(text), by_name)
+                meant = f" (did you mean `{near}`?)" if near else ""
+                lacking = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
+                self.add_problem(f"{prefix}{text[:60]}", f"{lacking} {short_repr(text)}{meant}")
+                if self.is_full:
+                    break
+            elif name not in values:
+                values[name], sent_as[name] = given[key], text
+                self.add_coercion(f"{prefix}{name}", f"alias {short_repr(text)}")
+            elif not _same(values[name], given[key]):
+                where, first = f"{prefix}{name}", short_repr(sent_as[name])
+                self.add_problem(where, f"`{where}` is given twice, as {first} and as {short_repr(text)}")
         for name in [name for name in values if _is_null_text(by_name[name], values[name])]:
             self.add_coercion(f"{prefix}{name}", f"{short_repr(values.pop(name))} as not given")
         return values
-
-    def _add_others(
-        self, members: Sequence[Parameter], given: Mapping[Any, Any], prefix: str, values: dict[str, Any]
-    ) -> None:
-        """Add the values with other names of the members."""
-        names = [member.name for member in members]
-        spellings = _spellings(members, self._aliases)
-        sent_as: dict[str, str] = {}
-        unknown = 0
-        for key in (key for key in given if key not in names):
-            text = key if isinstance(key, str) else repr(key)
-            name = spellings.get(text) or spellings.get(snake_case(text))
-            where = f"{prefix}{name}"
-            if name is None:
-                unknown += 1
-                near = nearest(snake_case(text), names) if unknown <= _MAX_NEAREST else None
-                self._add_unknown(text, prefix, near)
-                if unknown > _MAX_UNKNOWN:
-                    break  # the call is refused anyway
-            elif name not in values:
-                values[name], sent_as[name] = given[key], text
-                self.add_coercion(where, f"alias {short_repr(text)}")
-            elif not _same(values[name], given[key]):
-                first, second = short_repr(sent_as.get(name, name)), short_repr(text)
-                self.add_problem(where, f"`{where}` is given twice, as {first} and as {second}")
-
-    def _add_unknown(self, name: str, prefix: str, near: str | None) -> None:
-        meant = f" (did you mean `{near}`?)" if near else ""
-        lacking = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
-        self.add_problem(f"{prefix}{name[:60]}", f"{lacking} {short_repr(name)}{meant}")
 
     def parse(self, kind: Kind, value: Any, where: str) -> Any:
         """Return the value of JSON text for a list or an object; other text stays text."""
         if _looks_like_json(kind, value):
             with suppress(NotJSONError):
                 value = parse_json(value)
-                self.add_coercion(where, f"JSON text as {kind.noun}")
+                self.add_coercion(where, f"JSON text as {short_repr(value)}")
         return value
 
     def mismatch(self, kind: Kind, value: Any, where: str) -> None:
-        """Record that a value is not of a kind; point at the mistake in JSON text."""
-        found = f", not {short_repr(value)}{kind.advice(value)}"
+        """Record that a value is not of a kind; point at the nearest choice, or the mistake in JSON text."""
+        texts = [choice for choice in kind.choices if isinstance(choice, str)]
+        near = nearest(snake_case(value), texts) if isinstance(value, str) else None
+        found = f", not {short_repr(value)}" + (f" (did you mean {short_repr(near)}?)" if near else "")
         if _looks_like_json(kind, value):
             try:
                 parse_json(value)
@@ -342,12 +326,12 @@ class ArgumentReader:
 
 
 def snake_case(name: str) -> str:
-    """Return a name in lower snake case: `filePath`, `file-path` and `-C` as `file_path` and `c`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80]).replace("-", "_").strip("_ ").lower()
+    """Return a name in lower snake case: `filePath`, `file path` and `-C` as `file_path` and `c`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[ -]", "_", name[:80]).strip("_").lower()
 
 
 def _looks_like_json(kind: Kind, value: Any) -> bool:
-    return bool(kind.opening) and isinstance(value, str) and value.lstrip().startswith(kind.opening)
+    return isinstance(value, str) and "".join(value[:60].split()).startswith(kind.opening or "\0")
 
 
 def _spellings(members: Sequence[Parameter], aliases: Mapping[str, str]) -> dict[str, str | None]:
@@ -356,22 +340,18 @@ def _spellings(members: Sequence[Parameter], aliases: Mapping[str, str]) -> dict
     The name as an identifier comes first, then the visible name in another case, the callable's own name, and
     aliases.
     """
-    by_precedence = (
-        [(each.identifier, each.name) for each in members],
-        [(snake_case(each.name), each.name) for each in members],
-        [(snake_case(each.target), each.name) for each in members if each.target],
-        [
-            (alias, each.name)
-            for each in members
-            for key in {each.name, each.target}
-            for alias in aliases.get(key, "").split()
-        ],
+    by_precedence: tuple[Callable[[Parameter], Sequence[str]], ...] = (
+        lambda each: [each.identifier],
+        lambda each: [snake_case(each.name)],
+        lambda each: [snake_case(each.target)] if each.target else [],
+        lambda each: f"{aliases.get(each.name, '')} {aliases.get(each.target, '')}".split(),
     )
     known: dict[str, str | None] = {}
-    for pairs in by_precedence:
+    for spellings_of in by_precedence:
         found: dict[str, str | None] = {}
-        for spelling, name in pairs:
-            found[spelling] = name if found.get(spelling, name) == name else None
+        for each in members:
+            for spelling in spellings_of(each):
+                found[spelling] = each.name if found.get(spelling, each.name) == each.name else None
         known = found | known
     return known
 

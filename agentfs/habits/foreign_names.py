@@ -2,87 +2,65 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from typing import Any
 
 from agentfs.arguments.parameters import snake_case
 
 # Prefixes of names: the GPT models, Gemini, clients of MCP, item ids such as `rye/file-system/read`.
 _NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__|([\w.-]+/)+")
-_FROM_TO = {  # the filesystem server of MCP has `source` and `destination`
-    "path": "source src from old_path source_path from_path old_name",
-    "to": "destination dest dst target new_path destination_path to_path",
-}
-_PATHS = {"path": "paths files directories target_directories"}  # the last one is Cursor's
-_STEPS = {"steps": "count n num number times num_steps"}
-
-
-class Habit(NamedTuple):
-    """Names and values for one method besides its own and `ALIASES`; names are separated by spaces.
-
-    Attributes:
-        tools: Tools of other products that do the same.
-        aliases: Other names of parameters.
-        lists: Parameters that also take a list, although the schema shows one text.
-        values: Numbers that mean another number, by parameter.
-    """
-
-    tools: str = ""
-    aliases: Mapping[str, str] = {}
-    lists: str = ""
-    values: Mapping[str, Mapping[int, int]] = {}
-
-
-# By method.
-HABITS: dict[str, Habit] = {
-    "run": Habit(
+# Tools of other products, by the method that does the same.
+TOOLS = {
+    "run": (
         "bash shell exec_command execute exec execute_command run_command run_shell_command run_terminal_cmd "
-        "terminal shell_command local_shell",
-        {
-            "command": "cmd script",
-            "cwd": "workdir working_directory work_dir directory dir",
-            "background": "run_in_background is_background",
-        },
+        "terminal shell_command local_shell"
     ),
-    "read": Habit(
-        "view read_file view_file open_file cat open fs_read get_file_contents read_text_file",
-        {"limit": "head"},
-        values={"offset": {0: 1}},
-    ),
-    "write": Habit(
+    "read": "view read_file view_file open_file cat open fs_read get_file_contents read_text_file",
+    "write": (
         "create_file write_file create write_to_file fs_write save_file new_file create_new_file "
         "create_text_file"
     ),
-    "edit": Habit(
+    "edit": (
         "str_replace edit_file replace replace_in_file replace_string_in_file find_and_replace "
-        "string_replace search_replace search_and_replace edit_block",
-        {"new_string": "content text"},
+        "string_replace search_replace search_and_replace edit_block"
     ),
-    "multi_edit": Habit(
-        "multi_replace_string_in_file multiedit replace_file_content multi_replace_file_content"
-    ),
-    "append": Habit("append_file append_to_file"),
-    "delete": Habit("delete_file remove remove_file rm unlink", {"recursive": "recurse r"}),
-    "ls": Habit("list_dir list_directory list_files list dir list_directory_with_sizes", _PATHS, "path"),
-    "glob": Habit(
-        "find_by_name glob_search file_glob_search find_files",
-        {"pattern": "name file_mask patterns", **_PATHS},
-        "pattern path",
-    ),
-    "grep": Habit(
+    "multi_edit": "multi_replace_string_in_file multiedit replace_file_content multi_replace_file_content",
+    "append": "append_file append_to_file",
+    "delete": "delete_file remove remove_file rm unlink",
+    "ls": "list_dir list_directory list_files list dir list_directory_with_sizes",
+    "glob": "find_by_name glob_search file_glob_search find_files",
+    "grep": (
         "search grep_search search_file_content search_content ripgrep rg search_text search_dir "
-        "search_for_pattern",
-        {"multiline": "u", **_PATHS},
-        "path glob type",
+        "search_for_pattern"
     ),
-    "move": Habit("rename move_file rename_file mv", _FROM_TO),
-    "undo": Habit("undo_edit", {**_STEPS, "paths": "path files file_path"}),
-    "redo": Habit("", _STEPS),
-    "checkpoint": Habit("", {"name": "label message title"}),
-    "rollback": Habit("", {"to": "name checkpoint checkpoint_name checkpoint_id label id"}),
-    "replace": Habit(
-        "", {"old_string": "pattern", "expect": "expected_replacements expected_count", **_PATHS}, "path glob"
-    ),
+    "move": "rename move_file rename_file mv",
+    "undo": "undo_edit",
+}
+_PATHS = {"path": "paths files directories target_directories"}  # the last one is Cursor's
+_STEPS = {"steps": "count n num number times num_steps"}
+# Other names of parameters of one method, besides those of all methods.
+ALIASES_OF: dict[str, dict[str, str]] = {
+    "run": {
+        "command": "cmd script",
+        "cwd": "workdir working_directory work_dir directory dir",
+        "background": "run_in_background is_background",
+    },
+    "read": {"limit": "head"},
+    "edit": {"new_string": "content text"},
+    "delete": {"recursive": "recurse r"},
+    "ls": _PATHS,
+    "glob": {"pattern": "name file_mask patterns", **_PATHS},
+    "grep": {"multiline": "u", **_PATHS},
+    "move": {  # the filesystem server of MCP has `source` and `destination`
+        "path": "source src from old_path source_path from_path old_name",
+        "to": "destination dest dst target new_path destination_path to_path",
+    },
+    "undo": {**_STEPS, "paths": "path files file_path"},
+    "redo": _STEPS,
+    "checkpoint": {"name": "label message title"},
+    "rollback": {"to": "name checkpoint checkpoint_name checkpoint_id label id"},
+    "replace": {"old_string": "pattern", "expect": "expected_replacements expected_count", **_PATHS},
 }
 # Other names of parameters of all methods. A name counts only if it is an alias of exactly one
 # parameter of the method and not itself the name of a parameter.
@@ -128,34 +106,54 @@ def plain_name(name: str) -> str:
 
 def method_meant(name: str) -> str:
     """Return the method that a plain name means, or the name itself."""
-    return next((method for method, habit in HABITS.items() if name in habit.tools.split()), name)
+    return next((method for method, names in TOOLS.items() if name in names.split()), name)
 
 
-def shell_arguments(
-    given: Mapping[Any, Any], add_coercion: Callable[[str, str], object]
+@cache
+def aliases_of(method: str) -> Mapping[str, str]:
+    """Return the other names of the parameters of a method, separated by spaces."""
+    own = ALIASES_OF.get(method, {})
+    return {name: f"{ALIASES.get(name, '')} {own.get(name, '')}" for name in (*ALIASES, *own)}
+
+
+def foreign_arguments(
+    method: str, given: Mapping[Any, Any], names: Collection[str], add_coercion: Callable[[str, str], object]
 ) -> Mapping[Any, Any]:
-    """Return the arguments of `run` for those of other shells.
+    """Return the arguments of a method with parameters of these names for those of other products."""
+    meant = dict(given)
+    for name in sorted((EXPLAINING & given.keys()).difference(names)):
+        del meant[name]
+        add_coercion(name, "left out")
+    if method == "run":
+        _read_as_shell(meant, add_coercion)
+    if method == "read" and str(meant.get("offset")) == "0":
+        meant["offset"] = 1
+        add_coercion("offset", "0 as 1")
+    return meant
+
+
+def _read_as_shell(given: dict[Any, Any], add_coercion: Callable[[str, str], object]) -> None:
+    """Replace arguments of other shells.
 
     A command may be a list of words, as of Codex, and its time in milliseconds, as of Claude Code. Each
     command has a shell of its own, so that restarting it, as Anthropic's tool can, does nothing.
     """
-    meant = dict(given)
     for name in ("command", "cmd"):
-        given_words: Any = meant.get(name)
-        words: list[Any] = [*given_words] if isinstance(given_words, list) else []
-        if words and all(isinstance(word, str) for word in words):
-            shell, *options = words[:2]
-            is_shell = shell.rpartition("/")[2] in _SHELLS and options in (["-c"], ["-lc"])
-            meant[name] = words[2] if is_shell and len(words) == 3 else shlex.join(words)
-            add_coercion("command", "words as a command line")
-    milliseconds: Any = meant.get("timeout_ms")
+        match given.get(name):
+            case [str(shell), "-c" | "-lc", str(line)] if shell.rpartition("/")[2] in _SHELLS:
+                given[name] = line
+            case [str(), *_] as words if all(isinstance(word, str) for word in words):
+                given[name] = shlex.join(words)
+            case _:
+                continue
+        add_coercion("command", "words as a command line")
+    milliseconds: Any = given.get("timeout_ms")
     if isinstance(milliseconds, (int, float)) and not isinstance(milliseconds, bool):
-        meant.setdefault("timeout", meant.pop("timeout_ms") / 1000)
+        given.setdefault("timeout", given.pop("timeout_ms") / 1000)
         add_coercion("timeout", f"timeout_ms={milliseconds} in seconds")
     for name in ("run_in_background", "is_background"):
-        if meant.get(name) is False:  # the only way of a staged command, whose tool has no `background`
-            del meant[name]
-    if meant.pop("restart", None) is True and "command" not in meant:
-        meant["command"] = ":"
+        if given.get(name) is False:  # the only way of a staged command, whose tool has no `background`
+            del given[name]
+    if given.pop("restart", None) is True and "command" not in given:
+        given["command"] = ":"
         add_coercion("command", "restart as nothing to do")
-    return meant

@@ -5,29 +5,17 @@ of other products' tools and parameters count for methods of a workspace. Nothin
 """
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from agentfs.arguments.json_text import short_repr
-from agentfs.arguments.kinds import ListOf, String, UnionOf
 from agentfs.arguments.parameters import ArgumentReader, describe_names, snake_case
 from agentfs.errors import InvalidArgumentError, UnknownToolError
-from agentfs.habits.foreign_names import (
-    ALIASES,
-    EXPLAINING,
-    HABITS,
-    Habit,
-    method_meant,
-    plain_name,
-    shell_arguments,
-)
+from agentfs.habits.foreign_names import aliases_of, foreign_arguments, method_meant, plain_name
 from agentfs.results import Coercion
 from agentfs.text.nearest import nearest
 from agentfs.tools.tool import Tool, is_method
 
 _MAX_REPORTED = 12
-_ONE_OR_MORE = UnionOf((String(), ListOf(String())))
-_ONE_OR_MORE.opening = ('["',)  # a glob may begin with `[`
 
 
 def find_tool(tools: Mapping[str, Tool], name: Any) -> tuple[Tool, tuple[Coercion, ...]]:
@@ -49,20 +37,14 @@ def find_tool(tools: Mapping[str, Tool], name: Any) -> tuple[Tool, tuple[Coercio
     )
 
 
-@cache
-def _aliases_of(method: str) -> Mapping[str, str]:
-    own = HABITS.get(method, Habit()).aliases
-    return {name: f"{ALIASES.get(name, '')} {own.get(name, '')}" for name in (*ALIASES, *own)}
-
-
 def bind(tool: Tool, given: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[Coercion, ...]]:
     """Read the arguments of a call under visible names; raise `invalid_argument` with all that is wrong."""
-    if not is_method(tool.function):
-        reader = ArgumentReader({own: name for name, own in tool.renames.items()})
-        values = reader.read_members(tool.parameters, given)
+    if is_method(tool.function):
+        reader = ArgumentReader(aliases_of(tool.own_name))
+        given = foreign_arguments(tool.own_name, given, tool.visible_names, reader.add_coercion)
     else:
-        reader = ArgumentReader(_aliases_of(tool.own_name))
-        values = _read_for_method(tool, given, reader)
+        reader = ArgumentReader({own: name for name, own in tool.renames.items()})
+    values = reader.read_members(tool.parameters, given)
     if reader.problems:
         messages = [problem.message for problem in reader.problems[:_MAX_REPORTED]]
         if len(reader.problems) > len(messages):
@@ -73,26 +55,3 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[Co
             details={"problems": [problem._asdict() for problem in reader.problems[:_MAX_REPORTED]]},
         )
     return values, tuple(reader.coercions)
-
-
-def _read_for_method(tool: Tool, given: Mapping[Any, Any], reader: ArgumentReader) -> dict[str, Any]:
-    """Read the arguments of a method as models of other products send them."""
-    habit = HABITS.get(tool.own_name, Habit())
-    if tool.own_name == "run":
-        given = shell_arguments(given, reader.add_coercion)
-    known = {*tool.visible_names, *tool.visible_names.values()}
-    for name in sorted((EXPLAINING & given.keys()) - known):
-        given = {each: value for each, value in given.items() if each != name}
-        reader.add_coercion(name, "left out")
-    lists = habit.lists.split()
-    parameters = [
-        each._replace(kind=_ONE_OR_MORE) if each.target in lists else each for each in tool.parameters
-    ]
-    values = reader.read_members(parameters, given)
-    for own, meant in habit.values.items():
-        name = tool.visible_names.get(own, own)
-        value = values.get(name)
-        if isinstance(value, int) and value in meant:
-            values[name] = meant[value]
-            reader.add_coercion(name, f"{value} as {meant[value]}")
-    return values

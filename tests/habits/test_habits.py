@@ -6,7 +6,7 @@ import pytest
 
 from agentfs import Policy, Toolset, Workspace, tool
 from agentfs.arguments.hints import Name
-from agentfs.habits.foreign_names import ALIASES, EXPLAINING, HABITS
+from agentfs.habits.foreign_names import ALIASES, ALIASES_OF, EXPLAINING, TOOLS
 from agentfs.tools.tool import Tool
 from tests import kit
 
@@ -154,7 +154,7 @@ def test_habits_do_not_change_the_arguments_of_a_users_own_tool(method, given):
     for value in (0, "files", "x", '["x"]'):
         called = tools.call(method, {name: value})
         assert (called.content, called.coercions) == (repr(value), ())
-    for other in HABITS[method].tools.split():
+    for other in TOOLS[method].split():
         assert tools.call(other, {"command": "view"}).error["code"] == "unknown_tool"
     assert not tools.call(method, {"explanation": "x"}).success
 
@@ -163,10 +163,8 @@ def test_the_tables_name_existing_parameters(ws):
     tools = {each.own_name: each for each in ws.tools("all")}
     known = {name for each in tools.values() for name in each.visible_names}
     assert ALIASES.keys() <= known | {"edits"}
-    for method, habit in HABITS.items():
-        if method in tools:
-            visible = tools[method].visible_names
-            assert {*habit.aliases, *habit.lists.split(), *habit.values} <= {*visible}, method
-    names = [name for habit in HABITS.values() for name in habit.tools.split()]
+    for method in ALIASES_OF.keys() & tools.keys():
+        assert ALIASES_OF[method].keys() <= tools[method].visible_names.keys(), method
+    names = [name for names in TOOLS.values() for name in names.split()]
     assert len(names) == len({*names})
     assert not EXPLAINING & known
