@@ -13,9 +13,9 @@ from agentfs import commands, concurrency, editing, history, reading, results, s
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.arguments.kinds import OneOrMore
-from agentfs.base.lazy import import_before_writes
+from agentfs.base.lazy import find_dialect, import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
-from agentfs.errors import must_be
+from agentfs.errors import UnknownToolError, must_be
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.log import Recording
@@ -27,7 +27,7 @@ from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
 from agentfs.tools.guard import check_rules, guard_methods, guard_options
-from agentfs.tools.tool import tool
+from agentfs.tools.tool import Tool, declarations, tool
 
 if TYPE_CHECKING:
     from agentfs.commands import run as run  # noqa: PLC0414 - makes the lazy submodule known
@@ -102,10 +102,6 @@ class Workspace:
 
     _is_host = False
     _guarded_by = ""  # the method whose permission check this copy has passed
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        guard_methods(cls)
 
     def __init__(
         self,
@@ -253,7 +249,34 @@ class Workspace:
             AgentFSError: `unknown_tool` if a name is not a tool. `invalid_argument` for an unknown dialect,
                 an unknown parameter in `expose`, or edit_lines without read or grep.
         """
-        return tools.toolset.toolset_of(self, names, dialect, expose or {}, prefix)
+        if isinstance(names, str) and names != "all":
+            names = [names]
+        if dialect != "agentfs":
+            own = None if isinstance(names, str) else names
+            made: Toolset = find_dialect(dialect).tools(self, own, expose=expose, prefix=prefix)
+            return made
+        offered = self._offered_tools()
+        defaults = [name for name, each in offered.items() if each.default]
+        chosen = defaults if names is None else [*offered] if isinstance(names, str) else names
+        for name in chosen:
+            if name not in offered:
+                hint = f"Its tools are {', '.join(offered)}."
+                raise UnknownToolError(f"A workspace has no tool {name!r}.", hint=hint)
+        exposed = {name: tuple(parameters) for name, parameters in (expose or {}).items()}
+        for needs in (offered[name].check_needs(chosen) for name in chosen):
+            for other in needs.keys() & {*chosen}:
+                exposed[other] = (*exposed.get(other, ()), *needs[other])
+        methods = [getattr(self, name) for name in chosen]
+        return tools.toolset.Toolset(methods, expose=exposed, prefix=prefix, workspace=self)
+
+    def _offered_tools(self) -> dict[str, Tool]:
+        """Return the methods that the policy offers to a model, default tools first."""
+        offered = {
+            name: each
+            for name, each in declarations(type(self)).items()
+            if each.for_models and (not each.ways or self.policy.run in each.ways)
+        }
+        return dict(sorted(offered.items(), key=lambda item: not item[1].default))
 
     def view(
         self,

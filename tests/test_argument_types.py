@@ -20,7 +20,6 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from agentfs import AgentFSError, Allow, Deny, Edit, Limits, LineChange, Policy, Protect, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import GlobResult, Skipped
-from agentfs.tools.tool import tool
 from tests import kit
 from tests.conftest import part_or_all
 
@@ -237,46 +236,6 @@ def test_tools_accepts_one_name_or_all(tmp_path):
         assert ws.tools("all", dialect="wave").names == ws.tools(dialect="wave").names
         with pytest.raises(AgentFSError, match="has no tool 'reed'"):
             ws.tools("reed")
-
-
-def test_hints_of_a_subclass_can_be_strings_or_missing(tmp_path):
-    """String hints are those of `from __future__ import annotations`."""
-    (tmp_path / "f.txt").write_text("one\n")
-
-    class Own(Workspace):
-        @tool(effect="read", default=True)
-        def outline(self, path: "str", depth: "int" = 1, mode: "Nowhere" = None) -> "str":  # noqa: F821 # type: ignore[name-defined]
-            """Show an outline.
-
-            Args:
-                path: The file.
-                depth: The levels.
-                mode: Anything.
-            """
-            return f"{path} {depth} {mode} {self.read(path).content}"
-
-        def anything(self, value, *more: int, last: dict[int, str], **others: int):
-            return value, more, last, others
-
-    with Own(tmp_path) as ws:
-        assert ws.outline("f.txt", 2, mode=[1]) == "f.txt 2 [1] one\n"
-        assert ws.anything(1, 2, "3", last={1: "x"}, path=5) == (1, (2, "3"), {1: "x"}, {"path": 5})
-
-
-def test_a_tool_of_a_subclass_with_string_hints_can_be_called_by_a_model(tmp_path):
-    class Own(Workspace):
-        @tool(effect="read")
-        def outline(self, path: "str", depth: "int | None" = None) -> "str":
-            """Show an outline.
-
-            Args:
-                path: The file.
-                depth: The levels.
-            """
-            return f"{path} {depth}"
-
-    with Own(tmp_path) as ws:
-        assert ws.tools(["outline"]).call("outline", {"path": "f", "depth": 2}).content == "f 2"
 
 
 @pytest.mark.parametrize("make", [

@@ -10,8 +10,8 @@ from agentfs.cli.policy_file import Settings, check_outside, opened, settings_of
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
+from agentfs.permission.ask import ask
 from agentfs.remote.server import Options, serve
-from agentfs.tools.approval import ask
 
 _WATCH_BYTES = 128 * MIB  # a server may be one of several on a machine
 

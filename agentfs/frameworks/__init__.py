@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
 from agentfs.base.lazy import lazy_submodules
-from agentfs.tools.approval import ask
+from agentfs.permission.ask import ask
 
 __all__ = ["ask"]
 

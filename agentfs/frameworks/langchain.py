@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agentfs.frameworks import needs
+from agentfs.permission.ask import Paused, answering
 from agentfs.permissions import Allow, Deny, OnAsk, PermissionAnswer, PermissionRequest
 from agentfs.results import ToolResult
-from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset
 
 with needs("langchain", "1", tested="1"):

@@ -4,10 +4,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from agentfs.frameworks import needs
+from agentfs.permission.ask import answering
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult
-from agentfs.tools.approval import answering
 from agentfs.tools.tool import Tool
 from agentfs.tools.toolset import Toolset, needs_approval
 

@@ -4,8 +4,8 @@ import base64
 from typing import Any
 
 from agentfs.frameworks import needs
+from agentfs.permission.ask import Paused, answering
 from agentfs.permissions import READING, Allow, PermissionAnswer, PermissionRequest
-from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset
 
 with needs("pydantic-ai-slim", "2.62", tested="2.68"):

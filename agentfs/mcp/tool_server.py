@@ -19,8 +19,8 @@ import agentfs
 from agentfs.base.advice import plural
 from agentfs.errors import FileIOError
 from agentfs.mcp.questions import Questions
+from agentfs.permission.ask import answering
 from agentfs.providers.mcp_format import call_result
-from agentfs.tools.approval import answering
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 

@@ -1,6 +1,11 @@
-"""The question to the user about a call, and the errors of calls without permission."""
+"""The question to the user about a call, and the errors of calls without permission.
 
-from collections.abc import Mapping, Sequence
+A framework or an MCP server that runs a call can answer it: its policy has the callback `ask`.
+"""
+
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -12,11 +17,20 @@ from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import Change, Root
 from agentfs.fs.oserrors import read_only
 from agentfs.permission.decide import Decision
-from agentfs.permissions import DO_NOT_RETRY, Allow, Deny, Effect, OnAsk, PermissionRequest
+from agentfs.permissions import (
+    DO_NOT_RETRY,
+    Allow,
+    Deny,
+    Effect,
+    OnAsk,
+    PermissionAnswer,
+    PermissionRequest,
+)  # fmt: skip
 from agentfs.policy import Policy
 
 NOT_ASKED = "The user could not be asked, so this call is refused."  # the callback has raised
 NOBODY = "This call needs permission, and there is nobody to ask."
+_answer: ContextVar[OnAsk | None] = ContextVar("agentfs_answer", default=None)
 
 
 def not_permitted(reason: str, tool: str, paths: Sequence[str], hint: str = DO_NOT_RETRY) -> RefusedError:
@@ -63,3 +77,46 @@ def request_about(
     diff, shown = history.report.proposed_changes(changes, root)
     paths = tuple(dict.fromkeys(one_line(change.path) for change in changes))
     return PermissionRequest(name, effect, arguments, paths, visible(diff), tool, changes=shown)
+
+
+class Paused(call_context.Interruption):
+    """Raised by an answer to leave the call, before it has changed anything.
+
+    Attributes:
+        request: The question that has no answer yet.
+        reason: The framework's exception for it, if any.
+    """
+
+    def __init__(self, request: PermissionRequest, reason: Exception | None = None) -> None:
+        super().__init__(request.method)
+        self.request = request
+        self.reason = reason
+
+
+def ask(request: PermissionRequest) -> PermissionAnswer | Awaitable[PermissionAnswer]:
+    """Ask by the mechanism of the framework that runs the call: a `Policy.on_ask`.
+
+    Args:
+        request: The call to decide about.
+
+    Returns:
+        The user's answer, or a refusal if no adapter runs the call.
+    """
+    answer = _answer.get()
+    if answer is None:
+        return Deny("No framework runs this call, so the user cannot be asked.")
+    return answer(request)
+
+
+@contextmanager
+def answering(answer: OnAsk) -> Generator[None]:
+    """Answer the questions of the calls in this block; raise the reason of a pause in place of it."""
+    token = _answer.set(answer)
+    try:
+        yield
+    except Paused as pause:
+        if pause.reason is None:
+            raise
+        raise pause.reason from None
+    finally:
+        _answer.reset(token)

@@ -75,9 +75,6 @@ class MethodCall:
         self.paths: tuple[str, ...] = ()  # in the arguments, in every spelling
         self._spellings: dict[str, tuple[str, ...]] = {}  # those of each canonical path
         self._perform = perform
-        # A method of a subclass may change something by itself, so it is decided about before it runs.
-        defined = (vars(cls).get(self.name) for cls in type(workspace).__mro__)
-        self._is_planned = any(getattr(each, "_agentfs_plannable", False) for each in defined)
 
     def run(self) -> Any:
         """Decide about the call, ask the user if necessary, and run it."""
@@ -106,7 +103,7 @@ class MethodCall:
         if not self.only_reads:
             for path in self.paths or ("",):
                 self.check_change(path)
-        if self.effect == "read" or not self._is_planned:
+        if self.effect == "read":
             decision = decide(self.policy, self.names, self.effect, subject)
             if decision.outcome == "refuse":
                 raise self.refusal(decision)
@@ -190,7 +187,7 @@ class MethodCall:
 
     def _plan(self) -> _Plan:
         """Run the call up to its first change, and return what it is about to do."""
-        if self.effect == "read" or not self._is_planned:
+        if self.effect == "read":
             return (), None
         try:
             self._call(CallAccess(self, granted=True, leaves="always"))

@@ -19,7 +19,7 @@ from agentfs.fs import quote
 from agentfs.permissions import GROUPS, READING, Effect
 from agentfs.policy import Policy
 from agentfs.tools.recorded_commands import run_recorded
-from agentfs.tools.tool import declaration_of, declarations, is_method
+from agentfs.tools.tool import declaration_of, declarations
 
 _C = TypeVar("_C", bound=type)
 _CarryOut = Callable[[Any, Any], Any]
@@ -29,10 +29,8 @@ OPTION_METHODS = frozenset({"read", "ls", "glob", "grep", "edit_lines"})
 
 def guard_methods(cls: _C) -> _C:
     """Make the public methods of a class check that it is open, and those that are tools the permission."""
-    is_subclass = any(map(declarations, cls.__mro__[1:]))
-    of_mixins = {name: getattr(cls, name) for name in declarations(cls)}
-    for name, method in (of_mixins | vars(cls)).items():
-        if not isinstance(method, types.FunctionType) or name.startswith("_") or is_method(method):
+    for name, method in vars(cls).items():
+        if not isinstance(method, types.FunctionType) or name.startswith("_") or name == "close":
             continue
         declared = declaration_of(method)
         effect = declared.effect if declared else "none"
@@ -40,7 +38,6 @@ def guard_methods(cls: _C) -> _C:
         checked = check_open(method) if is_checked_later else _check_call(method, effect)
         checked = checked if declared is None else reports_calls(checked)
         checked.__dict__["_agentfs_guarded"] = True
-        checked.__dict__["_agentfs_plannable"] = not is_subclass  # it changes files by `Root.apply` alone
         setattr(cls, name, checked)
     return cls
 
@@ -98,8 +95,6 @@ def check_rules(cls: type[Any], policy: Policy) -> None:
 
 def check_open(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method check that the workspace is open."""
-    if method.__name__ == "close":
-        return method
 
     @functools.wraps(method)
     def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -315,7 +315,6 @@ def tool(*, effect: Effect, rule: str | None = None, **fields: Any) -> Callable[
         function.__dict__["_agentfs_tool"] = Tool(function=function, effect=effect, rule=rule, **fields)
         return function
 
-    Tool(function=decorate, effect=effect, **fields)  # checks the effect before the decorator is used
     return decorate
 
 
@@ -344,17 +343,5 @@ def is_method(function: Any) -> bool:
 
 def declarations(cls: type[Any]) -> dict[str, Tool]:
     """Return the declared methods of a class by name, in order of definition."""
-    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
-    declared = {name: declaration_of(getattr(cls, name)) for name in names}
-    return {name: each for name, each in declared.items() if each is not None}
-
-
-def offered_tools(workspace: Any) -> dict[str, Tool]:
-    """Return the methods that the policy of a workspace offers to a model, default tools first."""
-    way = workspace.policy.run
-    offered = {
-        name: each
-        for name, each in declarations(workspace.__class__).items()
-        if each.for_models and (not each.ways or way in each.ways)
-    }
-    return dict(sorted(offered.items(), key=lambda item: not item[1].default))
+    functions = {name: each for base in reversed(cls.__mro__) for name, each in vars(base).items()}
+    return {name: made for name, each in functions.items() if (made := declaration_of(each)) is not None}

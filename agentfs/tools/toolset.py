@@ -12,7 +12,6 @@ from agentfs.arguments.json_text import parse_arguments, short_repr
 from agentfs.arguments.parameters import Schema, object_schema
 from agentfs.base import call_context
 from agentfs.base.advice import METHODS, Names
-from agentfs.base.lazy import find_dialect
 from agentfs.concurrency.runner import Runner, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
@@ -25,16 +24,7 @@ from agentfs.tools import gate
 from agentfs.tools.binding import bind, find_tool
 from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.result import ToolNames, from_error, from_value
-from agentfs.tools.tool import (
-    CallContext,
-    RenderContext,
-    Renderer,
-    Tool,
-    declarations,
-    is_method,
-    offered_tools,
-    tool_of,
-)
+from agentfs.tools.tool import CallContext, RenderContext, Renderer, Tool, declarations, is_method, tool_of
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -512,33 +502,3 @@ def _origin(tool: Tool) -> str:
     """Return a function with its module, for an error."""
     names = (getattr(tool.function, name, "?") for name in ("__module__", "__qualname__"))
     return ".".join(names)
-
-
-def toolset_of(
-    workspace: Any,
-    names: str | Sequence[str] | None,
-    dialect: str,
-    expose: Mapping[str, Sequence[str]],
-    prefix: str,
-) -> Toolset:
-    """Return methods of a workspace as tools: the default ones, "all", or the named ones."""
-    if isinstance(names, str) and names != "all":
-        names = [names]
-    if dialect != "agentfs":
-        own = None if isinstance(names, str) else names
-        tools: Toolset = find_dialect(dialect).tools(workspace, own, expose=expose, prefix=prefix)
-        return tools
-    declared = offered_tools(workspace)
-    defaults = [name for name, each in declared.items() if each.default]
-    chosen = defaults if names is None else list(declared) if isinstance(names, str) else names
-    for name in chosen:
-        if name not in declared:
-            raise UnknownToolError(
-                f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
-            )
-    exposed = {name: tuple(parameters) for name, parameters in expose.items()}
-    for needs in (declared[name].check_needs(chosen) for name in chosen):
-        for other in needs.keys() & {*chosen}:
-            exposed[other] = (*exposed.get(other, ()), *needs[other])
-    methods = [getattr(workspace, name) for name in chosen]
-    return Toolset(methods, expose=exposed, prefix=prefix, workspace=workspace)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from agentfs import Toolset, Workspace
+from agentfs import Toolset
 from agentfs.arguments.hints import kind_of
 from agentfs.arguments.parameters import ArgumentReader
 from agentfs.errors import InvalidArgumentError
-from agentfs.tools.tool import tool
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 
 MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]
@@ -353,27 +352,6 @@ def test_a_hint_that_cannot_be_resolved_is_an_error():
 
     with pytest.raises(InvalidArgumentError, match="the hints of Broken cannot be resolved"):
         Toolset([use])
-
-
-def test_a_workspace_method_takes_the_kinds_too(tmp_path):
-    class Painter(Workspace):
-        @tool(effect="none")
-        def paint(self, color: Color, at: date, job: Job, person: Person | None = None) -> str:
-            """Paint.
-
-            Args:
-                color: A color.
-                at: A day.
-                job: A job.
-                person: A person.
-            """
-            return f"{color!r} {at!r} {job.name} {person}"
-
-    with Painter(tmp_path) as ws:
-        tools = ws.tools(["paint"])
-        sent = {"color": "red", "at": "2026-01-31", "job": {"name": "x"}}
-        assert tools.call("paint", sent).content == "<Color.RED: 'red'> datetime.date(2026, 1, 31) x None"
-        assert ws.paint(Color.RED, date(2026, 1, 31), Job("x"))
 
 
 def test_agentfs_imports_neither_pydantic_nor_trio():

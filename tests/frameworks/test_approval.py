@@ -4,7 +4,7 @@ import pytest
 
 from agentfs import Allow, Policy, Toolset, Workspace, connect
 from agentfs.frameworks import ask
-from agentfs.tools.approval import Paused, answering
+from agentfs.permission.ask import Paused, answering
 from agentfs.tools.tool import tool
 from agentfs.tools.toolset import needs_approval
 from tests.remote.over_pipe import open_pipe

@@ -54,7 +54,7 @@ _LOCAL = {
     },
     "a subclass with tools of its own is not at the remote side": {
         "test_a_method_of_a_subclass_is_an_eighth_default_tool",
-        "test_a_new_tool_has_its_permission_and_arguments_checked",
+        "test_the_rules_hold_for_a_tool_of_a_subclass",
     },
 }
 

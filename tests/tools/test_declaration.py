@@ -1,46 +1,32 @@
-"""Methods declared with `tool` join the offered tools, the permission checks and the texts."""
+"""Functions and methods declared with `tool`."""
 
 import pytest
 
 from agentfs import Policy, Toolset, Workspace
-from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.errors import InvalidArgumentError
 from agentfs.providers import FORMATS
-from agentfs.results import ReadResult
 from agentfs.tools.tool import tool
-from tests.tools.plugin_of_strings import OutlineWorkspace as OutlineWorkspaceOfStrings
-from tests.tools.plugin_of_strings import lost, shout
+from tests.tools.functions_of_strings import lost, shout
 
 
 class OutlineWorkspace(Workspace):
     """A workspace with an eighth default tool."""
 
     @tool(effect="read", default=True, advice="See the definitions of a file with {outline}.")
-    def outline(self, path: str) -> ReadResult:
+    def outline(self, path: "str", most: "int | None" = None) -> str:
         """Show the definitions of a file.
 
         Args:
             path: File, relative to the workspace root.
-
-        Returns:
-            The lines that begin with `def`.
+            most: How many.
         """
-        page = self.read(path)
-        lines = [line for line in page.content.splitlines() if line.startswith("def ")]
-        return ReadResult(path, "text", "\n".join(lines), 1, 1, 1, 1, page.revision, text="\n".join(lines))
-
-    @tool(effect="write")
-    def erase(self, path: str) -> ReadResult:
-        """Erase a file.
-
-        Args:
-            path: File.
-        """
-        raise AssertionError(path)
+        lines = [line for line in self.read(path).content.splitlines() if line.startswith("def ")]
+        return "\n".join(lines[:most])
 
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "a.py").write_text("import os\ndef f():\n    pass\n")
+    (tmp_path / "a.py").write_text("import os\ndef f():\n    pass\ndef g():\n    pass\n")
     return tmp_path
 
 
@@ -53,86 +39,39 @@ def test_a_method_of_a_subclass_is_an_eighth_default_tool(root):
         for name in FORMATS:
             assert "fs_outline" in str(tools.schemas(name)[-1])
         assert tools.schemas("mcp")[-1]["annotations"]["readOnlyHint"] is True
-        assert tools.call("fs_outline", {"file_path": "a.py"}).content == "def f():"
+        assert tools.call("fs_outline", {"path": "a.py", "most": "1"}).content == "def f():"
         assert ws.tools("all").names[7] == "outline"
-        assert "erase" in ws.tools("all").names
-        assert "erase" not in tools.names
 
 
-def test_a_new_tool_has_its_permission_and_arguments_checked(root):
-    requests = []
-
-    def ask(request):
-        requests.append((request.method, request.effect, request.paths, request.tool))
-        return request.method == "outline"
-
-    with OutlineWorkspace(root, policy=Policy(on_ask=ask, ask=["*"])) as ws:
-        assert (
-            not ws.tools().call("outline", {"path": "a.py"}).success
-        )  # it reads by `read`, which is refused
-        with pytest.raises(RefusedError):
-            ws.erase("a.py")
-    assert requests[0] == ("outline", "read", ("a.py",), "outline")
-    assert requests[-1] == ("erase", "write", ("a.py",), None)
-    for rule in ("outline(*.py)", "outline", "read", "*"):
-        with OutlineWorkspace(root, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
-            ws.outline("a.py")
+@pytest.mark.parametrize("rule", ["outline", "read(*.py)", "read", "*"])
+def test_the_rules_hold_for_a_tool_of_a_subclass(root, rule):
+    """It is a tool of the program, and what it does by methods of the workspace is under their rules."""
+    with OutlineWorkspace(root, policy=Policy(deny=[rule])) as ws:
+        assert ws.tools().call("outline", {"path": "a.py"}).error["code"] == "refused"
     with OutlineWorkspace(root, policy=Policy(mode="plan")) as ws:
-        assert ws.outline("a.py").content == "def f():"
-        with pytest.raises(RefusedError, match="plan mode"):
-            ws.erase("a.py")
+        assert ws.tools().call("outline", {"path": "a.py"}).success
 
 
 def test_a_function_may_declare_its_effect():
+    def plain() -> int:
+        """Count."""
+        return 1
+
     @tool(effect="read")
-    def count(text: str) -> int:
-        """Count.
+    def count() -> int:
+        """Count."""
+        return 1
 
-        Args:
-            text: The text.
-        """
-        return len(text)
-
-    def plain(text: str) -> int:
-        """Count.
-
-        Args:
-            text: The text.
-        """
-        return len(text)
-
-    declared, other = Toolset([count, plain]).schemas("mcp")
-    assert declared["annotations"]["readOnlyHint"] is True
-    assert other["annotations"]["readOnlyHint"] is False
-
-
-def test_an_unknown_effect_is_an_error_when_it_is_declared():
+    shown = [each["annotations"]["readOnlyHint"] for each in Toolset([count, plain]).schemas("mcp")]
+    assert shown == [True, False]
     with pytest.raises(InvalidArgumentError, match="'change'"):
-        tool(effect="change")  # type: ignore[arg-type] # the error under test
+        tool(effect="change")(plain)  # type: ignore[arg-type] # the error under test
 
 
-@pytest.fixture
-def plugged(tmp_path):
-    (tmp_path / "a.md").write_text("# a\ntext\n# b\n")
-    return tmp_path
-
-
-def test_a_mixin_with_hints_as_strings_adds_a_tool(plugged):
-    with OutlineWorkspaceOfStrings(plugged) as ws:
-        tools = ws.tools()
-        assert "outline" in tools
-        style = tools.only("outline").schemas("anthropic")[0]["input_schema"]["properties"]["style"]
-        assert style["properties"]["order"]["enum"] == ["up", "down"]
-        sent = {"path": "a.md", "style": {"order": "down"}}
-        assert tools.call("outline", sent).content == '["# b", "# a"]'
-        assert Toolset([shout]).call("shout", {"text": "a", "style": {}}).content == "A Order.UP"
-        with pytest.raises(InvalidArgumentError, match="`text`: its hint cannot be resolved"):
-            Toolset([lost])
-
-
-def test_a_tool_of_a_mixin_has_its_permission_checked(plugged):
-    """The tools that a mixin declared were not guarded, so rules did not apply to them."""
-    with OutlineWorkspaceOfStrings(plugged, policy=Policy(deny=["outline"])) as ws:
-        with pytest.raises(RefusedError):
-            ws.outline("a.md")
-        assert ws.tools().call("outline", {"path": "a.md"}).error["code"] == "refused"
+def test_hints_may_be_strings():
+    tools = Toolset([shout])
+    style = tools.schemas("anthropic")[0]["input_schema"]["properties"]["style"]
+    assert style["properties"]["order"]["enum"] == ["up", "down"]
+    assert tools.call("shout", {"text": "a", "style": {"order": "down"}}).content == "A Order.DOWN"
+    with pytest.raises(InvalidArgumentError, match="`text`: its hint cannot be resolved"):
+        Toolset([lost])
