@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from agentfs import commands, concurrency, editing, history, reading, results, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
-from agentfs.arguments.kinds import OneOrMore
+from agentfs.arguments.kinds import TextOrList
 from agentfs.base.lazy import find_dialect, import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import UnknownToolError, must_be
@@ -41,8 +41,8 @@ LineChanges: TypeAlias = Annotated[
 ]
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Paths: TypeAlias = Annotated[_OneOrMore, ModelType(OneOrMore)]
-Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(OneOrMore)]
+Paths: TypeAlias = Annotated[_OneOrMore, ModelType(TextOrList)]
+Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(TextOrList)]
 _LARGE_KEPT = 8  # a watched workspace keeps a file up to one part in so many of its memory for texts
 _RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -331,7 +331,7 @@ class UnionOf(Kind):
         return reader.adopt(trials[0]) if fitting else reader.mismatch(self, value, where)
 
 
-class OneOrMore(UnionOf):
+class TextOrList(UnionOf):
     """A text, or a list of texts, which models of other products send; the schema shows one text."""
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class OneOrMore(UnionOf):
         return self.plainest.schema(rules)
 
 
-SCALARS[OneOrMore] = OneOrMore()
+SCALARS[TextOrList] = TextOrList()
 
 
 class OptionalOf(Kind):
