@@ -436,7 +436,7 @@ def test_a_context_that_is_taken_twice_is_an_error():
 
 
 @pytest.mark.parametrize("declare", [
-    lambda: tool(effect="destroy"), lambda: Toolset([Tool(function=bash, effect="destroy")]),
+    lambda: tool(effect="destroy")(bash), lambda: Toolset([Tool(function=bash, effect="destroy")]),
     lambda: Toolset([Tool(function=bash, rule="line")]),
 ])  # fmt: skip
 def test_an_effect_or_a_parameter_that_does_not_exist_is_an_error(declare):
