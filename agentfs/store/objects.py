@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentfs import errors
 from agentfs.base import call_context
@@ -38,15 +38,6 @@ class ConditionFailed(Exception):  # noqa: N818 - a signal within this package
     """The object in the store is not the one that the condition names."""
 
 
-class Listed(NamedTuple):
-    """An object in a listing."""
-
-    path: str
-    tag: str  # the version: ETag, and the store's own version if it has one, as JSON
-    size: int
-    left_out: str = ""  # the reason why it is not pulled
-
-
 class Objects:
     """The objects of one store. Thread-safe."""
 
@@ -64,14 +55,13 @@ class Objects:
             except Exception as error:  # noqa: BLE001 - its errors have no common class
                 message = f"obstore refuses the URL or an option: {_line(error)}."
                 raise errors.InvalidArgumentError(message) from None
-        self.identity = repr(self._store)
         self._directory = str(self._store.prefix) if type(self._store).__name__ == "LocalStore" else ""
 
-    def list(self) -> Iterator[Listed]:
-        """Yield all objects."""
+    def list(self) -> Iterator[tuple[str, str, int]]:
+        """Yield the path, the version and the size of each object."""
         with _typed_errors():
             for page in self._api.list(self._store, chunk_size=1000):
-                yield from (Listed(each["path"], _tag(each), each["size"]) for each in page)
+                yield from ((each["path"], _tag(each), each["size"]) for each in page)
 
     def head(self, path: str) -> str:
         """Return the version of an object, or ""."""
@@ -137,6 +127,7 @@ class Objects:
 
 
 def _tag(meta: Any) -> str:
+    """Return a version: the ETag, and the store's own version if it has one, as JSON."""
     found = {name: meta[name] for name in ("e_tag", "version") if meta[name]}
     return json.dumps(found) if found else ""
 

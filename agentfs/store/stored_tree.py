@@ -2,21 +2,21 @@
 
 import os
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from os import PathLike
-from threading import Lock
 from typing import Any, TypeVar
 
 from agentfs.base.lazy import sqlite3
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import Root, oserrors, quote
+from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.report import name_paths
+from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.policy import Policy
 from agentfs.results import PullResult, PushResult, Result, StoreStatus
-from agentfs.store.cache import META, open_cache
 from agentfs.store.objects import Objects
-from agentfs.store.sync import CONFLICTS, MOST_NAMES, Sync
+from agentfs.store.sync import META, Sync
 from agentfs.text.display import with_text
 
 _R = TypeVar("_R", bound=Result)
@@ -27,8 +27,8 @@ class StoredTree:
 
     Several machines may use one tree, each with a cache of its own. No change overwrites another one: an
     object is written on the condition that it is still the known one, and merged line by line if it is not.
-    Each object and each file is atomic; a pull or push of several is not. Methods may be called from several
-    threads. `Workspace(tree)` opens the cache.
+    Each object and each file is atomic; a pull or push of several is not. One call at a time uses a cache.
+    `Workspace(tree)` opens the cache.
     """
 
     def __init__(
@@ -58,14 +58,10 @@ class StoredTree:
         self.policy = policy or Policy()
         self.timeout = timeout
         self._objects = Objects(url_or_store, dict(options or {}))
-        self._lock = Lock()
 
     def __fspath__(self) -> str:
         """Return the directory of the cache."""
         return self.cache
-
-    def __repr__(self) -> str:
-        return f"StoredTree({self._objects.identity!r}, {self.cache!r})"
 
     def pull(self) -> PullResult:
         """Bring what others have changed into the cache, merged with the changes there.
@@ -75,14 +71,13 @@ class StoredTree:
 
         Raises:
             AgentFSError: `io` if the store, the network or the disk fails; `refused` for the credentials;
-                `busy` if another process uses the cache; `conflict` if the store does not have the tree of
+                `busy` if another call uses the cache; `conflict` if the store does not have the tree of
                 the cache; `invalid_path` for a key that obstore does not list; `timeout` if the comparison
                 takes too long. What was done stays.
         """
         with self._open() as sync:
             sync.pull()
-            more = "The time is up. Pull again: it continues."
-            return _result(sync, PullResult, more, "pulled", "deleted", "merged", "conflicts")
+            return _result(sync, PullResult, "pulled", "deleted", "merged", "conflicts")
 
     def push(self) -> PushResult:
         """Send what has changed in the cache since it was last pulled or pushed.
@@ -100,8 +95,7 @@ class StoredTree:
             raise oserrors.read_only()
         with self._open() as sync:
             sync.push()
-            more = "The time is up. Push again: it continues."
-            return _result(sync, PushResult, more, "pushed", "deleted", "merged", "conflicts")
+            return _result(sync, PushResult, "pushed", "deleted", "merged", "conflicts")
 
     def status(self) -> StoreStatus:
         """Compare the cache with the store, without downloads and changes.
@@ -114,30 +108,34 @@ class StoredTree:
         """
         with self._open() as sync:
             sync.compare()
-            more = f"Only the first {MOST_NAMES} names of each kind are given."
-            return _result(sync, StoreStatus, more, "to_pull", "to_push")
+            return _result(sync, StoreStatus, "to_pull", "to_push")
 
     @contextmanager
     def _open(self) -> Generator[Sync]:
         """Lock the cache, and open its state and root, for the block."""
-        with self._lock:
-            policy = replace(self.policy, read_only=False)
-            try:
-                with open_cache(self.cache, self.timeout) as cache, Root(self.cache, policy) as root:
-                    yield Sync(self._objects, cache, root)
-            except AgentFSError:
-                raise
-            except (OSError, sqlite3.Error) as error:
-                raise FileIOError(
-                    f"The state of the cache {quote(self.cache)} failed: {error}.",
-                    hint=f"Check the disk. If you remove its {META}, files that differ are conflicts.",
-                ) from None
+        state = os.path.join(self.cache, META)
+        file, policy = os.path.join(state, FILE), replace(self.policy, read_only=False)
+        try:
+            with (
+                closing(StateDirectory(state)),
+                closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as database,
+                Root(self.cache, policy) as root,
+            ):
+                OwnDirectory(state).put(".gitignore", b"*\n")  # for recordings and searches
+                yield Sync(self._objects, root, database, self.timeout)
+        except AgentFSError:
+            raise
+        except (OSError, sqlite3.Error) as error:
+            raise FileIOError(
+                f"The state of the cache {quote(self.cache)} failed: {error}.",
+                hint=f"Check the disk. If you remove its {META}, files that differ are conflicts.",
+            ) from None
 
 
-def _result(sync: Sync, kind: type[_R], more: str, *fields: str) -> _R:
-    """Return a result with the paths of a `Sync`; its text says `more` if it is truncated."""
-    named = {field: tuple(sorted(sync.paths.pop(field, ()))) for field in fields}
-    left_out = {reason: tuple(sorted({*paths})) for reason, paths in sorted(sync.paths.items())}
+def _result(sync: Sync, kind: type[_R], *fields: str) -> _R:
+    """Return a result with the paths of a `Sync`."""
+    left_out = {name: tuple(sorted({*paths})) for name, paths in sorted(sync.paths.items())}
+    named = {field: left_out.pop(field, ()) for field in fields}
     rows = {**named, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
     lines = [
         f"{name.replace('_', ' ')} {len(paths)}" + (f": {name_paths(paths)}" if paths else "")
@@ -146,9 +144,9 @@ def _result(sync: Sync, kind: type[_R], more: str, *fields: str) -> _R:
     ]
     if named.get("conflicts"):
         lines.append(
-            f"The texts of the store are below {META}/{CONFLICTS}; a conflict ends when both are equal."
+            f"The texts of the store are below {META}/conflicts; a conflict ends when both are equal."
         )
     if sync.truncated:
-        lines.append(more)
+        lines.append("There is more. Pull or push again: it continues.")
     facts: dict[str, Any] = {**named, "left_out": left_out, "truncated": sync.truncated}
     return with_text(kind(**facts), lines[0], below=lines[1:])

@@ -1,40 +1,93 @@
-"""`Sync`: one pull, push or comparison of a cache and a store. Each path is merged on its own."""
+"""`Sync`: one pull, push or comparison of a cache and a store. Each path is merged on its own.
+
+The listing of the store and that of the files are temporary tables on the disk, compared by SQL, so that the
+memory does not grow with the tree.
+"""
 
 import os
 import random
+import re
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import chain, islice
+from threading import Lock
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.lazy import futures
-from agentfs.errors import AgentFSError, ConflictError
-from agentfs.fs import Change, DirectoryNode, FileNode, Root, directories_above, display_name
-from agentfs.fs.node import ConcurrentChange, begin_again
-from agentfs.fs.own_directories import OwnDirectory
+from agentfs.base.lazy import futures, sqlite3
+from agentfs.errors import AgentFSError, BusyError, ConflictError
+from agentfs.fs import (
+    Change,
+    DirectoryNode,
+    DirEntry,
+    FileNode,
+    Node,
+    Root,
+    directories_above,
+    display_name,
+    is_temporary_name,
+    oserrors,
+    quote,
+    revision_of,
+)
+from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
+from agentfs.fs.path import split_path
 from agentfs.history.step_merge import merge_nodes
-from agentfs.store.cache import CHANGED, EDITED, GONE, MERGED_BYTES, META, REMOVED, Cache, Known, objection
-from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Listed, Objects
+from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Objects
 
+META = ".agentfs"  # the directory of the state; keys below it are not files of the tree
 MARK = f"{META}/tree"  # an object that tells this tree from another one at the same address
-CONFLICTS = "conflicts"  # texts of the store, in the directory of the state
+MERGED_BYTES = 10 * 1024 * 1024  # larger contents are never merged, so their base is not kept
+MOST_NAMES = 100_000  # in each field of a comparison
 _AT_ONCE = 32  # requests
 _PART = 1000  # paths in memory at the same time
-_SMALL = 1024 * 1024  # bytes; larger contents are fetched or sent one after another
-_ATTEMPTS = 20  # to merge a file that others keep changing
+_SMALL = (
+    1024 * 1024
+)  # bytes; larger contents are fetched or sent one after another, so that memory is bounded
+_ATTEMPTS = 20  # to send a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
-MOST_NAMES = 100_000  # in each field of a comparison
+_UNSETTLED = 2_000_000_000  # ns; a file changed so recently may change again with the same times
 _NEW_FILE = 0o666  # the umask restricts the mode
+_Row = tuple[str, str, int]  # a path, its version and its size
+_NO_PATH = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|(^|/)\.{0,2}(/|$)")  # of a store
+
+_TABLES = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;  -- if the system fails, the last notes are lost: their paths are compared again
+PRAGMA temp_store = FILE;
+CREATE TABLE IF NOT EXISTS known
+    (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB, status TEXT);
+CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, version TEXT, size INTEGER) WITHOUT ROWID;
+"""
+# A path that is left out counts as unchanged, with all paths below it.
+_LEAVE_OUT = """INSERT OR IGNORE INTO listed SELECT path, {version}, size FROM known
+    WHERE path = :path OR substr(path, 1, length(:path) + 1) = :path || '/'"""
+# Deleted paths, then changed ones: a file may become a directory.
+_DIFFERENCES = (
+    """SELECT path, tag, size, digest, 0 FROM known
+    WHERE digest <> '' AND path NOT IN (SELECT path FROM listed) ORDER BY path""",
+    """SELECT path, COALESCE(tag, ''), COALESCE(known.size, 0), COALESCE(digest, ''), listed.size
+    FROM listed LEFT JOIN known USING (path)
+    WHERE known.{version} IS NOT listed.version OR known.size <> listed.size ORDER BY path""",
+)
+
+
+class Known(NamedTuple):
+    """A path as it was in the store when it was last equal to the file here, or merged with it."""
+
+    path: str
+    tag: str = ""  # the version of the object; "" if there was none
+    size: int = 0
+    digest: str = ""  # of the content; "" if the object was being deleted
+    to_move: int = 0  # bytes to fetch or to send now
 
 
 class _Stays(Exception):  # noqa: N818 - a signal within this module
-    """A path stays as it is on both sides; the text is the reason."""
-
-
-class _Conflict(Exception):  # noqa: N818 - as above
-    """Both sides have changed the same lines."""
+    """A path stays as it is on both sides. The text is the reason, or `conflicts`."""
 
 
 class Sync:
@@ -45,77 +98,166 @@ class Sync:
         truncated: True if paths are missing.
     """
 
-    def __init__(self, objects: Objects, cache: Cache, root: Root) -> None:
-        self._objects, self._cache, self._root = objects, cache, root
-        self._conflicts = OwnDirectory(os.path.join(cache.state_path, CONFLICTS))
+    def __init__(self, objects: Objects, root: Root, database: sqlite3.Connection, seconds: float) -> None:
+        self._objects, self._root, self._database = objects, root, database
+        self._conflicts = OwnDirectory(os.path.join(root.path, META, "conflicts"))
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+        self._large = Lock()  # held by the thread that moves a large content
+        self._lock = Lock()  # threads of one connection would share its cached statements
         self.paths = defaultdict[str, list[str]](list)
         self.truncated = False
+        database.executescript(_TABLES)
 
     def compare(self) -> None:
         """List what differs between the cache and the store."""
-        self._list_store()
-        self._scan()
-        for field, queries in (("to_pull", (GONE, CHANGED)), ("to_push", (REMOVED, EDITED))):
-            for query in queries:
-                self.paths[field] += [known.path for known in islice(self._cache.paths(query), MOST_NAMES)]
-                self.truncated |= len(self.paths[field]) >= MOST_NAMES
+        for field, rows, version in (("to_pull", self._there(), "tag"), ("to_push", self._here(), "digest")):
+            self._list(rows)
+            found = chain.from_iterable(self._differences(version))
+            self.paths[field] = [known.path for known in islice(found, MOST_NAMES)]
+            self.truncated |= len(self.paths[field]) == MOST_NAMES
 
     def pull(self) -> None:
         """Merge what has changed in the store with the files here."""
-        self._list_store()
-        for query in (GONE, CHANGED):  # in this order: a file may become a directory
-            self._each(query, lambda known: self._take(known)[0])
+        self._list(self._there())
+        self._each("tag", lambda known: self._take(known)[0])
 
     def push(self) -> None:
         """Send what has changed here."""
-        if mark := self._cache.tag("known", MARK):
-            _check_mark(mark, self._objects.head(MARK))
+        if not self._is_known(self._objects.head(MARK)):
+            self.note(Known(MARK, self._objects.check_conditions(MARK)), None)
+        self._list(self._here())
+        self._each("digest", self._send)
+
+    def note(self, known: Known, data: bytes | None) -> None:
+        """Keep what the store has at a path, and the content if it may be merged later."""
+        text = zlib.compress(data, 1) if data is not None and len(data) <= MERGED_BYTES else None
+        if known.tag:
+            self._query("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", *known[:4], text)
         else:
-            self._cache.note(Known(MARK, self._objects.check_conditions(MARK)), None)
-        self._scan()
-        for query in (REMOVED, EDITED):
-            self._each(query, self._send)
+            self._query("DELETE FROM known WHERE path = ?", known.path)
 
-    def _list_store(self) -> None:
-        """List the store; raise `conflict` if it does not have the tree of this cache."""
+    def text(self, path: str) -> bytes | None:
+        """Return the content that was noted last for a path, if it is kept."""
+        found = self._query("SELECT text FROM known WHERE path = ? AND text IS NOT NULL", path)
+        return zlib.decompress(found[0][0]) if found else None
 
-        def rows() -> Iterator[Listed]:
-            for listed in self._objects.list():
-                reason = objection(listed.path, self._root)
-                reason = reason or ("too large" if listed.size > LARGEST_OBJECT else "")
-                if reason and not listed.path.startswith(f"{META}/"):
-                    self.paths[reason].append(listed.path)
-                yield listed._replace(left_out=reason)
+    def _query(self, query: str, *values: Any) -> list[Any]:
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
 
-        self._cache.list_store(rows())
-        mark = self._cache.tag("listed", MARK)
-        _check_mark(self._cache.tag("known", MARK), mark)
-        self._cache.note(Known(MARK, mark), None)
+    def _is_known(self, mark: str) -> bool:
+        """Return False if this cache is new; raise `conflict` if the store does not have its tree."""
+        known = self._query("SELECT tag FROM known WHERE path = ?", MARK)
+        if known and known != [(mark,)]:
+            raise ConflictError(
+                f"The store does not have the tree of this cache: its {MARK} is another one, or gone.",
+                hint="Check the URL. To begin with the store as it is, pull it to an empty directory.",
+            )
+        return bool(known)
 
-    def _scan(self) -> None:
-        for path, reason in self._cache.scan(self._root).items():
-            self.paths[reason].append(path)
+    def _list(self, rows: Iterator[_Row]) -> None:
+        """Replace the rows of the listing."""
+        self._query("DELETE FROM listed")
+        with call_context.limited(self._seconds):
+            self._database.executemany("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", rows)
 
-    def _each(self, query: str, work: Callable[[Known], tuple[str, ...]]) -> None:
-        """Do the work for each path of a query, in threads, until the time is up."""
+    def _there(self) -> Iterator[_Row]:
+        """List the store."""
+        mark = ""
+        for path, tag, size in self._objects.list():
+            call_context.check()
+            if path == MARK:
+                mark = tag
+            elif not path.startswith(f"{META}/"):
+                with self._leaving_out(path, "tag"):
+                    self._check(path, size)
+                    yield path, tag, size
+        if not self._is_known(mark):
+            self.note(Known(MARK, mark), None)
+
+    def _here(self) -> Iterator[_Row]:
+        """List the files here."""
+        tops = [""]
+        while tops:
+            top = tops.pop()
+            with (
+                self._leaving_out(top, "digest"),
+                self._root.open_directory(display_name(top) or ".") as directory,
+            ):
+                for entry in directory.scan():
+                    path = os.path.join(top, entry.name)
+                    with self._leaving_out(path, "digest"):
+                        call_context.check()
+                        if path == META:
+                            continue
+                        self._check(path)
+                        if entry.is_dir(follow_symlinks=False):
+                            tops.append(path)
+                        else:
+                            yield self._file_row(path, entry)
+
+    def _file_row(self, path: str, entry: DirEntry) -> _Row:
+        """Return the digest of a file; one whose status is that of a known content is not read again."""
+        if entry.is_symlink():
+            raise _Stays("link")
+        found = entry.stat(follow_symlinks=False)
+        status = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        if known := self._query("SELECT digest FROM known WHERE path = ? AND status = ?", path, status):
+            return path, known[0][0], found.st_size
+        with self._root.open_file(display_name(path)) as file:
+            digest = revision_of(file.read_whole(LARGEST_OBJECT))
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _UNSETTLED:
+            self._query("UPDATE known SET status = ? WHERE path = ? AND digest = ?", status, path, digest)
+        return path, digest, found.st_size
+
+    @contextmanager
+    def _leaving_out(self, path: str, version: str) -> Generator[None]:
+        """Leave a path out of the listing if the block fails because of it; the root must be readable."""
+        try:
+            with _staying("timeout", "closed", *(() if path else ("io",))):
+                yield
+        except _Stays as reason:
+            self.paths[str(reason)].append(display_name(path))
+            self._database.execute(_LEAVE_OUT.format(version=version), {"path": display_name(path)})
+
+    def _check(self, path: str, size: int = 0) -> None:
+        """Raise _Stays if a path or an object is neither pulled nor pushed."""
+        names = path.split("/")
+        if _NO_PATH.search(path):
+            raise _Stays("not a path in a store")
+        if names[0].casefold() == META or STATE_MARK in map(str.casefold, names) or is_temporary_name(path):
+            raise _Stays("reserved")
+        if self._root.is_protected(path):
+            raise _Stays("protected")
+        if size > LARGEST_OBJECT:
+            raise _Stays("too large")
+        split_path(path, {})  # raises if it is too long for a path here
+
+    def _differences(self, version: str) -> Iterator[Iterator[Known]]:
+        """Yield the deleted and the changed paths; what is noted meanwhile does not matter."""
+        for query in _DIFFERENCES:
+            self._query("DROP TABLE IF EXISTS temp.found")
+            self._query(f"CREATE TEMP TABLE found AS {query.format(version=version)}")
+            yield map(Known._make, self._database.execute("SELECT * FROM found"))
+
+    def _each(self, version: str, work: Callable[[Known], tuple[str, ...]]) -> None:
+        """Do the work for each path that differs, in threads, until the time is up."""
 
         def outcome(known: Known) -> tuple[str, ...] | None:
             try:
-                return None if self._cache.is_late else work(known)
+                with self._large if known.to_move > _SMALL else nullcontext():
+                    return None if time.monotonic() > self._end else work(known)
             except _Stays as reason:
                 return (str(reason),)
 
-        paths = self._cache.paths(query)
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
-            while not self.truncated and (part := [*islice(paths, _PART)]):
-                part.sort(key=lambda known: known.to_move > _SMALL)
-                small = [known for known in part if known.to_move <= _SMALL]
-                outcomes = chain(pool.map(outcome, small), map(outcome, part[len(small) :]))
-                for known, fields in zip(part, outcomes, strict=True):
-                    call_context.check()
-                    self.truncated |= fields is None
-                    for field in fields or ():
-                        self.paths[field].append(known.path)
+            for found in self._differences(version):
+                while not self.truncated and (part := [*islice(found, _PART)]):
+                    for known, fields in zip(part, pool.map(outcome, part), strict=True):
+                        call_context.check()
+                        self.truncated |= fields is None
+                        for field in fields or ():
+                            self.paths[field].append(known.path)
 
     def _send(self, known: Known) -> tuple[str, ...]:
         """Send a file, or its deletion; what others have changed meanwhile is merged with it before."""
@@ -130,17 +272,17 @@ class Sync:
                 if _digest(self._file(known.path)) == known.digest:
                     return merged
                 time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
-        raise _Stays("changing while it is merged")
+        raise _Stays("busy")
 
     def _sent(self, known: Known, node: FileNode | None) -> str:
         if node is None:
             if known.tag:
                 self._objects.delete(known.path, known.tag)
-            self._cache.note(Known(known.path), None)
+            self.note(Known(known.path), None)
             return "deleted"
         data = node.load()
         tag = self._objects.put(known.path, data, known.tag)
-        self._cache.note(Known(known.path, tag, len(data), node.digest), data)
+        self.note(Known(known.path, tag, len(data), node.digest), data)
         return "pushed"
 
     def _take(self, known: Known) -> tuple[tuple[str, ...], Known]:
@@ -153,43 +295,26 @@ class Sync:
         tag, data = self._objects.get(path)
         if not tag and not known.tag:
             raise _Stays("no object of this name")
-        for _ in range(_ATTEMPTS):
-            ours = self._file(path)
-            if ours is not None and not known.tag and not self._is_listed(path):
-                raise _Stays("another name with the same letters is here")
-            mode, metadata = (ours.mode, ours.metadata) if ours else (_NEW_FILE, None)
-            theirs = None if data is None else FileNode.of(mode, data, metadata)
-            found = Known(path, tag, len(data or b""), _digest(theirs))
-            try:
-                merged = self._merged(known, ours, theirs)
-                self._write(path, ours, merged)
-            except _Conflict:
-                self._keep_conflict(path, data)
-                raise _Stays("conflicts") from None
-            except ConcurrentChange:
-                continue
-            self._keep_conflict(path, None)
-            self._cache.note(found, data)
-            if merged == ours:
-                return (), found
-            return ("deleted" if merged is None else "pulled" if merged == theirs else "merged",), found
-        raise _Stays("changing while it is merged")
-
-    def _merged(self, known: Known, ours: FileNode | None, theirs: FileNode | None) -> FileNode | None:
-        """Return the file with the changes of both sides since they were equal, or raise _Conflict."""
-
-        def load() -> bytes:
-            text = self._cache.text(known.path)
-            if text is None or any(node is None or node.size > MERGED_BYTES for node in (ours, theirs)):
-                raise _Conflict
-            return text
-
-        mode = ours.mode if ours else _NEW_FILE
-        base = FileNode(mode, known.digest, known.size, load) if known.digest else None
-        merged, clash = merge_nodes(known.path, base, ours, theirs)
+        ours = self._file(path)
+        if ours is not None and not known.tag and not self._is_listed(path):
+            raise _Stays("another name with the same letters is here")
+        mode, metadata = (ours.mode, ours.metadata) if ours else (_NEW_FILE, None)
+        theirs = None if data is None else FileNode.of(mode, data, metadata)
+        text = self.text(path)
+        if text is None or any(node is not None and node.size > MERGED_BYTES for node in (ours, theirs)):
+            text = b"\0"  # it cannot be merged, like a binary file
+        base = FileNode(mode, known.digest, known.size, partial(bytes, text)) if known.digest else None
+        merged, clash = merge_nodes(path, base, ours, theirs)
         if clash is not None:
-            raise _Conflict
-        return merged if isinstance(merged, FileNode) else None
+            self._keep_conflict(path, data)
+            raise _Stays("conflicts")
+        self._write(path, ours, merged)
+        self._keep_conflict(path, None)
+        found = Known(path, tag, len(data or b""), _digest(theirs))
+        self.note(found, data)
+        if merged == ours:
+            return (), found
+        return ("deleted" if merged is None else "pulled" if merged == theirs else "merged",), found
 
     def _file(self, path: str) -> FileNode | None:
         """Return the file here; None if there is none."""
@@ -205,21 +330,19 @@ class Sync:
         with _staying(), self._root.open_directory(display_name(top) or ".") as directory:
             return any(entry.name == name for entry in directory.scan())
 
-    def _write(self, path: str, ours: FileNode | None, merged: FileNode | None) -> None:
-        """Replace a file; raise ConcurrentChange if it is not `ours` any more."""
+    def _write(self, path: str, ours: FileNode | None, merged: Node | None) -> None:
+        """Replace a file, unless it is not `ours` any more."""
         if merged == ours:
             return
-        if merged is not None and os.path.isdir(os.path.join(self._root.path, path)):
-            raise _Stays("a directory of this name is here")
         with _staying():
             self._apply(Change(path, ours, merged))
         if merged is None:
-            with suppress(AgentFSError, ConcurrentChange):  # another thread may be faster
+            with suppress(AgentFSError):  # a directory is not empty, or another thread was faster
                 for top in directories_above(path):
-                    self._apply(Change(top, DirectoryNode(), None))  # fails if it is not empty
+                    self._apply(Change(top, DirectoryNode(), None))
 
     def _apply(self, change: Change) -> None:
-        self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=begin_again)
+        self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=_taken)
 
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:
         """Keep the text of the store beside the state, or remove an earlier one."""
@@ -231,24 +354,23 @@ class Sync:
 
 
 @contextmanager
-def _staying() -> Generator[None]:
-    """Leave a path as it is if the cache refuses it in the block; a failure of the disk ends the call."""
+def _staying(*ending: str) -> Generator[None]:
+    """Leave a path as it is if the cache refuses it in the block, except by some codes of errors."""
     try:
         yield
-    except AgentFSError as error:
-        if error.code in {"io", "timeout", "closed"}:
+    except (AgentFSError, OSError) as error:
+        code = error.code if isinstance(error, AgentFSError) else "io"
+        if code in (ending or ("io", "timeout", "closed")):
             raise
-        raise _Stays(error.code.replace("_", " ")) from None
+        raise _Stays(code.replace("_", " ")) from None
+
+
+def _taken(change: Change, found: Node | None) -> AgentFSError:
+    """Return the error for a path whose node is not the expected one."""
+    if isinstance(found, DirectoryNode):
+        return oserrors.not_a_file(change.path)
+    return BusyError(f"{quote(change.path)} was changed meanwhile.")
 
 
 def _digest(node: FileNode | None) -> str:
     return node.digest if node else ""
-
-
-def _check_mark(expected: str, found: str) -> None:
-    """Raise `conflict` if a store does not have the tree of this cache."""
-    if expected not in ("", found):
-        raise ConflictError(
-            f"The store does not have the tree of this cache: its {MARK} is another one, or gone.",
-            hint="Check the URL. To begin with the store as it is, pull it to an empty directory.",
-        )

@@ -19,8 +19,9 @@ import pytest
 from obstore.store import MemoryStore, S3Store
 
 from agentfs import AgentFSError, Policy
+from agentfs.errors import FileIOError
 from agentfs.fs import Root
-from agentfs.store import StoredTree, cache, objects, sync
+from agentfs.store import StoredTree, objects, sync
 from tests.conftest import part_or_all
 from tests.history.judges import can_mount
 from tests.store.conftest import files, impatient, options, put
@@ -67,7 +68,7 @@ def test_a_key_that_obstore_refuses_is_named_and_nothing_is_done(s3, plain, key)
 
 def test_keys_that_are_no_paths_here_are_counted_and_the_rest_arrives(s3, plain, tmp_path):
     bad = {
-        "too long": ["x" * 256, "/".join(["d" * 200] * 25), "/".join("d" * 300)],
+        "name too long": ["x" * 256, "/".join(["d" * 200] * 25), "/".join("d" * 300)],
         "protected": [".git/hooks/pre-commit", "sub/.env", ".envrc"],
         "reserved": [".AGENTFS/x", "a/agentfs.lock", ".agentfs-0123456789abcdef.tmp"],
     }
@@ -653,7 +654,7 @@ def test_a_file_or_object_that_becomes_too_large_is_no_deletion(tmp_path, monkey
     other.pull()
     put(other, "g", "large" * 10)
     other.push()
-    for module in (cache, sync, objects):
+    for module in (sync, objects):
         monkeypatch.setattr(module, "LARGEST_OBJECT", 20)
     put(one, "f", "large" * 10)
     assert one.push().left_out == {"too large": ("f",)}
@@ -718,9 +719,8 @@ def test_names_and_files_that_no_store_can_have_are_left_out(s3):
     result = one.push()
     assert result.pushed == ("Twin", "good", "twin")
     assert {reason: len(paths) for reason, paths in result.left_out.items()} == {
-        "not UTF-8": 1,
-        "not a path in a store": 1,
-        "special file": 1,
+        "not a path in a store": 2,
+        "not regular": 1,
     }
 
 
@@ -735,7 +735,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_pushed(trees, mo
 
     def failing(root, path):
         if path in ("a", "d/f"):
-            raise PermissionError
+            raise FileIOError("Permission denied.")
         return real(root, path)
 
     with monkeypatch.context() as patch:
@@ -743,7 +743,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_pushed(trees, mo
         result = one.push()
     assert result.pushed == ("b", "d/g", "z")
     assert result.deleted == ()
-    assert result.left_out == {"unreadable": ("a", "d/f")}
+    assert result.left_out == {"io": ("a", "d/f")}
     assert one.push().pushed == ("a", "d/f")
 
 
@@ -758,7 +758,7 @@ def test_what_cannot_be_read_is_not_deleted_in_the_store(s3):
     try:
         result = one.push()
         assert result.deleted == ()
-        assert set(result.left_out["unreadable"]) == {"d", "g"}
+        assert set(result.left_out["io"]) == {"d", "g"}
     finally:
         os.chmod(Path(one, "d"), 0o755)
 
@@ -838,7 +838,7 @@ print(Path(one, "own").read_bytes() == Path(other, "own").read_bytes())
 
 
 def test_texts_too_large_to_merge_are_conflicts(trees, monkeypatch):
-    for module in (cache, sync):
+    for module in (sync,):
         monkeypatch.setattr(module, "MERGED_BYTES", 1000)
     one, other = trees("one"), trees("other")
     put(one, "large", b"line\n" * 1000)
