@@ -48,7 +48,7 @@ def show_log(options: CommandOptions) -> int:
 
 def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
-    first = log.dropped
+    first, standing = log.dropped, {each.by for each in log.portions()}
     checkpoints: dict[int, list[str]] = {}
     for name, position in log.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
@@ -58,7 +58,7 @@ def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
             "step": number,
             "time": seconds,
             "label": step.label,
-            "undone": seconds is not None and not log.stands(number),
+            "undone": seconds is not None and number not in standing,
             "reverts": [of for of, takes_back, _ in step.toggles or () if takes_back],
             "makes_again": [of for of, takes_back, _ in step.toggles or () if not takes_back],
             "checkpoints": checkpoints.get(number, []),

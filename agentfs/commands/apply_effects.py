@@ -20,7 +20,7 @@ from agentfs.history.log import Step
 from agentfs.history.recording import OpenRecording, recorded_result
 from agentfs.history.report import changed_meanwhile, name_paths
 from agentfs.history.scan import with_moves
-from agentfs.history.step_merge import Lines, alike_clash, merge_nodes
+from agentfs.history.step_merge import Lines, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text.display import first_names, line_ranges
@@ -130,9 +130,9 @@ def _merged(around: Surroundings, effects: Effects, staged: Staged) -> list[Chan
         path, present = change.path, change.before
         if path in ours:
             first = ours[path].before
-            outcome = merge_nodes(path, first, change.after, present)
-            if clash := outcome.clash or alike_clash(Change(path, first, change.after), present):
-                clashes[path] = clash.lines
+            outcome = merge_nodes(path, first, change.after, present, once=True)
+            if outcome.clash is not None:
+                clashes[path] = outcome.clash.lines
             merged.append(Change(path, present, outcome.node))
             continue
         if _is_changed(root, change, staged):

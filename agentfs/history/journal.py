@@ -4,7 +4,6 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
-from functools import partial
 from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
@@ -16,19 +15,16 @@ from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
 from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, node_to_json, quote
 from agentfs.fs.node import NotRestoredError
-from agentfs.history import log as bounds
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step, Toggle, step_to_json
 from agentfs.limits import Limits
 
 if TYPE_CHECKING:
     from agentfs.history.report import Display
-    from agentfs.history.step_merge import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 MAX_CHECKPOINTS = 10_000
 _NAMES_SHOWN = 20
-_SPARE = 8  # contents are dropped to an eighth below their bound
 _END_BEGUN: Statement = ("UPDATE steps SET begun = 0 WHERE begun", ())
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE begun", ())
 
@@ -64,7 +60,7 @@ class Journal:
 
     def __init__(
         self,
-        read_node: "NodeReader | None" = None,
+        root: Root | None = None,
         contents: Contents | None = None,
         most_bytes: int = Limits().snapshot_bytes,
     ) -> None:
@@ -75,7 +71,7 @@ class Journal:
         self.groups: tuple[int, ...] = ()  # in the journal of a transaction, the `groups` of its steps
         self.ended = False  # True after the end of a transaction, in its journal
         self.is_kept = not self.contents.database.temporary
-        self._read_node, self._most_bytes = read_node, most_bytes
+        self._root, self._most_bytes = root and root.unrecorded, most_bytes
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
         self.recordings: Recordings | None = None  # until the first recording
@@ -203,12 +199,12 @@ class Journal:
         return step if changes == step.changes else step._replace(changes=changes, toggles=None)
 
     def _is_made(self, change: Change) -> bool:
-        before, after, read = change.before, change.after, self._read_node
+        before, after = change.before, change.after
         unread = isinstance(after or before, MovedNode) and not isinstance(before, FileNode)
         with suppress(AgentFSError):
-            if read is None:
+            if self._root is None:
                 return False
-            node = read(change.path, unread=unread)
+            node = self._root.node(change.path, max_bytes=MAX_FILE_BYTES, unread=unread)
             if node is None or not isinstance(after, MovedNode):
                 return node == after
             return node != before and entry_type(node) == after.kind
@@ -310,30 +306,23 @@ class Journal:
         return ""
 
     def _bound(self) -> None:
-        """Drop the oldest steps if there are too many, or if their contents take too many bytes."""
-        most, is_full = self._most_bytes, self.contents.total_bytes > self._most_bytes
-        if not (is_full or self.log.is_too_long):
+        """Drop the oldest steps while there are too many, or their contents take too many bytes."""
+        contents, log = self.contents, self.log
+        is_full = contents.total_bytes > self._most_bytes
+        if not (is_full or log.is_too_long):
             return
-        needed = digests_of(self.accepted.values())
+        others = digests_of(self.accepted.values())
         if self.main.recordings is not None:
-            needed |= digests_of(self.main.recordings.needed(forget_unused=is_full))
-        size, changes, kept, steps = self.contents.size_of(needed), 0, 0, self.log.after(0)
-        for step in reversed(steps):
-            new = digests_of(node for each in step.changes for node in (each.before, each.after)) - needed
-            size += self.contents.size_of(new)
-            changes += len(step.changes)
-            is_long = kept >= bounds.MAX_STEPS or changes > bounds.MAX_CHANGES
-            if kept and (is_long or (is_full and size > most - most // _SPARE)):
-                break
-            needed |= new
-            kept += 1
-        while 1 < kept < len(steps) and steps[-kept].groups[:1] == steps[-kept - 1].groups[:1] != ():
-            kept -= 1  # no part of a transaction is dropped alone
-        self.log.drop(len(steps) - kept)
-        self.contents.collect(needed)
-        drop = ("DELETE FROM steps WHERE number <= ?", (self.log.dropped,))
-        checkpoints = put_meta("checkpoints", self.log.checkpoints)
-        self._defer([put_meta("dropped", self.log.dropped), drop, checkpoints])
+            others |= digests_of(self.main.recordings.needed(forget_unused=is_full))
+        while (is_full or log.is_too_long) and len(log.after(0)) > 1:
+            log.drop_oldest()
+            changes = (change for step in log.after(0) for change in step.changes)
+            contents.collect(
+                others | digests_of(node for each in changes for node in (each.before, each.after))
+            )
+            is_full = contents.total_bytes > self._most_bytes
+        drop = ("DELETE FROM steps WHERE number <= ?", (log.dropped,))
+        self._defer([put_meta("dropped", log.dropped), drop, put_meta("checkpoints", log.checkpoints)])
 
 
 def _accepted_row(bases: Bases) -> Statement:
@@ -343,8 +332,3 @@ def _accepted_row(bases: Bases) -> Statement:
 def digests_of(nodes: Iterable[Node | None]) -> set[str]:
     """Return the digests of the files among some nodes."""
     return {node.digest for node in nodes if isinstance(node, FileNode)}
-
-
-def node_reader(root: Root) -> "NodeReader":
-    """Return a function that reads the node at a path of the tree."""
-    return partial(root.unrecorded.node, max_bytes=MAX_FILE_BYTES)

@@ -19,9 +19,9 @@ from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 50_000  # of all kept steps together
-_SPARE = 8  # steps are dropped when there are an eighth more than the maximum
 
 Author = tuple[str, str]  # kind and name, as `call_context.author`
+Groups = tuple[int, ...]  # numbers of transactions, the outermost first
 Scope = Sequence[str] | None  # the paths at or below which something is about, or None for all
 
 
@@ -42,21 +42,18 @@ class Step(NamedTuple):
     lost: tuple[str, ...] = ()  # changed paths whose content a recording did not keep
     author: Author = ("tool", "")  # of a recording, its label counts
     by_others: tuple[LinesBy, ...] = ()  # for example by a formatter
-    groups: tuple[int, ...] = ()  # the transactions that it is part of, the outermost first
+    groups: Groups = ()  # the transactions that it is part of
     toggles: tuple[Toggle, ...] | None = None  # of an undo, redo or rollback; None for any other step
 
 
-@dataclass
-class Portion:
+class Portion(NamedTuple):
     """Paths of a step that are made or taken back, and the number of the step that did so."""
 
     number: int
     is_made: bool
-    paths: set[str]
+    paths: Sequence[str]
     by: int
-    order: int
-    groups: tuple[int, ...]  # of the step
-    by_groups: tuple[int, ...]
+    order: int  # among all portions: the latest comes last
 
 
 class UndoPlan(NamedTuple):
@@ -190,9 +187,6 @@ class Log:
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._portions: dict[int, Portion] = {}  # those with paths, in order
-        self._of_step: dict[int, list[Portion]] = {}  # the same, by the number of their step
-        self._order = 0
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
@@ -225,65 +219,59 @@ class Log:
         self._steps.append(step)
         self._change_count += len(step.changes)
         self.last_group = max(self.last_group, *step.groups, 0)
-        for number, takes_back, paths in _toggles(step, self.position):
-            if number > self.dropped and paths:
-                taken, known = set(paths), self._of_step.setdefault(number, [])
-                for each in known:
-                    each.paths -= taken
-                    if not each.paths:
-                        del self._portions[each.order]
-                known[:] = [each for each in known if each.paths]
-                self._order += 1
-                groups = self.step(number).groups
-                new = Portion(number, not takes_back, taken, self.position, self._order, groups, step.groups)
-                self._portions[self._order] = new
-                known.append(new)
 
     def new_group(self) -> int:
         """Return a number for steps that belong together."""
         self.last_group += 1
         return self.last_group
 
-    def to_undo(self, scope: Scope = None, within: tuple[int, ...] = ()) -> list[list[Portion]]:
-        """Return what `undo` can take back, the latest first: the portions of each step or transaction.
+    def portions(self, position: int | None = None) -> list[Portion]:
+        """Return what of each step was made or taken back at a position, by default the last."""
+        last: dict[tuple[int, str], tuple[int, int, int, bool]] = {}
+        steps = self._steps if position is None else self._steps[: position - self.dropped]
+        for by, step in enumerate(steps, self.dropped + 1):
+            made = Toggle(by, takes_back=False, paths=tuple(each.path for each in step.changes))
+            toggles = (made,) if step.toggles is None else step.toggles
+            for at, (number, takes_back, paths) in enumerate(toggles):
+                if number > self.dropped:
+                    state = by, at, number, not takes_back
+                    last.update(((number, path), state) for path in paths)
+        found: dict[tuple[int, int, int, bool], list[str]] = {}
+        for (_, path), state in last.items():
+            found.setdefault(state, []).append(path)
+        return [
+            Portion(number, is_made, paths, by, order)
+            for order, ((by, _, number, is_made), paths) in enumerate(sorted(found.items()))
+        ]
 
-        `within` is the `groups` of the transaction that asks, which takes back only its own.
+    def units(self, *, made: bool, scope: Scope = None, within: Groups = ()) -> list[list[Portion]]:
+        """Return what `undo` can take back, or `redo` make again, the latest first: portions by step.
+
+        The portions of a transaction are together; to redo, so is what one call took back. `within` is the
+        `groups` of the transaction that asks, which has only its own.
         """
-        return self._units(scope, within, is_made=True)
-
-    def to_redo(self, within: tuple[int, ...] = ()) -> list[list[Portion]]:
-        """Return what `redo` can make again, as `to_undo`; what was taken back by one call stays together."""
-        return self._units(None, within, is_made=False)
-
-    def _units(self, scope: Scope, within: tuple[int, ...], *, is_made: bool) -> list[list[Portion]]:
         depth = len(within)
         found: dict[object, list[Portion]] = {}
-        for each in reversed(self._portions.values()):
-            groups = each.groups
-            if each.is_made is not is_made or groups[:depth] != within:
+        for each in reversed(self.portions()):
+            groups, by_groups = self.step(each.number).groups, self.step(each.by).groups
+            if each.is_made is not made or groups[:depth] != within:
                 continue
-            if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
+            if not any(is_in_scope(path, scope) for path in each.paths):
                 continue
-            unit: object = groups[depth : depth + 1] or each.number
-            if not is_made:
-                # An undo within a transaction is a part of the transaction, and not offered alone.
-                if groups[depth:] and each.by_groups[: depth + 1] == groups[: depth + 1]:
-                    continue
-                unit = unit, each.by
-            found.setdefault(unit, []).append(each)
+            # An undo within a transaction is a part of the transaction, and not offered alone.
+            if not made and groups[depth:] and by_groups[: depth + 1] == groups[: depth + 1]:
+                continue
+            unit = groups[depth : depth + 1] or each.number
+            found.setdefault(unit if made else (unit, each.by), []).append(each)
         return [*found.values()]
 
-    def in_units(self, toggles: Iterable[Toggle], within: tuple[int, ...]) -> list[list[Step]]:
-        """Return the toggled steps, those of each transaction together, as seen in a transaction."""
-        found: dict[object, dict[int, Step]] = {}
-        for number, _, _ in toggles:
-            found.setdefault(self._unit_of(number, within), {})[number] = self.step(number)
-        return [[*steps.values()] for steps in found.values()]
-
-    def _unit_of(self, number: int, within: tuple[int, ...]) -> object:
-        groups = self.step(number).groups
-        depth = len(within) if groups[: len(within)] == within else 0
-        return groups[depth : depth + 1] or number
+    def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:
+        """Return the toggled paths of each step; the steps of a transaction are one."""
+        found: dict[object, set[str]] = {}
+        for number, _, paths in toggles:
+            unit = self.step(number).groups[len(within) :][:1] or number
+            found.setdefault(unit, set()).update(paths)
+        return [*found.values()]
 
     def plan(self, portions: Iterable[Portion], scope: Scope = None) -> UndoPlan:
         """Return how to take back what is made of some portions, and to make again what is not."""
@@ -301,15 +289,15 @@ class Log:
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
         """Return how to go back to a position: reverse what later steps have changed, the latest first."""
-        made: dict[int, set[str]] = {}  # of each step, as of the position
-        for number, step in enumerate(self._steps[: position - self.dropped], self.dropped + 1):
-            for of, takes_back, paths in _toggles(step, number):
-                known = made.setdefault(of, set())
-                made[of] = known.difference(paths) if takes_back else known.union(paths)
-        toggled: list[Portion] = []
-        for each in reversed(self._portions.values()):
-            then = made.get(each.number, set())
-            toggled.append(replace(each, paths=each.paths - then if each.is_made else each.paths & then))
+        then = {
+            (each.number, path) for each in self.portions(position) if each.is_made for path in each.paths
+        }
+        toggled = [
+            each._replace(
+                paths=[path for path in each.paths if ((each.number, path) in then) != each.is_made]
+            )
+            for each in self.portions()
+        ]
         back: list[tuple[Change, ...]] = []
         for run in reversed(self._runs(position)):
             net = Step(tuple(each for each in run.values() if not each.changes_nothing))
@@ -332,32 +320,20 @@ class Log:
             add_changes(runs[-1], step.changes)
         return runs
 
-    def stands(self, number: int) -> bool:
-        """Return True if something of what a step did is as it left it, neither taken back nor made again."""
-        toggled = [of for of, _, _ in _toggles(self.step(number), number)]
-        return any(each.by == number for of in toggled for each in self._of_step.get(of, ()))
-
     @property
     def is_too_long(self) -> bool:
-        """True if there are more steps or changes than are kept, and some to spare."""
-        spare = 1 + 1 / _SPARE
-        return len(self._steps) > MAX_STEPS * spare or self._change_count > MAX_CHANGES * spare
+        """True if there are more steps or changes than are kept."""
+        return len(self._steps) > MAX_STEPS or self._change_count > MAX_CHANGES
 
-    def drop(self, count: int) -> None:
-        """Drop the oldest steps, and the checkpoints before them."""
-        self._change_count -= sum(len(step.changes) for step in self._steps[:count])
-        del self._steps[:count]
+    def drop_oldest(self) -> None:
+        """Drop the oldest eighth of the steps, and the checkpoints before them; a transaction stays whole."""
+        steps, count = self._steps, max(len(self._steps) // 8, 1)
+        while count < len(steps) - 1 and steps[count - 1].groups[:1] == steps[count].groups[:1] != ():
+            count += 1
+        self._change_count -= sum(len(step.changes) for step in steps[:count])
+        self._steps = steps[count:]
         self.dropped += count
-        self._portions = {at: each for at, each in self._portions.items() if each.number > self.dropped}
-        self._of_step = {number: each for number, each in self._of_step.items() if number > self.dropped}
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
-
-
-def _toggles(step: Step, number: int) -> Sequence[Toggle]:
-    """Return what a step takes back and makes; a step of its own makes its changes."""
-    if step.toggles is not None:
-        return step.toggles
-    return (Toggle(number, takes_back=False, paths=tuple(each.path for each in step.changes)),)
 
 
 def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:

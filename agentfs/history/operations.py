@@ -13,7 +13,7 @@ from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, is_same_node, net_changes, with_contents
 from agentfs.history.report import changes_result, name_paths
-from agentfs.history.step_merge import kept_reader
+from agentfs.history.step_merge import Disk
 from agentfs.history.undo import RequestedPaths, real_paths, roll_back_transaction
 from agentfs.results import ChangesResult, CheckpointResult
 from agentfs.shown.workspace_context import Context
@@ -40,7 +40,7 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
     journal.settle_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
-    read = kept_reader(root, context.limits.file_bytes, Contents().keep_node)
+    read = Disk(root, context.limits.file_bytes, Contents().keep_node).node
     marked: dict[str, list[str]] = {_BY_OTHERS: [], _UNKNOWN: []}
     found: list[Change] = []
     for net in net_changes(with_contents(steps, read)):

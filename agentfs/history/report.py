@@ -24,7 +24,7 @@ _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
-_MOST_OFFERED = 50  # paths in a suggested call
+MOST_OFFERED = 50  # paths in a suggested call
 
 MayShow = Callable[[str], bool]
 Display = Callable[[str], str]  # converts a real path to one that the caller can pass back
@@ -120,7 +120,7 @@ def _shown_patches(
             # A patch that is too long alone is left to `read`.
             rest = [*patches][number or 1 :]
             scope = {} if since is None else {"since": since}
-            paths = [*map(display, rest[:_MOST_OFFERED])]
+            paths = [*map(display, rest[:MOST_OFFERED])]
             following = call("changes", **scope, paths=paths) if rest else None
             read = Advice("the file: ", call("read", path=display(path)))
             left = sum(each.count(b"\n") for each in patches.values()) - len(shown)
@@ -315,24 +315,6 @@ def clash_error(
     return ConflictError(
         message, hint=Advice("Call ", rest, " for the other paths. ", look) if rest else look, details=details
     )
-
-
-def rest_of_call(
-    again: NextCall, steps: Sequence[Sequence[Change]], clashes: Sequence[Clash], display: Display
-) -> NextCall | None:
-    """Return the same call for the paths that do not clash; None if there are none, or too many."""
-    clashing = {each.path for each in clashes}
-    for step in steps:
-        for new, old in file_moves(step).items():
-            if clashing & {new, old}:
-                clashing |= {new, old}
-    left = [[each.path for each in step if not each.of_directory] for step in steps]
-    paths = sorted({path for step in left for path in step} - clashing)
-    if not 0 < len(paths) <= _MOST_OFFERED:
-        return None
-    count = sum(not clashing.issuperset(step) for step in left)
-    steps_left = {"steps": count} if again["name"] == "undo" and count > 1 else {}
-    return call(again["name"], **again["arguments"], **steps_left, paths=[*map(display, paths)])
 
 
 def _shown_difference(path: str, expected: Node | None, found: Node | None, root: Root) -> dict[str, Any]:

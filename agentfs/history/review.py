@@ -17,7 +17,7 @@ from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, net_changes, with_contents
 from agentfs.history.report import name_paths, paired
-from agentfs.history.step_merge import kept_reader, merge_nodes, read_node
+from agentfs.history.step_merge import Disk, merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.results import FileReview, Hunk, Origin, Review
 from agentfs.shown.workspace_context import Context
@@ -75,7 +75,7 @@ def changed_files(
     with journal.exclusive():
         steps, _ = journal.steps_since(since)
         every, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
-    read = kept_reader(root, max_bytes, Contents().keep_node)
+    read = Disk(root, max_bytes, Contents().keep_node).node
     steps, every = with_contents(steps, read), with_contents(every, read)
     traced = replay(every, dropped + 1)
     net = {each.path: each for each in net_changes(steps)}

@@ -81,7 +81,7 @@ def apply_review(
                 raise kept_changing(".")
     finally:
         call_context.author.reset(author)
-    record_restored(tracker, ((change.path, change.after) for change in changes))
+    record_restored(tracker, changes)
     places = tuple(place for each in decided for place in each.places)
     text = reviewed_text(places) if places else f"Accepted {plural(len(accept), 'hunk')}."
     return ReviewedResult(len(accept), places, notes=applied.notes, text=text)

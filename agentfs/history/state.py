@@ -9,7 +9,7 @@ from agentfs import history
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import FileNode, Node, Root, node_from_json, quote
 from agentfs.history.database import Contents, Database, from_stored, put_meta
-from agentfs.history.journal import Journal, node_reader
+from agentfs.history.journal import Journal
 from agentfs.history.log import Step, step_from_json
 from agentfs.history.report import name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
@@ -38,7 +38,7 @@ def open_history(
     """Return the journal of a root: a new one, or that of a state directory."""
     state = None if path is None else _open_state(path, root, limits)
     if state is None:
-        root.recorder = journal = Journal(node_reader(root), most_bytes=limits.snapshot_bytes)
+        root.recorder = journal = Journal(root, most_bytes=limits.snapshot_bytes)
         return journal, None
     root.recovery_notes += state.messages
     root.recorder = state.journal
@@ -51,7 +51,7 @@ def _open_state(path: str | os.PathLike[str], root: Root, limits: Limits) -> Sta
     try:
         database = Database(directory.path, directory)
         _check_root(database, root.path, new=True)
-        journal = Journal(node_reader(root), Contents(database), limits.snapshot_bytes)
+        journal = Journal(root, Contents(database), limits.snapshot_bytes)
         begun, recording = _load(journal)
         recordings = None
         if recording is not None:

@@ -1,10 +1,10 @@
 """The merge of the changes of steps with the present tree, three ways, as in `git revert`; it only reads."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
@@ -24,15 +24,6 @@ from agentfs.history.log import UndoPlan, file_moves, is_same_node
 from agentfs.text.diff import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
-
-
-class NodeReader(Protocol):
-    """Reads the node at a path; with `unread`, what a move takes along becomes a `MovedNode`."""
-
-    def __call__(self, path: str, *, unread: bool = False) -> Node | None:
-        """Return the node, or None."""
-        ...
-
 
 _MOST_LISTED = 20_000  # as many as `move` takes
 Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
@@ -63,23 +54,35 @@ class Merged(NamedTuple):
     clash: Clash | None = None
 
 
-def merge_plan(
-    plan: UndoPlan,
-    read: NodeReader,
-    list_below: Callable[[str], Iterable[tuple[str, Node]]],
-    keep: Callable[[Node], Node],
-) -> Outcome:
-    """Compute how to make the changes of a plan, in this order, in the tree that `read` reads.
+class Disk(NamedTuple):
+    """The tree on disk, whose contents `keep` takes out of memory."""
 
-    `list_below` returns the paths and unread nodes below a directory. `keep` returns a node whose content is
-    not held in memory.
-    """
-    tree = _Tree(read, list_below, keep, plan.left)
-    for changes in plan.changes:
-        tree.make(changes)
-    remaining = tree.keep_directories()
-    clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
-    return Outcome(tree.changes(), tuple(tree.merged), tuple(clashes), remaining)
+    root: Root
+    max_bytes: int
+    keep: Callable[[Node], Node]
+
+    def node(self, path: str, *, unread: bool = False) -> Node | None:
+        """Return the node at a real path; a file or link to be moved may stay unread, as a `MovedNode`."""
+        node = read_node(self.root, path, self.max_bytes, unread=unread)
+        return node and self.keep(node)
+
+    def below(self, directory: str) -> Iterator[tuple[str, Node]]:
+        """Yield each path below a directory that may be changed, and its unread node."""
+        stack, count, root = [directory], 0, self.root
+        while stack and count < _MOST_LISTED:
+            call_context.check()
+            directory = stack.pop()
+            with suppress(AgentFSError), root.open_directory(display_name(directory)) as opened:
+                names = [name for name, _ in opened.typed_names()]
+                guarded = root.unchangeable_names(directory, names)
+                for path in (f"{directory}/{name}" for name in names):
+                    with suppress(AgentFSError):
+                        if path.rpartition("/")[2] in guarded:
+                            root.check_may_change(path)
+                        if (node := root.node(path, max_bytes=0, unread=True)) is not None:
+                            count += 1
+                            stack += [path] if isinstance(node, DirectoryNode) else []
+                            yield path, node
 
 
 def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) -> Node | None:
@@ -94,37 +97,21 @@ def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) ->
         raise
 
 
-def list_unread(root: Root, directory: str) -> Iterable[tuple[str, Node]]:
-    """Yield each path below a directory that may be changed, and its node as a move takes it along."""
-    stack, count = [directory], 0
-    while stack and count < _MOST_LISTED:
-        call_context.check()
-        directory = stack.pop()
-        with suppress(AgentFSError), root.open_directory(display_name(directory)) as opened:
-            names = [name for name, _ in opened.typed_names()]
-            guarded = root.unchangeable_names(directory, names)
-            for path in (f"{directory}/{name}" for name in names):
-                with suppress(AgentFSError):
-                    if path.rpartition("/")[2] in guarded:
-                        root.check_may_change(path)
-                    if (node := root.node(path, max_bytes=0, unread=True)) is not None:
-                        count += 1
-                        stack += [path] if isinstance(node, DirectoryNode) else []
-                        yield path, node
+def merge_plan(plan: UndoPlan, disk: Disk) -> Outcome:
+    """Compute how to make the changes of a plan, in this order."""
+    tree = _Tree(disk, plan.left)
+    for changes in plan.changes:
+        tree.make(changes)
+    remaining = tree.keep_directories()
+    clashes = [tree.clashes[path] for path in sorted(tree.clashes)]
+    return Outcome(tree.changes(), tuple(tree.merged), tuple(clashes), remaining)
 
 
 class _Tree:
     """The nodes of a tree after the steps that were made so far."""
 
-    def __init__(
-        self,
-        read: NodeReader,
-        list_below: Callable[[str], Iterable[tuple[str, Node]]],
-        keep: Callable[[Node], Node],
-        left: Mapping[str, Node | None],
-    ) -> None:
-        self._read, self._list_below, self._keep, self._left = read, list_below, keep, left
-        self._unread = set[str]()  # both paths of each node that the present step moves unread
+    def __init__(self, disk: Disk, left: Mapping[str, Node | None]) -> None:
+        self._disk, self._left = disk, left
         self._present: dict[str, Node | None] = {}
         self._nodes: dict[str, Node | None] = {}
         self._moved: dict[str, str] = {}  # where the nodes were moved from
@@ -139,7 +126,7 @@ class _Tree:
             present = self._present[path]
             if not isinstance(present, DirectoryNode) or self._nodes[path] is not None:
                 continue
-            if path in above or any(each not in self._nodes for each, _ in self._list_below(path)):
+            if path in above or any(each not in self._nodes for each, _ in self._disk.below(path)):
                 self._nodes[path] = present
                 above.add(os.path.dirname(path))
                 kept.append(path)
@@ -149,12 +136,10 @@ class _Tree:
         """Return the changes from the present state; an unread node is moved from one path to another."""
         moved = file_moves(self._net())
         back = {path for path, origin in self._moved.items() if path == origin and self._nodes[path]}
-        self._unread = {*moved, *moved.values(), *back}
-        for path in self._nodes.keys() - self._unread:
+        for path in self._nodes.keys() - {*moved, *moved.values(), *back}:
             self._node(path)
             if isinstance(self._present[path], MovedNode):
-                node = self._read(path)
-                self._present[path] = node and self._keep(node)
+                self._present[path] = self._disk.node(path)
         return self._net()
 
     def _net(self) -> tuple[Change, ...]:
@@ -164,52 +149,53 @@ class _Tree:
 
     def make(self, changes: Sequence[Change]) -> None:
         """Make the changes of a step in these nodes."""
-        by_path = {each.path: each for each in self._as_there(changes)}
+        by_path = self._as_there(changes)
         sources = file_moves(by_path.values())
         away = set(sources.values())
-        unread = {path for path, each in by_path.items() if isinstance(each.before or each.after, MovedNode)}
-        self._unread = unread.intersection((*sources, *away))
         for path, change in by_path.items():
             call_context.check()
+            is_target, unread = path in sources, isinstance(change.after, MovedNode)
             if change.before is None:
                 self._moved[path] = self._moved.get(change.moved_from) or change.moved_from
             if path in away:
                 continue
-            if change.after is not None and self._node(path) is None:
+            if change.after is not None and self._node(path, unread=unread and is_target) is None:
                 self._make_directories(path, by_path)
-            if path in sources:
-                self._move(by_path[sources[path]], change)
-            elif isinstance(change.after, MovedNode) and change.before is None:  # nothing can be moved here
+            if is_target:
+                self._move(by_path[sources[path]], change, unread=unread)
+            elif unread and change.before is None:  # nothing can be moved here
                 self.clashes[path] = Clash(path, None, self._node(path))
             else:
                 self._put(change, self._merged(change, self._node(path)))
 
-    def _as_there(self, changes: Sequence[Change]) -> Iterable[Change]:
+    def _as_there(self, changes: Sequence[Change]) -> dict[str, Change]:
         """Return changes that move what is in a moved directory now: its rename takes along what is there."""
         found = {each.path: each for each in changes}
-        tops = {each.path: each for each in changes if each.of_directory and each.moved_from}
-        for path, top in tops.items():
-            is_inner = os.path.dirname(path) in tops
-            if is_inner or top.before is not None or self._node(path) is not None:
+        tops = {each.path: each.moved_from for each in changes if each.of_directory and each.moved_from}
+        for top, source in tops.items():
+            if os.path.dirname(top) in tops or found[top].before is not None or self._node(top) is not None:
                 continue
-            below = f"{top.moved_from}/"
-            there = {**dict(self._list_below(top.moved_from)), **self._nodes}
-            there = {old: node for old, node in there.items() if node is not None and old.startswith(below)}
+            for path, node in self._disk.below(source):
+                self._present.setdefault(path, node)
+                self._nodes.setdefault(path, node)
+            below = f"{source}/"
+            nodes = self._nodes.items()
+            there = {path: node for path, node in nodes if node is not None and path.startswith(below)}
             for old, node in there.items():
-                new = f"{path}/{old.removeprefix(below)}"
-                unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
+                new = top + old.removeprefix(source)
+                if (
+                    self._present[top] is None
+                ):  # unless an earlier step removes a directory with other entries
+                    self._present.setdefault(new, None)
+                    self._nodes.setdefault(new, None)
                 if old not in found and new not in found:
+                    unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
                     found[new], found[old] = Change(new, None, unread, old), Change(old, unread, None)
-                is_new = self._present[path] is None  # a directory that an earlier step removes may hold more
-                for known, now in ((old, node), (new, None)) if is_new else ((old, node),):
-                    if known in found and not isinstance(found[known].before, FileNode):
-                        self._present.setdefault(known, now)
-                        self._nodes.setdefault(known, now)
             for new, change in [*found.items()]:
                 if change.moved_from.startswith(below) and change.moved_from not in there:
                     del found[new]
                     found.pop(change.moved_from, None)
-        return found.values()
+        return found
 
     def _merged(self, change: Change, present: Node | None) -> Merged:
         """Return the merge of a change; it clashes if a later step of ours has done the same."""
@@ -227,10 +213,10 @@ class _Tree:
                     present = self._present[above]
                     self._nodes[above] = present if isinstance(present, DirectoryNode) else DirectoryNode()
 
-    def _move(self, source: Change, target: Change) -> None:
+    def _move(self, source: Change, target: Change, *, unread: bool) -> None:
         """Move a file, and keep other changes of its content."""
-        there, here = self._node(source.path), self._node(target.path)
-        was_there = None if isinstance(target.after, MovedNode) else source.before
+        there, here = (self._node(each.path, unread=unread) for each in (source, target))
+        was_there = None if unread else source.before
         if is_same_node(here, target.after) and there in (None, was_there):  # it is moved already
             self._put(source, Merged(None))
             self._put(target, self._merged(target, here))
@@ -251,105 +237,69 @@ class _Tree:
             self.clashes[path] = merged.clash
             return
         before, after = self._nodes[path], merged.node
-        self._nodes[path] = after if after is None or after is change.after else self._keep(after)
+        self._nodes[path] = after if after is None or after is change.after else self._disk.keep(after)
         is_as_wanted = is_same_node(before, change.before) or before == change.after
         if after is not None and not (is_as_wanted and is_same_node(after, change.after)):
             self.merged[path] = None
 
-    def _node(self, path: str) -> Node | None:
+    def _node(self, path: str, *, unread: bool = False) -> Node | None:
         """Return the node at a path after the steps so far."""
-        unread = path in self._unread
         if path not in self._nodes:
-            node = self._read(path, unread=unread)
-            self._present[path] = self._nodes[path] = node and self._keep(node)
+            self._present[path] = self._nodes[path] = self._disk.node(path, unread=unread)
         elif isinstance(self._nodes[path], MovedNode) and not unread:
             origin = self._moved.get(path) or path  # where an earlier step took it from
-            node = self._read(origin)
-            self._present[origin] = self._nodes[path] = node and self._keep(node)
+            self._present[origin] = self._nodes[path] = self._disk.node(origin)
         return self._nodes[path]
 
 
-def merge_nodes(path: str, base: Node | None, ours: Node | None, theirs: Node | None) -> Merged:
-    """Return `theirs` with the changes from `base` to `ours`."""
+def merge_nodes(
+    path: str, base: Node | None, ours: Node | None, theirs: Node | None, *, once: bool = False
+) -> Merged:
+    """Return `theirs` with the changes from `base` to `ours`.
+
+    With `once`, the same change by both clashes: of two programs that count up a number, one would be lost.
+    """
+    is_directory = isinstance(theirs, DirectoryNode)
     if isinstance(ours, MovedNode) and theirs is not None:
         return Merged(theirs)
     if is_same_node(theirs, base):
         return Merged(ours)
-    if is_same_node(theirs, ours) or is_same_node(ours, base):
+    if is_same_node(ours, base):
         return Merged(theirs)
-    if isinstance(base, DirectoryNode) and ours is None and isinstance(theirs, DirectoryNode):
+    if is_same_node(theirs, ours) and (not once or isinstance(ours or base, DirectoryNode)):
+        return Merged(theirs)
+    if is_directory and isinstance(base, DirectoryNode) and ours is None:
         return Merged(None)  # only the mode was changed
-    if base is None and isinstance(ours, DirectoryNode) and isinstance(theirs, DirectoryNode):
+    if is_directory and isinstance(ours, DirectoryNode) and base is None:
         return Merged(theirs)
     if isinstance(base, FileNode) and isinstance(ours, FileNode) and isinstance(theirs, FileNode):
-        return _merge_files(path, base, ours, theirs)
-    lines: Lines = ()
-    if isinstance(base, FileNode) and isinstance(theirs, FileNode):
-        lines = changed_lines_of(base, theirs)
-    return Merged(None, Clash(path, base, theirs, lines))
+        return _merge_files(path, base, ours, theirs, once=once)
+    return _clash(path, base, theirs)
 
 
-def _merge_files(path: str, base: FileNode, ours: FileNode, theirs: FileNode) -> Merged:
+def _merge_files(path: str, base: FileNode, ours: FileNode, theirs: FileNode, *, once: bool) -> Merged:
     mode = theirs.mode if ours.mode in (base.mode, theirs.mode) else ours.mode
-    if theirs.mode not in (mode, base.mode):
-        return Merged(None, Clash(path, base, theirs))
+    if theirs.mode not in (mode, base.mode) or (once and ours == theirs):
+        return _clash(path, base, theirs)
     if ours.digest in (base.digest, theirs.digest):
         return Merged(replace(theirs, mode=mode))
     if theirs.digest == base.digest:
         return Merged(replace(ours, mode=mode, metadata=theirs.metadata))
     blobs = [Blob("100644", node.load()) for node in (base, ours, theirs)]
     if any(blob.is_binary for blob in blobs):
-        return Merged(None, Clash(path, base, theirs))
-    text, conflicts = merge_texts(*(blob.text for blob in blobs))
+        return _clash(path, base, theirs)
+    text, conflicts = merge_texts(*(blob.text for blob in blobs), once=once)
     if text is None:
         return Merged(None, Clash(path, base, theirs, conflicts))
     return Merged(FileNode.of(mode, text.encode("latin-1"), theirs.metadata))
 
 
-def changed_lines_of(before: FileNode, after: FileNode) -> Lines:
-    """Return the lines of a file that differ from an earlier version; for a removal, the line before it."""
-    old, new = Blob("100644", before.load()), Blob("100644", after.load())
-    if old.is_binary or new.is_binary:
-        return ()
-    return tuple(
-        (start + 1, end) if end > start else (start, start)
-        for _, _, start, end in line_changes(old.text, new.text)
-    )
-
-
-def alike_clash(change: Change, present: Node | None) -> Clash | None:
-    """Return a clash if others have changed something in the same way.
-
-    Two programs that count up a number make the same change twice. Merged, one of the two would be lost.
-    """
-    before, after = change.before, change.after
-    if change.of_directory or present == before:
-        return None
+def _clash(path: str, base: Node | None, theirs: Node | None) -> Merged:
+    """Return a clash with the lines of a file that others have changed; for a removal, the line before it."""
     lines: Lines = ()
-    if isinstance(before, FileNode) and isinstance(after, FileNode) and isinstance(present, FileNode):
-        lines = changed_lines_of(before, present)
-        if present != after and _replaced(before, after).isdisjoint(_replaced(before, present)):
-            return None
-    elif present != after:
-        return None
-    return Clash(change.path, before, present, lines)
-
-
-def _replaced(before: FileNode, after: FileNode) -> set[tuple[int, int, str]]:
-    """Return the replaced ranges of lines with the new lines."""
-    old, new = (node.load().decode("latin-1") for node in (before, after))
-    lines = new.split("\n")
-    return {
-        (each.old_start, each.old_end, "\n".join(lines[each.new_start : each.new_end]))
-        for each in line_changes(old, new)
-    }
-
-
-def kept_reader(root: Root, max_bytes: int, keep: Callable[[Node], Node]) -> Callable[[str], Node | None]:
-    """Return a function that reads the node at a path, with its content out of memory."""
-
-    def read(path: str) -> Node | None:
-        node = read_node(root, path, max_bytes)
-        return node and keep(node)
-
-    return read
+    if isinstance(base, FileNode) and isinstance(theirs, FileNode):
+        old, new = Blob("100644", base.load()), Blob("100644", theirs.load())
+        if not (old.is_binary or new.is_binary):
+            changes = line_changes(old.text, new.text)
+            lines = tuple((min(c + 1, d), d) for _, _, c, d in changes)
+    return Merged(None, Clash(path, base, theirs, lines))

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentfs.base.advice import Advice, NextCall, ParameterName, call, plural
-from agentfs.errors import BusyError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, quote
+from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, RefusedError
+from agentfs.fs import Change, FileNode, Root, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
 from agentfs.history.log import Portion, Step, UndoPlan, net_changes
-from agentfs.history.report import clash_error, file_changes, file_lines, name_paths, rest_of_call
-from agentfs.history.step_merge import Clash, Outcome, list_unread, merge_plan, read_node
+from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, name_paths
+from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
 from agentfs.results import UndoResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
@@ -24,6 +24,7 @@ from agentfs.text.display import with_text
 
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 
+_T = TypeVar("_T")
 RequestedPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
@@ -32,10 +33,10 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     scope, log = real_paths(context.root, paths), journal.log
 
     def plan() -> UndoPlan:
-        units = _first(log.to_undo(scope, journal.groups), steps, "undo", journal.out_of_reach)
-        return log.plan(chain(*units), scope)
+        units = log.units(made=True, scope=scope, within=journal.groups)
+        return log.plan(_first(units, steps, "undo", journal.out_of_reach), scope)
 
-    return _result(journal, context, plan, "Undid", "undone", call("undo"))
+    return _result(journal, context, plan, "Undid", call("undo"))
 
 
 def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
@@ -43,9 +44,9 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(chain(*_first(log.to_redo(journal.groups), steps, "redo")))
+        return log.plan(_first(log.units(made=False, within=journal.groups), steps, "redo"))
 
-    return _result(journal, context, plan, "Redid", "redone", None)
+    return _result(journal, context, plan, "Redid", None)
 
 
 def rollback(journal: Journal, context: Context, checkpoint: str, paths: RequestedPaths) -> UndoResult:
@@ -55,34 +56,34 @@ def rollback(journal: Journal, context: Context, checkpoint: str, paths: Request
     def plan() -> UndoPlan:
         return journal.log.rollback(journal.position_of(checkpoint), scope)
 
-    done = f"Went to checkpoint {quote(checkpoint)}:"
-    return _result(journal, context, plan, done, "undone", call("rollback", to=checkpoint))
+    head = f"Went to checkpoint {quote(checkpoint)}:"
+    return _result(journal, context, plan, head, call("rollback", to=checkpoint))
 
 
 def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]:
     """Take back the steps of a transaction; return the paths that others have changed."""
+    log = journal.log
 
     def plan() -> UndoPlan:
-        return journal.log.plan(chain(*journal.log.to_undo(None, journal.groups)))
+        return log.plan(chain(*log.units(made=True, within=journal.groups)))
 
-    return _retried(partial(_carry_out, journal, context, plan, except_clashes=True)).outcome.clashes
+    return retried(partial(_carry_out, journal, context, plan, None)).outcome.clashes
 
 
 class _Done(NamedTuple):
-    """A plan that was carried out: the steps that it toggled as `undo` counts them, and what this changed."""
+    """A plan that was carried out, and what this changed."""
 
     plan: UndoPlan
-    steps: Sequence[Sequence[Step]]
     outcome: Outcome
     applied: Applied
 
 
-def _retried(carry_out: Callable[[], _Done]) -> _Done:
+def retried(make: Callable[[], _T]) -> _T:
     """Call a function again while others change files or the journal."""
     deadline = time.monotonic() + _RETRY_SECONDS
     while time.monotonic() < deadline:
         with suppress(Overtaken, ConcurrentChange):
-            return carry_out()
+            return make()
     raise BusyError(
         f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
         hint="Try the same call again.",
@@ -93,24 +94,18 @@ def _carry_out(
     journal: Journal,
     context: Context,
     make_plan: Callable[[], UndoPlan],
-    done: str = "undone",
-    rest: NextCall | None = None,
-    *,
-    except_clashes: bool = False,
+    refuse: Callable[[UndoPlan, Outcome], AgentFSError] | None,
 ) -> _Done:
     """Merge a plan with the present tree, and make its changes as one step; all or nothing.
 
-    An error about a conflict says that nothing was `done`, and suggests the call `rest` for other paths.
-
     Raises:
-        AgentFSError: `conflict` if others have changed the same lines, unless these paths are left out;
-            `refused`, `busy`.
+        AgentFSError: That of `refuse` if others have changed the same lines; without it, these paths are left
+            out. `refused`, `busy`.
     """
     journal.settle_recordings()
     root, log = context.root, journal.log
     with journal.exclusive():
         position, plan = log.position, make_plan()
-        steps = log.in_units(plan.toggles, journal.groups)
     if not all(root.is_usable(each.path) for changes in plan.changes for each in changes):
         raise RefusedError(
             "These steps changed paths outside the directories of this view; nothing was done.",
@@ -119,20 +114,15 @@ def _carry_out(
     max_bytes = max(context.limits.file_bytes, _largest(plan.changes))
     # A command may delete a directory with protected files in it, and so may its undo.
     free = root.exempting({path for of, _, paths in plan.toggles if log.step(of).label for path in paths})
-    read = partial(read_node, free, max_bytes=max_bytes)
-    merge = partial(
-        merge_plan, read=read, list_below=partial(list_unread, root), keep=journal.contents.keep_node
-    )
-    outcome = merge(plan)
+    disk = Disk(free, max_bytes, journal.contents.keep_node)
+    outcome = merge_plan(plan, disk)
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
             raise Overtaken
-        if not except_clashes:
-            changes = [tuple(change for step in unit for change in step.changes) for unit in steps]
-            other_paths = rest and rest_of_call(rest, changes, clashes, root.display_path)
-            raise clash_error(clashes, journal.origin, root, other_paths, done)
+        if refuse is not None:
+            raise refuse(plan, outcome)
         plan = _without(plan, {each.path for each in clashes})
-        outcome = merge(plan)._replace(clashes=clashes)
+        outcome = merge_plan(plan, disk)._replace(clashes=clashes)
     applied = free.apply(
         outcome.changes,
         max_bytes=max_bytes,
@@ -140,8 +130,8 @@ def _carry_out(
         log_step=partial(journal.logging_step, toggles=plan.toggles, at=position),
         undoing=True,
     )
-    record_restored(context.tracker, ((each.path, each.after) for each in outcome.changes))
-    return _Done(plan, steps, outcome, applied)
+    record_restored(context.tracker, outcome.changes)
+    return _Done(plan, outcome, applied)
 
 
 def _without(plan: UndoPlan, paths: set[str]) -> UndoPlan:
@@ -153,43 +143,47 @@ def _without(plan: UndoPlan, paths: set[str]) -> UndoPlan:
 
 
 def _result(
-    journal: Journal,
-    context: Context,
-    make_plan: Callable[[], UndoPlan],
-    head: str,
-    done: str,
-    rest: NextCall | None,
+    journal: Journal, context: Context, make_plan: Callable[[], UndoPlan], head: str, again: NextCall | None
 ) -> UndoResult:
-    """Carry out a plan, as `_carry_out` does. The result begins with `head`."""
-    carried = _retried(partial(_carry_out, journal, context, make_plan, done, rest))
-    root, applied, log = context.root, carried.applied, journal.log
+    """Carry out a plan. The result begins with `head`, and a conflict suggests `again` for other paths."""
+    log, root, groups = journal.log, context.root, journal.groups
+
+    def refuse(plan: UndoPlan, outcome: Outcome) -> AgentFSError:
+        clashing = {each.path for each in outcome.clashes}
+        rest = {each.path for each in outcome.changes if not each.of_directory} - clashing
+        if again is None or not 0 < len(rest) <= MOST_OFFERED:
+            return clash_error(
+                outcome.clashes, journal.origin, root, None, "redone" if again is None else "undone"
+            )
+        count = sum(not rest.isdisjoint(paths) for paths in log.toggled(plan.toggles, groups))
+        steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
+        others = call(
+            again["name"], **again["arguments"], **steps, paths=[*map(root.display_path, sorted(rest))]
+        )
+        return clash_error(outcome.clashes, journal.origin, root, others, "undone")
+
+    plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan, refuse))
     # A wanted change that another program has made already is shown too.
-    wanted = {each.path: each for each in net_changes(map(Step, carried.plan.changes))}
-    made = wanted | {each.path: each for each in carried.outcome.changes}
-    remaining = {*carried.outcome.remaining, *applied.remaining}
+    wanted = {each.path: each for each in net_changes(map(Step, plan.changes))}
+    made = wanted | {each.path: each for each in outcome.changes}
+    remaining = (*outcome.remaining, *applied.remaining)
     changes = [each for each in made.values() if not each.changes_nothing and each.path not in remaining]
     files = file_changes(changes, count_lines=False, display=root.display_path)
-    count = len(carried.steps)
-    head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
     with journal.exclusive():
-        undoable, redoable = len(log.to_undo(None, journal.groups)), len(log.to_redo(journal.groups))
-    notes = (*_notes(root, carried), *applied.notes)
-    return with_text(UndoResult(count, files, undoable, redoable, notes=notes), head, below=file_lines(files))
-
-
-def _notes(root: Root, done: _Done) -> list[str]:
-    """Return notes on paths that are not as they were before the steps."""
-    lost = dict.fromkeys(path for step in chain(*done.steps) for path in step.lost)
-    remaining, merged, left = (
-        [*map(root.display_path, paths)]
-        for paths in ((*done.outcome.remaining, *done.applied.remaining), sorted(done.outcome.merged), lost)
-    )
-    notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
-    if merged:
-        notes.append(f"merged with changes by another program: {name_paths(merged)}")
-    if left:
-        notes.append(f"left as it is, because its content was not kept: {name_paths(left)}")
-    return notes
+        count = len(log.toggled(plan.toggles, groups))
+        lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
+        undoable, redoable = (len(log.units(made=made, within=groups)) for made in (True, False))
+    notes = [
+        f"the directory {quote(root.display_path(path))} stays, because it is not empty" for path in remaining
+    ]
+    for why, paths in (
+        ("merged with changes by another program", outcome.merged),
+        ("left as it is, because its content was not kept", lost),
+    ):
+        notes += [f"{why}: {name_paths([*map(root.display_path, sorted(paths))])}"] if paths else []
+    head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
+    result = UndoResult(count, files, undoable, redoable, notes=(*notes, *applied.notes))
+    return with_text(result, head, below=file_lines(files))
 
 
 def real_paths(root: Root, paths: RequestedPaths) -> list[str] | None:
@@ -205,32 +199,28 @@ def real_paths(root: Root, paths: RequestedPaths) -> list[str] | None:
     return list(dict.fromkeys(found))
 
 
-def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None]]) -> None:
-    """Record that the files at some paths have an earlier version again."""
-    for path, node in nodes:
-        if isinstance(node, FileNode) and tracker.knows(path):
-            tracker.record_restore(path, node.digest)
+def record_restored(tracker: ReadTracker, changes: Iterable[Change]) -> None:
+    """Record that some files have an earlier version again."""
+    for each in changes:
+        if isinstance(each.after, FileNode) and tracker.knows(each.path):
+            tracker.record_restore(each.path, each.after.digest)
 
 
 def _first(
     units: Sequence[Sequence[Portion]], steps: int, verb: str, out_of_reach: str = ""
-) -> Sequence[Sequence[Portion]]:
-    """Return the first units; raise if `steps` is below 1 or over their number."""
+) -> Iterable[Portion]:
+    """Return the portions of the first units; raise if `steps` is below 1 or over their number."""
+    count = len(units)
     if steps < 1:
-        raise InvalidArgumentError(
-            Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."),
-            details={"parameter": "steps"},
-        )
-    if steps > (count := len(units)):
-        message = (
-            f"Only {plural(count, 'step')} can be {verb}ne." if count else f"There is nothing to {verb}."
-        )
-        raise InvalidArgumentError(
-            message + out_of_reach,
-            hint=Advice("Call ", call(verb, steps=count), ".") if count else "",
-            details={"parameter": "steps", "steps": count},
-        )
-    return units[:steps]
+        message, hint = Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."), Advice()
+    elif not count:
+        message, hint = Advice(f"There is nothing to {verb}.{out_of_reach}"), Advice()
+    elif steps > count:
+        message = Advice(f"Only {plural(count, 'step')} can be {verb}ne.{out_of_reach}")
+        hint = Advice("Call ", call(verb, steps=count), ".")
+    else:
+        return chain(*units[:steps])
+    raise InvalidArgumentError(message, hint=hint, details={"parameter": "steps", "steps": count})
 
 
 def _largest(steps: Iterable[Sequence[Change]]) -> int:

@@ -15,10 +15,11 @@ class Merge(NamedTuple):
     conflicts: tuple[tuple[int, int], ...] = ()
 
 
-def merge_texts(base: str, ours: str, theirs: str) -> Merge:
+def merge_texts(base: str, ours: str, theirs: str, *, once: bool = False) -> Merge:
     r"""Merge the changes from `base` to `ours` and from `base` to `theirs`. Lines end only at `\n`.
 
-    Changes of the same or neighbouring lines conflict, unless both sides made the same change.
+    Changes of the same or neighbouring lines conflict, unless both sides made the same change. With
+    `once`, the same change conflicts too.
     """
     if ours in (base, theirs):
         return Merge(theirs)
@@ -41,7 +42,7 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
         before = old[start:end]
         merged += old[position:start]
         position = end
-        if our_lines in (before, their_lines):
+        if our_lines == before or (our_lines == their_lines and not once):
             merged += their_lines
         elif their_lines == before:
             merged += our_lines
