@@ -2,15 +2,17 @@
 
 import hashlib
 import os
+import signal
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
+from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.fs.lock import lock_directories
 
 SECRET = "TOKEN=hunter2-0123456789"
@@ -87,14 +89,41 @@ def code_of(call: Callable[[], object]) -> str:
     return raised.value.code
 
 
-def running(command: str) -> bool:
-    """Return True if a process with this command line exists."""
-    wanted = command.replace(" ", "\0").encode() + b"\0"
+def processes(command: str) -> list[int]:
+    """Return the processes that have this command line."""
+    wanted, found = command.replace(" ", "\0").encode() + b"\0", []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             if wanted in process.read_bytes():
-                return True
-    return False
+                found.append(int(process.parent.name))
+    return found
+
+
+def running(command: str) -> bool:
+    return bool(processes(command))
+
+
+MEANWHILE = f"sleep 61.{PID}"
+
+
+@contextmanager
+def meanwhile(act: Callable[..., object], *arguments: object) -> Iterator[None]:
+    """Call a function while a command of the block is in `MEANWHILE`, and end that then."""
+
+    def work() -> None:
+        end = time.monotonic() + 50
+        while not (found := processes(MEANWHILE)) and time.monotonic() < end:
+            time.sleep(0.02)
+        act(*arguments)
+        for process in found:
+            os.kill(process, signal.SIGPIPE)  # bash reports each other signal on stderr
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def stages() -> set[Path]:
@@ -111,6 +140,3 @@ def no_stage_stays() -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-__all__ = ["PID", "SECRET", "Protect", "code_of", "no_stage_stays", "running", "snapshot"]

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +20,7 @@ FUTURE = 2_000_000_000
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
+MEANWHILE, meanwhile = _here["MEANWHILE"], _here["meanwhile"]
 
 READS = [
     "cat .env",
@@ -79,10 +79,9 @@ def everything(ws: Workspace, command: str) -> bytes:
 
 def test_a_protected_file_that_appears_meanwhile_ends_the_call_without_output(staged, tree):
     staged.run("true")
-    later = threading.Timer(0.3, (tree / "src/.env").write_text, (SECRET,))
-    later.start()
-    with pytest.raises(AgentFSError) as raised:
-        staged.run("touch made; sleep 0.8; cat src/.env")
+    save = (tree / "src/.env").write_text
+    with meanwhile(save, SECRET), pytest.raises(AgentFSError) as raised:
+        staged.run(f"touch made; {MEANWHILE}; cat src/.env")
     assert raised.value.code == "conflict"
     assert SECRET not in f"{raised.value} {raised.value.details}"
     assert not (tree / "made").exists()
@@ -427,9 +426,9 @@ def test_what_an_overlay_cannot_carry_is_counted(staged, tree):
 
 def test_a_file_that_changed_meanwhile_is_a_conflict_and_nothing_is_applied(staged, tree):
     staged.run("true")
-    later = threading.Timer(0.3, (tree / "src/a.py").write_text, ("theirs\n",))
-    later.start()
-    assert code_of(lambda: staged.run("touch made; sleep .8; echo mine >> src/a.py; rm README")) == "conflict"
+    command = f"touch made; {MEANWHILE}; echo mine >> src/a.py; rm README"
+    with meanwhile((tree / "src/a.py").write_text, "theirs\n"):
+        assert code_of(lambda: staged.run(command)) == "conflict"
     assert (tree / "src/a.py").read_text() == "theirs\n"
     assert not (tree / "made").exists()
     assert (tree / "README").exists()
@@ -438,9 +437,9 @@ def test_a_file_that_changed_meanwhile_is_a_conflict_and_nothing_is_applied(stag
 def test_a_change_of_this_workspace_meanwhile_is_merged(staged, tree):
     (tree / "long").write_text("".join(f"line {n}\n" for n in range(20)))
     staged.read("long")
-    timer = threading.Timer(0.4, staged.edit, ("long", "line 2\n", "LINE 2\n"))
-    timer.start()
-    result = staged.run("cp long /tmp/x; sed -i 's/line 15/LINE 15/' /tmp/x; cat /tmp/x > long; sleep 1")
+    command = f"cp long /tmp/x; sed -i 's/line 15/LINE 15/' /tmp/x; cat /tmp/x > long; {MEANWHILE}"
+    with meanwhile(staged.edit, "long", "line 2\n", "LINE 2\n"):
+        result = staged.run(command)
     text = (tree / "long").read_text()
     assert "LINE 2\n" in text
     assert "LINE 15\n" in text
@@ -453,10 +452,9 @@ def test_a_change_of_this_workspace_meanwhile_is_merged(staged, tree):
 def test_a_number_that_the_workspace_and_a_command_both_count_up_is_a_conflict(staged, tree):
     """Merged, one of the two would be lost."""
     (tree / "count").write_text("1\n")
-    timer = threading.Timer(0.4, staged.edit, ("count", "1", "2"))
-    timer.start()
-    count = "echo $(($(cat count) + 1)) > new; sleep 1; mv new count"
-    assert code_of(lambda: staged.run(count)) == "conflict"
+    count = f"echo $(($(cat count) + 1)) > new; {MEANWHILE}; mv new count"
+    with meanwhile(staged.edit, "count", "1", "2"):
+        assert code_of(lambda: staged.run(count)) == "conflict"
     assert (tree / "count").read_text() == "2\n"
 
 

@@ -3,7 +3,6 @@
 import os
 import runpy
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.conftest import needs
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 code_of, snapshot = _here["code_of"], _here["snapshot"]
+MEANWHILE, meanwhile = _here["MEANWHILE"], _here["meanwhile"]
 
 NOTHING = "Nothing was changed."
 
@@ -163,10 +163,8 @@ def test_regression_what_was_moved_in_meanwhile_is_not_deleted(staged, tree, oth
     (tree / "precious").mkdir()
     (tree / "precious/thesis").write_text("years of work\n")
     staged.run("true")
-    timer = threading.Timer(0.3, other.move, ("precious", "d/precious"))
-    timer.start()
-    assert code_of(lambda: staged.run(f"{command}; sleep 0.8")) == "conflict"
-    timer.join()
+    with meanwhile(other.move, "precious", "d/precious"):
+        assert code_of(lambda: staged.run(f"{command}; {MEANWHILE}")) == "conflict"
     assert (tree / "d/precious/thesis").read_text() == "years of work\n"
 
 
@@ -183,10 +181,8 @@ def test_regression_what_was_moved_in_meanwhile_is_not_deleted(staged, tree, oth
 )
 def test_regression_what_another_deleted_or_made_meanwhile_is_a_conflict(staged, tree, other, act, command):
     staged.run("true")
-    timer = threading.Timer(0.3, act, (other,))
-    timer.start()
-    assert code_of(lambda: staged.run(f"{command}; sleep 0.8")) == "conflict"
-    timer.join()
+    with meanwhile(act, other):
+        assert code_of(lambda: staged.run(f"{command}; {MEANWHILE}")) == "conflict"
     names = sorted(os.listdir(tree))
     assert (
         not {"src/a.py", "src/new"} & {path for path in snapshot(tree) if "moved" not in names}
@@ -204,10 +200,8 @@ def test_what_both_have_done_is_no_conflict(staged, tree, other):
         other.delete("gone")
         other.mkdir("dir")
 
-    timer = threading.Timer(0.3, act)
-    timer.start()
-    result = staged.run("rm gone; mkdir dir; echo x > dir/x; sleep 0.8")
-    timer.join()
+    with meanwhile(act):
+        result = staged.run(f"rm gone; mkdir dir; echo x > dir/x; {MEANWHILE}")
     assert [each.path for each in result.changes.files] == ["dir/x"]
     assert not (tree / "gone").exists()
 
