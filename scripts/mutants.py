@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 300  # for the tests of a mutant, each time; what takes longer hangs, and is killed
+SECONDS = 1800  # for the tests of a mutant, each time; a single test that hangs is ended by its own timeout
 OTHER_NAMES = {"permission": "permissions", "watch": "search"}  # directories of tests, if not the package's
 SURFACE = (
     *("tests/test_workspace.py", "tests/test_bad_input.py", "tests/test_deadline.py", "tests/test_public.py"),
@@ -106,13 +106,19 @@ def run_tests(copy: Path, tests: Sequence[str]) -> str:
     return "" if done.returncode in {0, 5} else named[1] if named else "the start of the tests"
 
 
+def own_tests(path: Path) -> list[str]:
+    """Return the tests of a module's package, with the files that name the module first."""
+    part = path.parts[1]
+    own = Path("tests", OTHER_NAMES.get(part, part))
+    near = sorted((ROOT / own).rglob(f"test_*{path.stem}*.py"))
+    return [*(str(each.relative_to(ROOT)) for each in near), str(own)] if (ROOT / own).is_dir() else []
+
+
 def killer(copy: Path, mutant: Mutant) -> str:
     """Return the test that kills a mutant, or ""."""
-    part = mutant.path.parts[1]
-    own = f"tests/{OTHER_NAMES.get(part, part)}"
     original = (copy / mutant.path).read_bytes()
     changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
-    for tests in ([own], SURFACE) if (ROOT / own).is_dir() else (SURFACE,):
+    for tests in filter(None, (own_tests(mutant.path), SURFACE)):
         (copy / mutant.path).write_bytes(changed)
         failed = run_tests(copy, tests)
         (copy / mutant.path).write_bytes(original)

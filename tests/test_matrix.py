@@ -8,7 +8,7 @@ place in `Site` that reads it.
 
 A fault begins with a command that shows it again, with the call and its answer:
 
-    .venv/bin/python -m tests.test_matrix wave/Grep one text relative none workdir watched model usual open
+    .venv/bin/python -m tests.test_matrix wave/LS one text relative none workdir watched none model usual open
 """
 
 import atexit
@@ -23,9 +23,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations, count, product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import pytest
@@ -50,6 +51,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "mounts": ("none", "none", "none", "some"),  # "some": `MOUNTED` lie elsewhere
     "view": ("plain", "plain", "workdir", "only", "transaction"),
     "way": ("cold", "cold", "cold", "watched", "connect"),
+    "state": ("none", "none", "kept"),  # "kept": the history is in a directory
     "caller": ("program", "model"),  # the method itself, or the tool that is made of it
     "limits": ("usual", "usual", "small"),
     # "denied": a rule closes the target, in its spelling. What stands here more often is drawn more often.
@@ -225,33 +227,41 @@ class Method(NamedTuple):
     """One kind of call.
 
     Attributes:
+        kind: "read", "search", "change" or "history".
         tool: The method of `Workspace` or the tool of the dialect, or a function that makes the change.
         takes: The parameter for the files, for each way to name them; "" if the call names none.
-        arguments: Returns the other arguments.
+        arguments: The other arguments, where `{path}`, `{line}` … stand for the attributes of `Site`.
         before: Prepares the call, for example by a read.
-        kind: "read", "search", "change" or "history".
         only: The values of further dimensions that make sense.
         undo: How many steps take the change back; 0 if undo does not apply.
         unread: True if it may replace only what was shown.
         run: `Policy.run` of its workspace.
     """
 
+    kind: str
     tool: "str | Callable[[Site], Result]"
     takes: Mapping[str, str]
-    arguments: "Callable[[Site], dict[str, Any]]" = lambda _: {}
+    arguments: Mapping[str, Any]
     before: "Callable[[Site], object]" = lambda _: None
-    kind: str = "read"
     only: Mapping[str, tuple[str, ...]] = {}
     undo: int = 1
     unread: bool = False
     run: 'Literal["staged", "recorded"] | None' = None
 
 
-ONE = {"one": "path"}
+def row(kind: str, tool: Any, takes: Any = MappingProxyType({"one": "path"}), **given: Any) -> Method:
+    """Return a row of `METHODS`: what is no field of it is an argument of the call."""
+    arguments = {name: given.pop(name) for name in [*given] if name not in Method._fields}
+    return Method(kind, tool, takes, arguments, **given)
+
+
+reads, searches, changes, tells = (partial(row, kind) for kind in ("read", "search", "change", "history"))
+
 ONE_OR_NONE = {"one": "path", "none": ""}
 SEVERAL = {"one": "path", "several": "path", "none": ""}
 PATHS = {"one": "paths", "several": "paths", "none": ""}
 ROOTS = {"one": "roots", "several": "roots"}
+LISTED = {"listed": "files"}
 FILE_PATH = {"one": "file_path"}
 NONE = {"none": ""}
 PROGRAM = {"caller": ("program",)}
@@ -279,34 +289,9 @@ RECORDED = {
 # The tool knows one spelling, and only `memories/` at the top.
 MEMORY = {"target": tuple(MEMORIES), "spelling": ("relative",), "view": ("plain", "transaction")}
 NEW = "new text"
-
-
-def pattern(_: "Site") -> dict[str, Any]:
-    return {"pattern": WORD}
-
-
-def content(_: "Site") -> dict[str, Any]:
-    return {"content": f"{NEW}\n"}
-
-
-def replacement(site: "Site") -> dict[str, Any]:
-    return {"old_string": site.line, "new_string": NEW}
-
-
-def several_edits(site: "Site") -> dict[str, Any]:
-    return {"edits": [replacement(site), {"old_string": NEW, "new_string": f"{NEW}er"}]}
-
-
-def line_change(site: "Site") -> dict[str, Any]:
-    return {"changes": [{"line_id": site.line_id, "new_content": NEW}]}
-
-
-def patch(text: str) -> "Callable[[Site], dict[str, Any]]":
-    def arguments(site: "Site") -> dict[str, Any]:
-        body = text.format(path=site.path, line=site.line, free=site.free)
-        return {"input": f"*** Begin Patch\n{body}\n*** End Patch"}
-
-    return arguments
+EDITOR = "str_replace_based_edit_tool"
+EDITS = [{"old_string": "{line}", "new_string": NEW}, {"old_string": NEW, "new_string": f"{NEW}er"}]
+SHELL = f"cat {{path}}; echo {NEW} >> {{path}}; echo {NEW} > made"  # show, append, make a file
 
 
 def look(site: "Site") -> None:
@@ -335,9 +320,8 @@ def undone_past_others(site: "Site") -> None:
     """Append; then another program removes most lines; then take the lines back."""
     look(site)
     site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
-    path = site.on_disk
-    if path.is_file():
-        path.write_text("".join(lines_of(path.read_text())[-3:]))
+    if site.on_disk.is_file():
+        site.on_disk.write_text("".join(lines_of(site.on_disk.read_text())[-3:]))
     site.attempt(site.view.undo)
 
 
@@ -389,24 +373,18 @@ def command_and_edit(site: "Site") -> None:
     site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
 
 
-def recorded(command: "Callable[[Site], None]") -> "Callable[[Site], Result]":
+def recorded(command: "Callable[[Site], None]", **more: Any) -> Method:
     def recording(site: "Site") -> Result:
         with site.view.recording("command") as recording:
             command(site)
         return recording.result
 
-    return recording
-
-
-def command(site: "Site") -> dict[str, Any]:
-    """Show the target, append to it, and make a file."""
-    path = site.path if site.cell["target"] not in KEPT else site.spelled(site.target)
-    return {"command": f"cat {path}; echo {NEW} >> {path}; echo {NEW} > made"}
+    return changes(recording, only=RECORDED, **more)
 
 
 def started(site: "Site") -> Result:
     """Start a command in the background, and wait for it."""
-    found = site.view.run(**command(site), background=True)
+    found = site.view.run(site.filled(SHELL), background=True)
     wait_for(site, found.id)
     return site.view.stop(found.id)
 
@@ -421,7 +399,7 @@ def wait_for(site: "Site", name: str | None) -> None:
 
 def in_background(site: "Site") -> None:
     """Start a command that has written all its output, as `c1`."""
-    found = site.attempt(lambda: site.view.run(**command(site), background=True))
+    found = site.attempt(lambda: site.view.run(site.filled(SHELL), background=True))
     if not isinstance(found, AgentFSError):
         wait_for(site, found.id)
 
@@ -434,225 +412,150 @@ def inserted(site: "Site") -> Result:
     return kit.insert(site.view, site.path, 1, NEW)
 
 
-EDITOR = "str_replace_based_edit_tool"
+def editor(command: str, **given: Any) -> Method:
+    return (reads if command == "view" else changes)(EDITOR, command=command, **given)
 
 
-def editor(command: str, **more: str) -> "Callable[[Site], dict[str, Any]]":
-    return lambda site: {
-        "command": command,
-        **{name: value.format(line=site.line, new=NEW) for name, value in more.items()},
-    }
+def memory(command: str, **given: Any) -> Method:
+    return (reads if command == "view" else changes)("memory", command=command, only=MEMORY, **given)
 
 
+def patch(*lines: str) -> Method:
+    text = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+    return changes("apply_patch", NONE, input=text)
+
+
+grep = partial(searches, "grep", SEVERAL, pattern=WORD)
+glob = partial(searches, "glob", SEVERAL)
+run = partial(changes, "run", NONE, command=SHELL)
 METHODS: dict[str, Method] = {
-    "read": Method("read", ONE),
-    "read ids": Method("read", ONE, lambda _: {"line_ids": True}),
-    "read raw": Method("read", ONE, lambda _: {"raw": True}),
-    "read from": Method("read", ONE, lambda _: {"offset": 3}),
-    "read made": Method("read", ONE, before=made, only=ONE_TARGET),
-    "stat": Method("stat", ONE, only=PROGRAM),
-    "read_bytes": Method("read_bytes", ONE, only=PROGRAM),
-    "ls": Method("ls", SEVERAL, kind="search"),
-    "ls past": Method("ls", SEVERAL, lambda _: {"offset": 99}, kind="search"),
-    "ls deep": Method("ls", SEVERAL, lambda _: {"depth": 0}, kind="search"),
-    "ls ignore": Method("ls", SEVERAL, lambda _: {"depth": 0, "ignore": ["*.md"]}, kind="search"),
-    "glob": Method("glob", SEVERAL, lambda _: {"pattern": "*.*"}, kind="search"),
-    "glob path": Method("glob", NONE, lambda site: {"pattern": site.path}, kind="search"),
-    "glob below": Method("glob", NONE, lambda site: {"pattern": f"/{site.from_view}/*"}, kind="search"),
-    "glob exclude": Method(
-        "glob", SEVERAL, lambda site: {"pattern": "**", "exclude": [f"/{site.from_view}/*"]}, kind="search"
+    "read": reads("read"),
+    "read ids": reads("read", line_ids=True),
+    "read raw": reads("read", raw=True),
+    "read from": reads("read", offset=3),
+    "read made": reads("read", before=made, only=ONE_TARGET),
+    "stat": reads("stat", only=PROGRAM),
+    "read_bytes": reads("read_bytes", only=PROGRAM),
+    "ls": searches("ls", SEVERAL),
+    "ls past": searches("ls", SEVERAL, offset=99),
+    "ls deep": searches("ls", SEVERAL, depth=0),
+    "ls ignore": searches("ls", SEVERAL, depth=0, ignore=["*.md"]),
+    "glob": glob(pattern="*.*"),
+    "glob path": searches("glob", NONE, pattern="{path}"),
+    "glob below": searches("glob", NONE, pattern="/{from_view}/*"),
+    "glob exclude": glob(pattern="**", exclude=["/{from_view}/*"]),
+    "glob several": glob(pattern=["*.txt", "*.log"]),
+    "glob all": glob(pattern="**", types=None, only=PROGRAM),
+    "glob full": glob(regex="^src/", full_path=True, only=PROGRAM),
+    "glob links": glob(types=None, follow_symlinks=True, unique=True, only=PROGRAM),
+    "grep": grep(),
+    "grep files": searches("grep", LISTED, pattern=WORD, only=PROGRAM),
+    "grep listed hidden": searches("grep", LISTED, pattern=WORD, hidden=True, only=PROGRAM),
+    "grep count": grep(output_mode="count"),
+    "grep names": grep(output_mode="files_with_matches"),
+    "grep summary": grep(output_mode="summary"),
+    "grep total": grep(output_mode="total"),
+    "grep context": grep(context=1),
+    "grep glob": grep(glob="*.txt"),
+    "grep nothing": searches("grep", SEVERAL, pattern="Needle"),
+    "grep links": grep(follow_symlinks=True, only=PROGRAM),
+    "write": changes("write", content=f"{NEW}\n", unread=True),
+    "write read": changes("write", content=f"{NEW}\n", before=look, unread=True),
+    "write over": changes("write", content=f"{NEW}\n", overwrite=True, only=PROGRAM),
+    "write undone": changes("write", content=f"{NEW}\n", before=undone_past_others, only=WITH_OTHERS),
+    "write_bytes": changes("write_bytes", data=b"\0by\xff", only=PROGRAM),
+    "mkdir": changes("mkdir", only=PROGRAM | {"target": ("text", "missing", "kept")}),
+    "mkdir free": changes("mkdir", NONE, path="{free}/x", only=PROGRAM),
+    "append": changes("append", content=f"{NEW}\n"),
+    "edit": changes("edit", **EDITS[0]),
+    "edit absent": changes("edit", old_string="needle alhpa 003", new_string=NEW),
+    "multi_edit": changes("multi_edit", edits=EDITS),
+    "edit_lines": changes("edit_lines", changes=[{"line_id": "{line_id}", "new_content": NEW}]),
+    "splice": changes(spliced, only=PROGRAM),
+    "insert": changes(inserted, only=PROGRAM),
+    "replace": changes("replace", SEVERAL, old_string=WORD, new_string=NEW),
+    "delete": changes("delete", recursive=True),
+    "delete plain": changes("delete"),
+    "move": changes("move", to="{free}"),
+    "changes": tells("changes", PATHS, before=edited),
+    "review": tells("review", PATHS, before=edited, only=PROGRAM),
+    "apply_review": changes("apply_review", NONE, before=edited, undo=0, only=PROGRAM),
+    "undo": changes("undo", PATHS, before=edited, undo=0),
+    "undo conflict": changes("undo", NONE, before=conflicting, undo=0, only=WITH_OTHERS),
+    "redo": changes("redo", NONE, before=undone, undo=0, only=ONE_TARGET),
+    "checkpoint": changes("checkpoint", NONE, name="here", undo=0, only=ONE_TARGET),
+    "rollback": changes("rollback", PATHS, to="start", before=edited, undo=0),
+    "run": run(only=COMMAND, run="staged"),
+    "run preview": run(preview=True, undo=0, only=PROGRAM | COMMAND, run="staged"),
+    "run recorded": run(only=RECORDED_COMMAND, run="recorded"),
+    "run background": changes(started, NONE, only=PROGRAM | RECORDED_COMMAND, run="recorded"),
+    "output": reads("output", NONE, id="c1", before=in_background, only=RECORDED_COMMAND, run="recorded"),
+    "stop": changes(
+        "stop", NONE, id="c1", before=in_background, undo=0, only=RECORDED_COMMAND, run="recorded"
     ),
-    "glob several": Method("glob", SEVERAL, lambda _: {"pattern": ["*.txt", "*.log"]}, kind="search"),
-    "glob all": Method(
-        "glob", SEVERAL, lambda _: {"pattern": "**", "types": None}, kind="search", only=PROGRAM
+    "recording": recorded(other_program),
+    "recording rename": recorded(command_renames),
+    "recording secret": recorded(command_renames_secret, before=secret),
+    "recording replace": recorded(command_replaces),
+    "recording edit": recorded(command_and_edit, undo=2),
+    "wave/Read": reads("Read", FILE_PATH),
+    "wave/Write": changes("Write", FILE_PATH, content=f"{NEW}\n", unread=True),
+    "wave/Write read": changes("Write", FILE_PATH, content=f"{NEW}\n", before=look, unread=True),
+    "wave/Edit": changes("Edit", FILE_PATH, **EDITS[0], before=look),
+    "wave/MultiEdit": changes("MultiEdit", FILE_PATH, edits=EDITS, before=look),
+    "wave/LS": searches("LS"),
+    "wave/Glob": searches("Glob", ONE_OR_NONE, pattern="**/*.*"),
+    "wave/Glob path": searches("Glob", NONE, pattern="{path}"),
+    "wave/Grep": searches("Grep", ONE_OR_NONE, pattern=WORD),
+    "wave/Grep content": searches(
+        "Grep", ONE_OR_NONE, **{"pattern": WORD, "output_mode": "content", "-n": True}
     ),
-    "glob full": Method(
-        "glob", SEVERAL, lambda _: {"regex": "^src/", "full_path": True}, kind="search", only=PROGRAM
+    "wave/Grep head": searches("Grep", ONE_OR_NONE, pattern=WORD, head_limit=1),
+    "text-editor/view": editor("view"),
+    "text-editor/create": editor("create", file_text=f"{NEW}\n"),
+    "text-editor/replace": editor("str_replace", old_str="{line}", new_str=NEW),
+    "text-editor/insert": editor("insert", insert_line=1, insert_text=NEW),
+    "apply-patch/update": patch("*** Update File: {path}", "@@", "-{line}", f"+{NEW}"),
+    "apply-patch/add": patch("*** Add File: {path}", f"+{NEW}"),
+    "apply-patch/delete": patch("*** Delete File: {path}"),
+    "apply-patch/move": patch("*** Update File: {path}", "*** Move to: {free}", "@@", "-{line}", f"+{NEW}"),
+    "rye/read": reads("read", FILE_PATH),
+    "rye/write": changes("write", FILE_PATH, content=f"{NEW}\n"),
+    "rye/edit_lines": changes(
+        "edit_lines", FILE_PATH, changes=[{"line_id": "{line_id}", "new_content": NEW}]
     ),
-    "glob links": Method(
-        "glob",
-        SEVERAL,
-        lambda _: {"types": None, "follow_symlinks": True, "unique": True},
-        kind="search",
-        only=PROGRAM,
+    "rye/glob": searches("glob", ONE_OR_NONE, pattern="**/*.*"),
+    "rye/grep": searches("grep", ONE_OR_NONE, pattern=WORD),
+    "rye/ls": searches("ls", ONE_OR_NONE),
+    "dominds/list_dir": searches("list_dir", ONE_OR_NONE),
+    "dominds/read_file": reads("read_file"),
+    "dominds/ripgrep_files": searches("ripgrep_files", ONE_OR_NONE, pattern=WORD),
+    "dominds/ripgrep_snippets": searches("ripgrep_snippets", ONE_OR_NONE, pattern=WORD),
+    "dominds/ripgrep_count": searches("ripgrep_count", ONE_OR_NONE, pattern=WORD),
+    "dominds/ripgrep_fixed": searches("ripgrep_fixed", ONE_OR_NONE, literal=WORD),
+    "dominds/ripgrep_search": searches("ripgrep_search", ONE_OR_NONE, pattern=WORD),
+    "tree-sitter-analyzer/list_files": searches("list_files", ROOTS),
+    "tree-sitter-analyzer/list_files full": searches(
+        "list_files", ROOTS, pattern="src/", full_path_match=True
     ),
-    "grep": Method("grep", SEVERAL, pattern, kind="search"),
-    "grep files": Method("grep", {"listed": "files"}, pattern, kind="search", only=PROGRAM),
-    "grep listed hidden": Method(
-        "grep", {"listed": "files"}, lambda _: {"pattern": WORD, "hidden": True}, kind="search", only=PROGRAM
+    "tree-sitter-analyzer/search_content": searches("search_content", {**ROOTS, **LISTED}, query=WORD),
+    "tree-sitter-analyzer/search_content hidden": searches(
+        "search_content", {**ROOTS, **LISTED}, query=WORD, hidden=True
     ),
-    "grep count": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "count"}, kind="search"),
-    "grep names": Method(
-        "grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "files_with_matches"}, kind="search"
-    ),
-    "grep summary": Method(
-        "grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "summary"}, kind="search"
-    ),
-    "grep total": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "total"}, kind="search"),
-    "grep context": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "context": 1}, kind="search"),
-    "grep glob": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "glob": "*.txt"}, kind="search"),
-    "grep nothing": Method("grep", SEVERAL, lambda _: {"pattern": "Needle"}, kind="search"),
-    "grep links": Method(
-        "grep", SEVERAL, lambda _: {"pattern": WORD, "follow_symlinks": True}, kind="search", only=PROGRAM
-    ),
-    "write": Method("write", ONE, content, kind="change", unread=True),
-    "write read": Method("write", ONE, content, before=look, kind="change", unread=True),
-    "write over": Method(
-        "write", ONE, lambda _: {"content": f"{NEW}\n", "overwrite": True}, kind="change", only=PROGRAM
-    ),
-    "write undone": Method("write", ONE, content, before=undone_past_others, kind="change", only=WITH_OTHERS),
-    "write_bytes": Method("write_bytes", ONE, lambda _: {"data": b"\0by\xff"}, kind="change", only=PROGRAM),
-    "mkdir": Method("mkdir", ONE, kind="change", only=PROGRAM | {"target": ("text", "missing", "kept")}),
-    "mkdir free": Method("mkdir", NONE, lambda site: {"path": f"{site.free}/x"}, kind="change", only=PROGRAM),
-    "append": Method("append", ONE, content, kind="change"),
-    "edit": Method("edit", ONE, replacement, kind="change"),
-    "edit absent": Method(
-        "edit", ONE, lambda _: {"old_string": "needle alhpa 003", "new_string": NEW}, kind="change"
-    ),
-    "multi_edit": Method("multi_edit", ONE, several_edits, kind="change"),
-    "edit_lines": Method("edit_lines", ONE, line_change, kind="change"),
-    "splice": Method(spliced, ONE, kind="change", only=PROGRAM),
-    "insert": Method(inserted, ONE, kind="change", only=PROGRAM),
-    "replace": Method("replace", SEVERAL, lambda _: {"old_string": WORD, "new_string": NEW}, kind="change"),
-    "delete": Method("delete", ONE, lambda _: {"recursive": True}, kind="change"),
-    "delete plain": Method("delete", ONE, kind="change"),
-    "move": Method("move", ONE, lambda site: {"to": site.free}, kind="change"),
-    "changes": Method("changes", PATHS, before=edited, kind="history"),
-    "review": Method("review", PATHS, before=edited, kind="history", only=PROGRAM),
-    "apply_review": Method(
-        "apply_review", NONE, lambda _: {}, before=edited, kind="change", undo=0, only=PROGRAM
-    ),
-    "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
-    "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),
-    "redo": Method("redo", NONE, before=undone, kind="change", undo=0, only=ONE_TARGET),
-    "checkpoint": Method(
-        "checkpoint", NONE, lambda _: {"name": "here"}, kind="change", undo=0, only=ONE_TARGET
-    ),
-    "rollback": Method("rollback", PATHS, lambda _: {"to": "start"}, before=edited, kind="change", undo=0),
-    "run": Method("run", NONE, command, kind="change", only=COMMAND, run="staged"),
-    "run preview": Method(
-        "run",
-        NONE,
-        lambda site: command(site) | {"preview": True},
-        kind="change",
-        undo=0,
-        only=PROGRAM | COMMAND,
-        run="staged",
-    ),
-    "run recorded": Method("run", NONE, command, kind="change", only=RECORDED_COMMAND, run="recorded"),
-    "run background": Method(started, NONE, kind="change", only=PROGRAM | RECORDED_COMMAND, run="recorded"),
-    "output": Method(
-        "output", NONE, lambda _: {"id": "c1"}, in_background, only=RECORDED_COMMAND, run="recorded"
-    ),
-    "stop": Method(
-        "stop",
-        NONE,
-        lambda _: {"id": "c1"},
-        in_background,
-        kind="change",
-        undo=0,
-        only=RECORDED_COMMAND,
-        run="recorded",
-    ),
-    "recording": Method(recorded(other_program), ONE, kind="change", only=RECORDED),
-    "recording rename": Method(recorded(command_renames), ONE, kind="change", only=RECORDED),
-    "recording secret": Method(
-        recorded(command_renames_secret), ONE, before=secret, kind="change", only=RECORDED
-    ),
-    "recording replace": Method(recorded(command_replaces), ONE, kind="change", only=RECORDED),
-    "recording edit": Method(recorded(command_and_edit), ONE, kind="change", only=RECORDED, undo=2),
-    "wave/Read": Method("Read", FILE_PATH),
-    "wave/Write": Method("Write", FILE_PATH, content, kind="change", unread=True),
-    "wave/Write read": Method("Write", FILE_PATH, content, before=look, kind="change", unread=True),
-    "wave/Edit": Method("Edit", FILE_PATH, replacement, before=look, kind="change"),
-    "wave/MultiEdit": Method("MultiEdit", FILE_PATH, several_edits, before=look, kind="change"),
-    "wave/LS": Method("LS", ONE, kind="search"),
-    "wave/Glob": Method("Glob", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
-    "wave/Glob path": Method("Glob", NONE, lambda site: {"pattern": site.path}, kind="search"),
-    "wave/Grep": Method("Grep", ONE_OR_NONE, pattern, kind="search"),
-    "wave/Grep content": Method(
-        "Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "output_mode": "content", "-n": True}, kind="search"
-    ),
-    "wave/Grep head": Method(
-        "Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "head_limit": 1}, kind="search"
-    ),
-    "text-editor/view": Method(EDITOR, ONE, editor("view")),
-    "text-editor/create": Method(EDITOR, ONE, editor("create", file_text="{new}\n"), kind="change"),
-    "text-editor/replace": Method(
-        EDITOR, ONE, editor("str_replace", old_str="{line}", new_str="{new}"), kind="change"
-    ),
-    "text-editor/insert": Method(
-        EDITOR, ONE, lambda _: {"command": "insert", "insert_line": 1, "insert_text": NEW}, kind="change"
-    ),
-    "apply-patch/update": Method(
-        "apply_patch", NONE, patch("*** Update File: {path}\n@@\n-{line}\n+new text"), kind="change"
-    ),
-    "apply-patch/add": Method("apply_patch", NONE, patch("*** Add File: {path}\n+new text"), kind="change"),
-    "apply-patch/delete": Method("apply_patch", NONE, patch("*** Delete File: {path}"), kind="change"),
-    "apply-patch/move": Method(
-        "apply_patch",
-        NONE,
-        patch("*** Update File: {path}\n*** Move to: {free}\n@@\n-{line}\n+new text"),
-        kind="change",
-    ),
-    "rye/read": Method("read", FILE_PATH),
-    "rye/write": Method("write", FILE_PATH, content, kind="change"),
-    "rye/edit_lines": Method("edit_lines", FILE_PATH, line_change, kind="change"),
-    "rye/glob": Method("glob", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
-    "rye/grep": Method("grep", ONE_OR_NONE, pattern, kind="search"),
-    "rye/ls": Method("ls", ONE_OR_NONE, kind="search"),
-    "dominds/list_dir": Method("list_dir", ONE_OR_NONE, kind="search"),
-    "dominds/read_file": Method("read_file", ONE),
-    "dominds/ripgrep_files": Method("ripgrep_files", ONE_OR_NONE, pattern, kind="search"),
-    "dominds/ripgrep_snippets": Method("ripgrep_snippets", ONE_OR_NONE, pattern, kind="search"),
-    "dominds/ripgrep_count": Method("ripgrep_count", ONE_OR_NONE, pattern, kind="search"),
-    "dominds/ripgrep_fixed": Method("ripgrep_fixed", ONE_OR_NONE, lambda _: {"literal": WORD}, kind="search"),
-    "dominds/ripgrep_search": Method("ripgrep_search", ONE_OR_NONE, pattern, kind="search"),
-    "tree-sitter-analyzer/list_files": Method("list_files", ROOTS, kind="search"),
-    "tree-sitter-analyzer/list_files full": Method(
-        "list_files", ROOTS, lambda _: {"pattern": "src/", "full_path_match": True}, kind="search"
-    ),
-    "tree-sitter-analyzer/search_content": Method(
-        "search_content", {**ROOTS, "listed": "files"}, lambda _: {"query": WORD}, kind="search"
-    ),
-    "tree-sitter-analyzer/search_content hidden": Method(
-        "search_content",
-        {**ROOTS, "listed": "files"},
-        lambda _: {"query": WORD, "hidden": True},
-        kind="search",
-    ),
-    "tree-sitter-analyzer/find_and_grep": Method(
-        "find_and_grep", ROOTS, lambda _: {"query": WORD}, kind="search"
-    ),
-    "codescout/read_file": Method("read_file", ONE),
-    "codescout/list_dir": Method("list_dir", ONE, kind="search"),
-    "codescout/list_dir all": Method("list_dir", ONE, lambda _: {"recursive": True}, kind="search"),
-    "codescout/search_pattern": Method("search_pattern", ONE_OR_NONE, pattern, kind="search"),
-    "codescout/find_file": Method("find_file", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
-    "codescout/create_file": Method("create_file", ONE, content, kind="change"),
-    "codescout/edit_file": Method("edit_file", ONE, replacement, kind="change"),
-    "memory/view": Method("memory", ONE, editor("view"), only=MEMORY),
-    "memory/create": Method(
-        "memory", ONE, editor("create", file_text="{new}\n"), kind="change", only=MEMORY, unread=True
-    ),
-    "memory/replace": Method(
-        "memory", ONE, editor("str_replace", old_str="{line}", new_str="{new}"), kind="change", only=MEMORY
-    ),
-    "memory/insert": Method(
-        "memory",
-        ONE,
-        lambda _: {"command": "insert", "insert_line": 1, "insert_text": NEW},
-        kind="change",
-        only=MEMORY,
-    ),
-    "memory/delete": Method("memory", ONE, editor("delete"), kind="change", only=MEMORY),
-    "memory/rename": Method(
-        "memory",
-        {"one": "old_path"},
-        lambda _: {"command": "rename", "new_path": "/memories/free.new"},
-        kind="change",
-        only=MEMORY,
-    ),
+    "tree-sitter-analyzer/find_and_grep": searches("find_and_grep", ROOTS, query=WORD),
+    "codescout/read_file": reads("read_file"),
+    "codescout/list_dir": searches("list_dir"),
+    "codescout/list_dir all": searches("list_dir", recursive=True),
+    "codescout/search_pattern": searches("search_pattern", ONE_OR_NONE, pattern=WORD),
+    "codescout/find_file": searches("find_file", ONE_OR_NONE, pattern="**/*.*"),
+    "codescout/create_file": changes("create_file", content=f"{NEW}\n"),
+    "codescout/edit_file": changes("edit_file", **EDITS[0]),
+    "memory/view": memory("view"),
+    "memory/create": memory("create", file_text=f"{NEW}\n", unread=True),
+    "memory/replace": memory("str_replace", old_str="{line}", new_str=NEW),
+    "memory/insert": memory("insert", insert_line=1, insert_text=NEW),
+    "memory/delete": memory("delete"),
+    "memory/rename": memory("rename", takes={"one": "old_path"}, new_path="/memories/free.new"),
 }
 DIMENSIONS["method"] = tuple(METHODS)
 # The tool with which a dialect looks at a file, and the parameter for the path.
@@ -800,6 +703,14 @@ class Site:
             path = path.removeprefix("src/")
         return f"./{path}" if spelling == "./" else path
 
+    def filled(self, value: Any) -> Any:
+        """Return arguments with this site's attributes where `{path}`, `{line}` … stand in them."""
+        if isinstance(value, str):
+            return re.sub(r"\{(\w+)\}", lambda found: getattr(self, found[1]), value)
+        if isinstance(value, Mapping):
+            return {name: self.filled(each) for name, each in value.items()}
+        return [self.filled(each) for each in value] if isinstance(value, list) else value
+
     def attempt(self, act: Callable[[], Any]) -> Any:
         """Return what a preparation returns; rules and limits may refuse it."""
         try:
@@ -843,7 +754,7 @@ class Site:
         """Make the call of the cell; return its name, its arguments and the answer."""
         if callable(self.method.tool):
             return self.method.tool.__name__, {}, answer_of(lambda: self.method.tool(self))
-        arguments = {**self.method.arguments(self), **self.names(reverse=reverse)}
+        arguments = {**self.filled(self.method.arguments), **self.names(reverse=reverse)}
         return self.method.tool, arguments, self.call(self.method.tool, arguments)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
@@ -915,12 +826,16 @@ def opened(cell: Cell) -> Iterator[Site]:
         way = METHODS[cell["method"]].run
         mounts = {mount: Mount(source) for mount, source in place.mounts.items()}
         options: dict[str, Any] = {"limits": LIMITS[cell["limits"]], "policy": Policy(run=way)}
+        above = None
+        if cell["state"] == "kept":
+            above = stack.enter_context(tempfile.TemporaryDirectory(dir=base()))
+            options["state"] = "state" if cell["way"] == "connect" else f"{above}/state"
         if cell["rules"] == "denied":
             outside = Site({**cell, "view": "plain"}, place, None, None)
             path = outside.spelled(outside.target)
             options["policy"] = Policy(run=way, deny=(f"*({path})", f"*({path}/**)"))
         if cell["way"] == "connect":
-            server = open_pipe(mounts=mounts, policy=Policy(run=way))
+            server = open_pipe(mounts=mounts, policy=Policy(run=way), state=above)
             workspace = connect(server, str(place.top), **options)
         else:
             workspace = Workspace(place.top, mounts=mounts, watch=cell["way"] == "watched", **options)
@@ -1026,6 +941,7 @@ def rooted(answer: Answer, site: Site) -> Answer:
         (re.compile(r"@[a-z]+_[0-9a-f]{4,}"), "@kept"),
         (re.compile(r'"\w*elapsed_ms": \d+'), "elapsed"),
         (re.compile(r'"mtime": \d+'), "mtime"),
+        (re.compile(r"\[LID:[0-9a-f]+\]"), "[LID]"),  # in a directory of a state, they differ from others
         (re.compile(r"\b[0-9a-f]{10}\b"), "hunk"),  # named by the time of its step
     ]
 
@@ -1249,16 +1165,12 @@ def a_kept_name_is_no_file(seen: Seen) -> Iterator[str]:
 
 @law
 def every_way_answers_alike(seen: Seen) -> Iterator[str]:
-    """Watched, over `connect` and in a transaction as cold."""
-    if seen.cell["view"] == "transaction" and seen.site.method.takes.keys() != {"none"}:
-        plain_view = {"view": "plain"}
-    else:
-        plain_view = {}
-    if seen.cell["way"] == "cold" and not plain_view:
-        return
-    if callable(seen.site.method.tool) and plain_view:
-        return  # a recording is refused in a transaction
-    yield from _differences(seen.first, seen.other(way="cold", **plain_view), "cold")
+    """Watched, over `connect`, with a state and in a transaction as cold without one."""
+    plain = {"way": "cold", "state": "none"}
+    if seen.site.method.takes.keys() != {"none"} and not callable(seen.site.method.tool):
+        plain["view"] = seen.cell["view"].replace("transaction", "plain")  # which refuses recordings
+    if plain.items() - seen.cell.items():
+        yield from _differences(seen.first, seen.other(**plain), "cold")
 
 
 @law

@@ -279,7 +279,7 @@ def _paging(context: kit.RenderContext, listed: ListResult) -> dict[str, Any]:
     if not listed.truncated:
         return {}
     count = len(listed.entries)
-    advice = f'Use a more specific path, or detail_level="full" with offset={count} to go on'
+    advice = f'Use a more specific path, or pass detail_level="full" and offset={count} to go on'
     hint = f"Directory has {kit.plural(listed.total, 'entry', 'entries')}. {advice}"
     return {"overflow": _overflow(count, listed.total, hint)}
 

@@ -227,7 +227,10 @@ class MethodCall:
         if "path" not in self.arguments:  # `to` of a rollback is the name of a checkpoint
             return ()
         root, found = self.workspace._root, list[str]()
-        for given in (self.arguments.get("path"), self.arguments.get("to")):
+        searched = self.arguments["path"]
+        if self.arguments.get("files") and searched in (".", ["."]):
+            searched = ()  # the files replace the default, which a view may not have
+        for given in (searched, self.arguments.get("to")):
             for path in [given] if isinstance(given, str) else given or ():
                 kept = self.workspace._outputs.resolve(path, root).path
                 *others, real_path = root.top.spellings(root.path_from_top(kept or path or "."))
