@@ -224,13 +224,11 @@ class MethodCall:
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
-        if "path" not in self.arguments:  # `to` of a rollback is the name of a checkpoint
+        # `to` of a rollback is the name of a checkpoint. Files that are listed replace the default path.
+        if (at := self.arguments.get("path")) is None or (at in (".", ["."]) and self.arguments.get("files")):
             return ()
         root, found = self.workspace._root, list[str]()
-        searched = self.arguments["path"]
-        if self.arguments.get("files") and searched in (".", ["."]):
-            searched = ()  # the files replace the default, which a view may not have
-        for given in (searched, self.arguments.get("to")):
+        for given in (at, self.arguments.get("to")):
             for path in [given] if isinstance(given, str) else given or ():
                 kept = self.workspace._outputs.resolve(path, root).path
                 *others, real_path = root.top.spellings(root.path_from_top(kept or path or "."))
