@@ -250,7 +250,7 @@ class Method(NamedTuple):
 
 
 def row(kind: str, tool: Any, takes: Any = MappingProxyType({"one": "path"}), **given: Any) -> Method:
-    """Return a row of `METHODS`: what is no field of it is an argument of the call."""
+    """Return a row of `METHODS`. A keyword that is not a field is an argument of the call."""
     arguments = {name: given.pop(name) for name in [*given] if name not in Method._fields}
     return Method(kind, tool, takes, arguments, **given)
 
