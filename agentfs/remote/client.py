@@ -32,8 +32,6 @@ from agentfs.tools.guard import by_field, given_fields
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
-_OPENED = tuple[str, Policy, list[str]]  # the root, the policy and the recovery notes of a server
-
 
 class _Session:
     """The connections of one workspace, one after another; at most one is open."""
@@ -45,7 +43,7 @@ class _Session:
         self._process = 0  # the one whose threads carry the messages
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.policy, self.notes = "", Policy(), list[str]()  # of the server
+        self.root, self.policy = "", Policy()  # of the server
         self.connection()
 
     def __del__(self) -> None:
@@ -61,7 +59,7 @@ class _Session:
                 connection = self._connect()
                 try:
                     answer = connection.call(0, self._opening, 0.0, lambda _: None, changes=False)
-                    self.root, self.policy, self.notes = _value_of(answer, _OPENED, applied=False)
+                    self.root, self.policy = _value_of(answer, tuple[str, Policy], applied=False)
                 except BaseException:
                     connection.close()
                     raise
@@ -81,27 +79,15 @@ class _Session:
 class RemoteWorkspace(Workspace):
     """A workspace on another machine or in a container; see `agentfs.connect`."""
 
+    root: str = ""  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
+    workdir: str = "."  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
+
     def __init__(self, session: _Session, functions: wire.Functions, policy: Policy, limits: Limits) -> None:
         self._session = session
         self._functions = functions  # of the policy, the limits and the views
+        self.root = session.root  # pyright: ignore[reportIncompatibleMethodOverride] - as above
         self.policy, self.limits = narrowed(policy, session.policy), limits
         self._within: list[str] = []  # the views and the block in which the remote side makes the calls
-        self._workdir = "."
-
-    @property
-    def root(self) -> str:
-        """The absolute path of the root at the remote side, without links."""
-        return self._session.root
-
-    @property
-    def workdir(self) -> str:
-        """The directory, relative to the root, where relative paths start; "." is the root."""
-        return self._workdir
-
-    @property
-    def recovery_notes(self) -> tuple[str, ...]:
-        """Notes on changes that were recovered on opening, after a process had died during them."""
-        return tuple(self._session.notes)
 
     @property
     def host(self) -> Self:
@@ -113,7 +99,7 @@ class RemoteWorkspace(Workspace):
         given = {name: value for name, value in given.items() if value is not None}
         other = self._inside("view", given, given.get("policy", self.policy))
         other.limits = given.get("limits", self.limits)
-        other._workdir = other._call("workdir", {})
+        other.workdir = other._call("workdir", {}, "none", str)
         return other
 
     @contextmanager
@@ -152,26 +138,33 @@ class RemoteWorkspace(Workspace):
     def _block(self, method: str, arguments: Mapping[str, Any]) -> Generator[tuple[Self, Recording]]:
         """Enter a `with` block at the remote side; yield the workspace inside it, and the recording."""
         block, recorded = uuid.uuid4().hex, Recording(arguments.get("label", ""))
-        self._call("enter", {"block": block, "method": method, "arguments": arguments})
+
+        def leave(*, raised: bool) -> None:
+            given = {"block": block, "raised": raised}
+            recorded.result = self._call("leave", given, "write", RecordedResult | None)
+
+        self._call("enter", {"block": block, "method": method, "arguments": arguments}, "none", None)
         try:
             yield self._inside("block", block, self.policy), recorded
         except BaseException:
             with suppress(AgentFSError):
-                recorded.result = self._call("leave", {"block": block, "raised": True})
+                leave(raised=True)
             raise
-        recorded.result = self._call("leave", {"block": block, "raised": False})
+        leave(raised=False)
 
-    def _call(self, method: str, arguments: Mapping[str, Any], given: Any = None, like: str = "") -> Any:
+    def _call(
+        self, method: str, arguments: Mapping[str, Any], effect: str, returns: Any, given: Any = None
+    ) -> Any:
         """Call a method at the remote side, or get a property.
 
         Args:
             method: The name.
             arguments: The arguments to send.
+            effect: The effect of the method.
+            returns: The type hint of its result.
             given: The arguments by name, if `arguments` has them in options.
-            like: The method of a workspace that has the same effect and result.
         """
-        effect, returns, defaults = _declared(like or method)
-        given = {**defaults, **(given or arguments)}
+        given = given or arguments
         changes = effect not in READING and given.get("preview") is not True
         seconds = self.limits.timeout + (self.limits.apply_timeout if effect == "execute" else 0.0)
         if isinstance(timeout := given.get("timeout"), (int, float)) and timeout > 0:
@@ -216,82 +209,89 @@ class RemoteWorkspace(Workspace):
             except DisconnectedError:
                 self._session.drop(connection)
                 raise
-        if raised is not None and found.get("raised") is True:
-            raise raised
         if call is not None and call.is_abandoned and found.get("cancelled") is True:
             raise call_context.Cancelled
-        return _value_of(found, returns, applied=None if changes else False, cause=raised)
+        return _value_of(found, returns, applied=None if changes else False, raised=raised)
 
 
 def _question(message: Received, functions: wire.Functions, policy: Policy) -> tuple[Any, Any]:
     """Return the function of the program that a question is for, and the arguments."""
-    number, arguments = message.get("function"), message.get("arguments")
-    if type(number) is int and type(message["ask"]) is int and 0 <= number < len(functions):
-        wanted = tuple[PermissionRequest] if functions[number] is policy.on_ask else list[str]
-        if arguments and wire.is_instance(arguments, wanted):
-            return functions[number], arguments
-    raise wire.ProtocolError("it asked an invalid question")
+    number = message.get("function")
+    if type(number) is not int or type(message["ask"]) is not int or not 0 <= number < len(functions):
+        raise wire.ProtocolError("it asked an invalid question")
+    is_permission = functions[number] is policy.on_ask
+    wanted: Any = tuple[PermissionRequest] if is_permission else list[str]
+    return functions[number], wire.typed_value(message.get("arguments"), wanted)
 
 
-def _value_of(message: Received, returns: Any, *, applied: bool | None, cause: Any = None) -> Any:
-    """Return the value in a message, which must fit a type hint; raise the error in it."""
+def _value_of(message: Received, returns: Any, *, applied: bool | None, raised: Any = None) -> Any:
+    """Return the value in a message, which must fit a type hint; raise the error in it.
+
+    If a function of the program has `raised` an error, that is the one to raise, unless it was handled.
+    """
     if isinstance(message.get("error"), Exception):
-        raise message.pop("error") from cause  # taken out, so that no frame of its traceback refers to it
-    if not wire.is_instance(value := message.get("value"), returns):
-        raise disconnected(f"it did not return {returns}", applied=applied)
-    return value
-
-
-@functools.cache
-def _declared(name: str) -> tuple[str, Any, Mapping[str, Any]]:
-    """Return the effect of a method, the type hint of its result, and the defaults of its parameters."""
-    if name in {"enter", "leave"}:
-        return ("none", None, {}) if name == "enter" else ("write", RecordedResult | None, {})
-    member = vars(Workspace)[name]
-    declared = declaration_of(member)
-    function: Any = member.fget if isinstance(member, property) else inspect.unwrap(member)
-    defaults = {each.name: each.default for each in inspect.signature(function).parameters.values()}
-    return declared.effect if declared else "none", get_type_hints(function)["return"], defaults
+        error = message.pop("error")  # taken out, so that no frame of its traceback refers to it
+        if raised is not None and not isinstance(error, AgentFSError):
+            raise raised
+        raise error from raised
+    try:
+        return wire.typed_value(message.get("value"), returns)
+    except wire.ProtocolError as error:
+        raise disconnected(str(error), applied=applied) from None
 
 
 @functools.cache
 def _remote_options(kind: Any) -> Callable[..., Any]:
     """Return a function that sends options to the remote side, which carries them out."""
+    declared = _declared(vars(Workspace)[kind.method])
 
     def send(self: Any, options: Any) -> Any:
-        return self._call("_carry_out", {"options": options}, vars(options), like=kind.method)
+        return self._call("_carry_out", {"options": options}, *declared, vars(options))
 
     return reports_calls(by_field(kind, send))
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that sends its arguments to the remote side, with the signature of the local one."""
+    declared = functools.cache(lambda: _declared(method))
 
     @functools.wraps(method)
     def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._check_open()
-        return self._call(name, _by_name(method, args, kwargs))
+        return self._call(name, _by_name(method, args, kwargs), *declared())
 
     return remote if declaration_of(method) is None else reports_calls(remote)
 
 
+def _declared(function: Any) -> tuple[str, Any]:
+    """Return the effect of a method and the type hint of its result."""
+    declared = declaration_of(function)
+    return declared.effect if declared else "none", get_type_hints(inspect.unwrap(function))["return"]
+
+
 def _by_name(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, without `self`."""
-    _, *given = inspect.signature(method).bind(None, *args, **kwargs).arguments.items()
+    bound = inspect.signature(method).bind(None, *args, **kwargs)
+    bound.apply_defaults()
+    _, *given = bound.arguments.items()
     return dict(given)
+
+
+def _remote_property(name: str, local: property) -> property:
+    hint = functools.cache(lambda: get_type_hints(local.fget)["return"])
+    return property(lambda self: self._call(name, {}, "none", hint()), doc=local.__doc__)
 
 
 for _name, _local in vars(Workspace).items():
     _own = vars(RemoteWorkspace).get(_name)
-    if (_name.startswith("_") and _name != "_keep") or _name in {"tools", "recorded"}:
+    if (_name.startswith("_") and _name != "_keep") or _name in {"tools", "recorded", "root", "workdir"}:
         continue  # inherited
     if inspect.isfunction(_own):
         functools.update_wrapper(_own, _local)  # it has the local signature
     elif inspect.isfunction(_local):
         setattr(RemoteWorkspace, _name, _remote_method(_name, _local))
     elif isinstance(_local, property) and _own is None:
-        _get = functools.partial(RemoteWorkspace._call, method=_name, arguments={})  # pyright: ignore[reportPrivateUsage]
-        setattr(RemoteWorkspace, _name, property(_get, doc=_local.__doc__))
+        setattr(RemoteWorkspace, _name, _remote_property(_name, _local))
 
 
 def connect(

@@ -16,7 +16,6 @@ Received = dict[str, Any]
 Answering = Callable[[Received], bytes | None]
 Opener = Callable[[], tuple[Any, Any]]
 _ERROR_BYTES = 4096  # of standard error, kept for messages
-_MAX_QUESTIONS = 10_000  # of one call
 _MAX_WAITING = 3  # unread messages of one call: progress, a question, the result
 _END_SECONDS = 2.0  # for a lost command to end
 _HINTS = {False: "This call changed nothing.", None: "This call may have changed files: read them to see."}
@@ -63,17 +62,13 @@ class Connection:
         else:
             inbox.put(None)
         try:
-            for _ in range(_MAX_QUESTIONS):
-                left = min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
-                if (found := inbox.get(timeout=left)) is None:
-                    break
+            while (found := inbox.get(timeout=_seconds_to(until))) is not None:
                 if not found.keys() & {"ask", "progress"}:
                     return found
                 began = time.monotonic()
                 if (reply := answer(found)) is not None:
                     self._outgoing.put(reply)
                 until += time.monotonic() - began
-            self.lose("it asked too many questions")
         except queue.Empty:
             self.lose("it did not answer in time")
         except wire.ProtocolError as error:
@@ -163,3 +158,7 @@ def _start(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, name=f"agentfs-connect{work.__name__}", daemon=True)
     thread.start()
     return thread
+
+
+def _seconds_to(until: float) -> float:
+    return min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)

@@ -147,8 +147,6 @@ class Server:
             line = wire.to_line({"of": call.number, "value": self._run(**message)})
         except call_context.Cancelled:
             line = wire.to_line({"of": call.number, "cancelled": True})
-        except _CallbackError:
-            line = wire.to_line({"of": call.number, "raised": True})
         except Exception as error:  # noqa: BLE001 - the client raises it
             line = wire.to_line({"of": call.number, "error": error})
         self._calls.pop(call.number, None)
@@ -187,7 +185,7 @@ class Server:
             workspace.close()
             raise errors.RefusedError("The root was moved while the workspace opened it.")
         self._workspace = workspace
-        return [path, options.policy, [*workspace.recovery_notes]]
+        return [path, options.policy]
 
     def _allowed_root(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""
@@ -211,9 +209,7 @@ class Server:
         if kind == "block":
             inside: Workspace = self._block(given)[1]
             return inside
-        workspace: Workspace = self._inside(
-            *outer
-        )  # the same object as for calls in that view: it keeps texts
+        workspace: Workspace = self._inside(*outer)  # the same object as for its own calls: it keeps texts
         own = self._options.policy
         if kind == "host":
             if own.read_only or own.deny:

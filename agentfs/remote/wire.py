@@ -1,8 +1,8 @@
 """Messages of `connect` in both directions: lines of ASCII JSON, with values of a closed set of types.
 
 A value is plain JSON, or an object whose key `$` names its type. `{"$": "Match", "path": …}` has the fields
-that differ from their defaults. A list in a field whose hint is a tuple is that tuple. Objects are made while
-a line is parsed, and each field is checked against its type hint, whoever sent it.
+that differ from their defaults. A list becomes a tuple if the type hint is one. Objects are made while a line
+is parsed, and each field is checked against its type hint, whoever sent it.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # The types of a message's values are known only after it is decoded.
@@ -37,7 +37,7 @@ _MAX_COPIED = 1 * MIB  # characters that the texts of a line may have twice, as 
 # The most bytes of memory that a token of JSON takes once it is decoded, by its first byte.
 _MEMORY_OF = {b"{": 500, b"[": 100, b":": 40, b",": 50, b'"': 50}
 
-_TOKENS, _ASTRAL = re.compile(rb'"[^"]*"|[{\[:,]'), re.compile(rb"\\u[dD]")
+_TOKEN, _ASTRAL = re.compile(rb'"[^"]*"|[{\[:,]'), re.compile(rb"\\u[dD]")
 _SCALARS = {str, int, float, bool, type(None)}
 
 Functions = list[Callable[..., Any]]
@@ -105,43 +105,38 @@ def to_text(value: Any, functions: Functions | None = None) -> str:
     return json.dumps(_plain(value, functions), separators=(",", ":"))
 
 
-def _plain(value: Any, functions: Functions | None, *, in_field: bool = False) -> Any:
+def _plain(value: Any, functions: Functions | None) -> Any:
     kind: Any = value.__class__
     if kind in _SCALARS:
         return value
     name: str = kind.__name__
-    inner = functools.partial(_plain, functions=functions, in_field=in_field)
+    inner = functools.partial(_plain, functions=functions)
     if isinstance(value, Advice):
         return {"$": name, "parts": [*map(inner, value.parts)]}
     if CLASSES.get(name) is kind:
         given = ((key, default, getattr(value, key)) for key, (default, _) in _fields(kind).items())
         changed = {key: found for key, default, found in given if found is not default and found != default}
-        return {"$": name} | {key: _plain(each, functions, in_field=True) for key, each in changed.items()}
+        return {"$": name} | {key: inner(each) for key, each in changed.items()}
     if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
         return value
     if isinstance(value, bytes):
         return {"$": "bytes", "base64": base64.b64encode(value).decode()}
+    if isinstance(value, AgentFSError):
+        details = json.loads(json.dumps(value.details, default=str))
+        texts = {"message": inner(value.message), "hint": inner(value.hint)}
+        return {"$": "error", "code": value.code, **texts, "details": details}
     if isinstance(value, Exception):
-        return _plain_error(value)
+        return {"$": "error", "message": f"{name}: {value}"}
     if isinstance(value, Mapping) and "$" not in value:
         return {str(key): inner(each) for key, each in value.items()}
     if isinstance(value, Sequence):
-        items = [*map(inner, value)]
-        return {"$": "tuple", "items": items} if isinstance(value, tuple) and not in_field else items
+        return [*map(inner, value)]
     if isinstance(value, PathLike):
         return inner(fspath(value))
     if callable(value) and functions is not None:
         functions.append(value)
         return {"$": "Function", "number": len(functions) - 1}
     raise TypeError(f"a value of type {name} cannot be sent")
-
-
-def _plain_error(error: Exception) -> dict[str, Any]:
-    if not isinstance(error, AgentFSError):
-        return {"$": "error", "message": f"{type(error).__name__}: {error}"}
-    texts = {"message": _plain(error.message, None), "hint": _plain(error.hint, None)}
-    details = json.loads(json.dumps(error.details, default=str))
-    return {"$": "error", "code": error.code, **texts, "details": details}
 
 
 def from_line(line: bytes, classes: Mapping[str, Any] = CLASSES) -> dict[str, Any]:
@@ -158,8 +153,32 @@ def from_line(line: bytes, classes: Mapping[str, Any] = CLASSES) -> dict[str, An
 
 def from_text(text: str, classes: Mapping[str, Any] = CLASSES) -> Any:
     """Return the value of a JSON text, like `from_line`."""
+    copied = 0
+
+    def made(given: dict[str, Any]) -> Any:
+        """Return the object of a JSON object."""
+        nonlocal copied
+        name = given.pop("$", None)
+        if name is None:
+            return given
+        if name == "bytes":
+            return base64.b64decode(given["base64"], validate=True)
+        if name == "error":
+            return _error(**given)
+        cls = classes[name]
+        if not issubclass(cls, Advice):
+            reader, known = ArgumentReader(), _fields(cls)
+            found = {key: known[key][1].read(each, key, reader) for key, each in given.items()}
+            return cls(**_checked(found, reader))
+        parts = _read(given["parts"], _kind(list[advice.Part]))
+        copied += sum(len(each) for each in parts if isinstance(each, Advice))
+        copied += len(parts[0]) * len(parts) if cls is Joined else 0
+        if copied > _MAX_COPIED:
+            raise ProtocolError("A text has too many parts.")
+        return cls(*parts)
+
     try:
-        return json.loads(text, object_hook=_Decoder(classes).made)
+        return json.loads(text, object_hook=made)
     except ProtocolError:
         raise
     except (AgentFSError, TypeError, ValueError, LookupError, AttributeError, RecursionError):
@@ -170,66 +189,40 @@ def memory_of(line: bytes) -> int:
     """Return the most bytes of memory that a line and its decoded values take, if that may matter."""
     if len(line) * 200 <= MAX_MEMORY:
         return 0
+    width = 4 if _ASTRAL.search(line) else 2 if b"\\u" in line else 1  # bytes of a character
+    memory = (2 + width) * len(line)
     plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # each quote begins or ends a string
-    memory, has_escapes = 3 * len(line), b"\\u" in plain
-    for token in _TOKENS.finditer(plain):
-        text = token[0]
-        memory += _MEMORY_OF[text[:1]]
-        if has_escapes and b"\\u" in text:  # 2 or 4 bytes for each character of such a string
-            memory += len(text) * (3 if _ASTRAL.search(text) else 1)
+    for token in _TOKEN.finditer(plain):
+        memory += _MEMORY_OF[token[0][:1]]
         if memory > MAX_MEMORY:
             break
     return memory
 
 
-class _Decoder:
-    """Makes the objects of one text."""
-
-    def __init__(self, classes: Mapping[str, Any]) -> None:
-        self._classes, self._left = classes, _MAX_COPIED
-
-    def made(self, given: dict[str, Any]) -> Any:
-        """Return the object of a JSON object."""
-        name = given.pop("$", None)
-        if name is None:
-            return given
-        if name == "tuple":
-            return tuple(given["items"])
-        if name == "bytes":
-            return base64.b64decode(given["base64"], validate=True)
-        if name == "error":
-            return _error(**given)
-        cls = self._classes[name]
-        if issubclass(cls, Advice):
-            return self._advice(cls, given["parts"])
-        reader, known = ArgumentReader(), _fields(cls)
-        read = {key: known[key][1].read(each, key, reader) for key, each in given.items()}
-        if reader.problems or reader.coercions:
-            raise TypeError(name)
-        return cls(**read)
-
-    def _advice(self, cls: type[Advice], parts: Any) -> Advice:
-        separator = parts[0] if cls is Joined else ""
-        self._left -= sum(len(each) for each in parts if isinstance(each, Advice))
-        self._left -= len(separator) * len(parts)
-        if self._left < 0 or not is_instance(parts, list[advice.Part]):
-            raise ProtocolError("A text has invalid parts.")
-        return cls(*parts)
-
-
 def _error(message: str, code: str = "", hint: str = "", details: Any = None) -> Exception:
-    details = {} if details is None else details
-    if not (is_instance([message, hint], list[str]) and is_instance(details, dict[str, Any])):
-        raise ProtocolError("An error is invalid.")
+    details = _read(details or {}, _kind(dict[str, Any]))
     details.pop("suggested_calls", None)  # made again from the hint
+    message, hint = (_read(each, _kind(str)) for each in (message, hint))
     return _LEAVES[code](message, hint=hint, details=details) if code else RuntimeError(message)
 
 
-def is_instance(value: Any, hint: Any) -> bool:
-    """Return True if a value fits a type hint."""
+def typed_value(value: Any, hint: Any) -> Any:
+    """Return a value as one that fits a type hint; raise ProtocolError if it does not."""
+    try:
+        return _read(value, _kind(hint))
+    except TypeError:
+        raise ProtocolError(f"The other side did not send {hint}.") from None
+
+
+def _read(value: Any, kind: Kind) -> Any:
     reader = ArgumentReader()
-    _kind(hint).read(value, "", reader)
-    return not (reader.problems or reader.coercions)
+    return _checked(kind.read(value, "", reader), reader)
+
+
+def _checked(found: Any, reader: ArgumentReader) -> Any:
+    if reader.problems or reader.coercions:
+        raise TypeError
+    return found
 
 
 @functools.cache

@@ -103,7 +103,8 @@ class Sync:
         self._conflicts = OwnDirectory(os.path.join(root.path, META, "conflicts"))
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._large = Lock()  # held by the thread that moves a large content
-        self._lock = Lock()  # threads of one connection would share its cached statements
+        # Held to use the database, because threads would share its cached statements, and to change a file.
+        self._lock = Lock()
         self.paths = defaultdict[str, list[str]](list)
         self.truncated = False
         database.executescript(_TABLES)
@@ -342,7 +343,8 @@ class Sync:
                     self._apply(Change(top, DirectoryNode(), None))
 
     def _apply(self, change: Change) -> None:
-        self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=_taken)
+        with self._lock:  # the locks of a root have no queue: a thread may wait in vain
+            self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=_taken)
 
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:
         """Keep the text of the store beside the state, or remove an earlier one."""
