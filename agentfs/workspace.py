@@ -206,7 +206,9 @@ class Workspace:
         """Close the workspace, and stop its commands; every later call fails."""
         self._background.close()
         self._root.close()
-        (self._journal if self._state is None else self._state).close()
+        self._journal.close()
+        if self._state is not None:
+            self._state.close()
 
     def _check_open(self) -> None:
         self._root.check_open()
@@ -1090,6 +1092,6 @@ class Workspace:
 
     @property
     def _surroundings(self) -> "Surroundings":
-        private = () if self._state is None else (self._state.directory.path,)
+        private = () if self._state is None else (self._state.path,)
         given = self._root, self._journal, self.limits, self._outputs, self._hidden_files, private
         return commands.request.Surroundings(*given, may_show_recorded(self))

@@ -159,7 +159,7 @@ class Journal:
             if recordings is not None:
                 recordings.settle(step.changes)
             is_step = bool(step.changes or toggles)
-            self._write([self._row(step, begun=True)] if is_step else accepting)
+            self._write(self._row(step, begun=True) if is_step else accepting)
             try:
                 yield step.changes
             except BaseException as error:
@@ -185,7 +185,7 @@ class Journal:
         """Append a step that others have made already, and run statements in the same transaction."""
         with self._lock:
             step = step and step._replace(groups=self.groups)
-            self._write([*statements, *([self._row(step, begun=False)] if step else [])])
+            self._write([*statements, *(self._row(step, begun=False) if step else ())])
             if step is not None:
                 self.log.add(step)
             self._bound()
@@ -212,10 +212,9 @@ class Journal:
 
     def replace_begun(self, made: Step) -> None:
         """Store what was made of the step that was begun in its place."""
-        rows = [self._row(made, begun=False)] if made.changes else []
-        self._defer([_DROP_BEGUN, *rows])
+        self._defer([_DROP_BEGUN, *(self._row(made, begun=False) if made.changes else ())])
         self.flush()
-        if rows:
+        if made.changes:
             self.log.add(made)
 
     def _write(self, statements: Sequence[Statement]) -> None:
@@ -226,13 +225,12 @@ class Journal:
         if self.is_kept:
             self.contents.database.defer(statements)
 
-    def _row(self, step: Step, *, begun: bool) -> Statement:
-        number = self.log.position + 1
-        return "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (
-            number,
-            begun,
-            stored_json(step_to_json(step)),
-        )
+    def _row(self, step: Step, *, begun: bool) -> list[Statement]:
+        """Return the statement that stores the next step, if there is a state directory."""
+        if not self.is_kept:
+            return []
+        values = self.log.position + 1, begun, stored_json(step_to_json(step))
+        return [("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", values)]
 
     def settle_recordings(self) -> None:
         """End the recordings whose end has failed before."""

@@ -244,7 +244,9 @@ class Log:
             for order, ((by, _, number, is_made), paths) in enumerate(sorted(found.items()))
         ]
 
-    def units(self, *, made: bool, scope: Scope = None, within: Groups = ()) -> list[list[Portion]]:
+    def units(
+        self, portions: Sequence[Portion], *, made: bool, scope: Scope = None, within: Groups = ()
+    ) -> list[list[Portion]]:
         """Return what `undo` can take back, or `redo` make again, the latest first: portions by step.
 
         The portions of a transaction are together; to redo, so is what one call took back. `within` is the
@@ -252,11 +254,11 @@ class Log:
         """
         depth = len(within)
         found: dict[object, list[Portion]] = {}
-        for each in reversed(self.portions()):
+        for each in reversed(portions):
             groups, by_groups = self.step(each.number).groups, self.step(each.by).groups
             if each.is_made is not made or groups[:depth] != within:
                 continue
-            if not any(is_in_scope(path, scope) for path in each.paths):
+            if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
                 continue
             # An undo within a transaction is a part of the transaction, and not offered alone.
             if not made and groups[depth:] and by_groups[: depth + 1] == groups[: depth + 1]:

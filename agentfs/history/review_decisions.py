@@ -1,8 +1,6 @@
 """The decisions of a review: hunks are accepted, taken back or edited, all of them or none."""
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -11,21 +9,19 @@ from agentfs.base.advice import plural
 from agentfs.errors import ConflictError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
 from agentfs.fs.apply import Applied
-from agentfs.fs.node import ConcurrentChange, begin_again, reverse
-from agentfs.fs.oserrors import kept_changing, read_only
+from agentfs.fs.node import begin_again, reverse
+from agentfs.fs.oserrors import read_only
 from agentfs.fs.path import is_in
 from agentfs.history.authors import text_of, with_lines
 from agentfs.history.journal import Journal
 from agentfs.history.review import FoundChanges, FoundFile, changed_files
 from agentfs.history.step_merge import merge_nodes
-from agentfs.history.undo import record_restored
+from agentfs.history.undo import record_restored, retried
 from agentfs.results import FileReview, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
 from agentfs.text.decoding import decode
 from agentfs.text.diff import line_count, split_lines
 from agentfs.text.lines import newline_of
-
-_RETRY_SECONDS = 5.0  # while others change the files
 
 
 class _Decided(NamedTuple):
@@ -55,33 +51,31 @@ def apply_review(
             hint="Decide about the hunks of one review at a time.",
             details={"checkpoints": sorted(since)},
         )
+
+    def carry_out() -> tuple[Sequence[_Decided], Applied]:
+        found = changed_files(journal, context, next(iter(since), "") or None, None)
+        _check(found, ids, (accept, reject), root)
+        decided = [
+            _decide(file, {*accept}, {*reject}, edit, journal.encodings.get(file.change.path))
+            for file in found.files
+        ]
+        changes = [change for each in decided for change in each.changes if not change.changes_nothing]
+        changes += _directories(found, changes, {*reject})
+        record = partial(journal.logging_step, accepted=_bases(journal, found, decided))
+        if not changes:
+            with record(()):
+                return decided, Applied()
+        applied = root.apply(
+            changes, max_bytes=limits.file_bytes, conflict=begin_again, log_step=record, undoing=True
+        )
+        record_restored(tracker, changes)
+        return decided, applied
+
     author = call_context.author.set(("program", "review"))
-    deadline = time.monotonic() + _RETRY_SECONDS
     try:
-        while True:
-            found = changed_files(journal, context, next(iter(since), "") or None, None)
-            _check(found, ids, (accept, reject), root)
-            decided = [
-                _decide(file, {*accept}, {*reject}, edit, journal.encodings.get(file.change.path))
-                for file in found.files
-            ]
-            changes = [change for each in decided for change in each.changes if not change.changes_nothing]
-            changes += _directories(found, changes, {*reject})
-            record = partial(journal.logging_step, accepted=_bases(journal, found, decided))
-            with suppress(ConcurrentChange):
-                if not changes:
-                    with record(()):
-                        applied = Applied()
-                    break
-                applied = root.apply(
-                    changes, max_bytes=limits.file_bytes, conflict=begin_again, log_step=record, undoing=True
-                )
-                break
-            if time.monotonic() > deadline:
-                raise kept_changing(".")
+        decided, applied = retried(carry_out)
     finally:
         call_context.author.reset(author)
-    record_restored(tracker, changes)
     places = tuple(place for each in decided for place in each.places)
     text = reviewed_text(places) if places else f"Accepted {plural(len(accept), 'hunk')}."
     return ReviewedResult(len(accept), places, notes=applied.notes, text=text)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentfs import history
 from agentfs.errors import InvalidArgumentError
@@ -19,56 +19,39 @@ from agentfs.limits import Limits
 _WRONG_FORM = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-class State(NamedTuple):
-    """A state directory in use."""
-
-    journal: Journal
-    messages: tuple[str, ...]  # notes on what was under way when a process died
-    directory: StateDirectory
-
-    def close(self) -> None:
-        """Write unwritten records, and unlock the directory."""
-        self.journal.close()
-        self.directory.close()
-
-
 def open_history(
     path: str | os.PathLike[str] | None, root: Root, limits: Limits
-) -> tuple[Journal, State | None]:
-    """Return the journal of a root: a new one, or that of a state directory."""
-    state = None if path is None else _open_state(path, root, limits)
-    if state is None:
+) -> tuple[Journal, StateDirectory | None]:
+    """Return the journal of a root: a new one, or that of a state directory, which stays locked.
+
+    The root gets notes on what was under way when a process died.
+    """
+    if path is None:
         root.recorder = journal = Journal(root, most_bytes=limits.snapshot_bytes)
         return journal, None
-    root.recovery_notes += state.messages
-    root.recorder = state.journal
-    return state.journal, state
-
-
-def _open_state(path: str | os.PathLike[str], root: Root, limits: Limits) -> State:
     directory = StateDirectory(path, [tree.source for tree in root.trees])
     database: Database | None = None
     try:
         database = Database(directory.path, directory)
         _check_root(database, root.path, new=True)
-        journal = Journal(root, Contents(database), limits.snapshot_bytes)
+        root.recorder = journal = Journal(root, Contents(database), limits.snapshot_bytes)
         begun, recording = _load(journal)
         recordings = None
         if recording is not None:
             recordings = history.recording.recordings_of(journal)
             with _of_right_form(database, "the open recording"):
                 recordings.restore(recording, _node_from(journal), root, limits)
-        messages = _settle_begun(journal, begun)
+        root.recovery_notes += _settle_begun(journal, begun)
         if recordings is not None:
-            messages += (recordings.end_restored(),)
+            root.recovery_notes += (recordings.end_restored(),)
         database.flush()
         database.opened()
-        return State(journal, messages, directory)
     except BaseException:
         if database is not None:
             database.close()
         directory.close()
         raise
+    return journal, directory
 
 
 def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journal:
