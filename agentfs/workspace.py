@@ -150,7 +150,7 @@ class Workspace:
                 keep = partial(search.grep_text.keep_files, self._root, self.limits)
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
                 self._root.keep_tree(lambda context: watching.kept_tree.WatchedTree(context, *most, keeper))
-            self._journal, self._state = open_history(state, self._root, self.limits)
+            self._journal = open_history(state, self._root, self.limits)
             # An agent that goes on after a restart may send line ids that it saw before.
             self._read_tracker = ReadTracker("" if state is None else os.urandom(4).hex())
         except BaseException:
@@ -207,8 +207,6 @@ class Workspace:
         self._background.close()
         self._root.close()
         self._journal.close()
-        if self._state is not None:
-            self._state.close()
 
     def _check_open(self) -> None:
         self._root.check_open()
@@ -907,7 +905,7 @@ class Workspace:
             The transaction, a `Workspace` to use within the block.
         """
         with history.operations.transaction(self._journal, self._context) as (root, journal):
-            yield self._copied(_root=root, _journal=journal, _state=None)
+            yield self._copied(_root=root, _journal=journal)
 
     @contextmanager
     def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
@@ -1092,6 +1090,6 @@ class Workspace:
 
     @property
     def _surroundings(self) -> "Surroundings":
-        private = () if self._state is None else (self._state.path,)
+        private = self._journal.private_paths
         given = self._root, self._journal, self.limits, self._outputs, self._hidden_files, private
         return commands.request.Surroundings(*given, may_show_recorded(self))

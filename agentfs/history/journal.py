@@ -17,6 +17,7 @@ from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_t
 from agentfs.fs.node import NotRestoredError
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step, Toggle, step_to_json
+from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Journal:
         self.groups: tuple[int, ...] = ()  # in the journal of a transaction, the `groups` of its steps
         self.ended = False  # True after the end of a transaction, in its journal
         self.is_kept = not self.contents.database.temporary
+        self.directory: StateDirectory | None = None  # closed with the journal
         self._root, self._most_bytes = root and root.unrecorded, most_bytes
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
@@ -86,9 +88,16 @@ class Journal:
             self.contents, self.log, self.accepted, self._forked = Contents(), Log(), {}, True
 
     def close(self) -> None:
-        """Release the kept contents and close the database."""
+        """Release the kept contents, close the database and unlock the state directory."""
         with self._lock:
             self.contents.close()
+            if self.directory is not None:
+                self.directory.close()
+
+    @property
+    def private_paths(self) -> tuple[str, ...]:
+        """The state directory, if there is one."""
+        return () if self.directory is None else (self.directory.path,)
 
     def flush(self) -> None:
         """At the end of a call, write the outcomes that are not yet in the database."""
@@ -106,7 +115,7 @@ class Journal:
     def in_group(self) -> "Journal":
         """Return this journal for a transaction: its steps belong together."""
         other = copy(self)
-        other._main = self.main  # noqa: SLF001 - its own
+        other._main, other.directory = self.main, None  # noqa: SLF001 - its own
         with self._lock:
             other.groups = (*self.groups, self.log.new_group())
         watch_forks(other)

@@ -19,16 +19,14 @@ from agentfs.limits import Limits
 _WRONG_FORM = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def open_history(
-    path: str | os.PathLike[str] | None, root: Root, limits: Limits
-) -> tuple[Journal, StateDirectory | None]:
+def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits) -> Journal:
     """Return the journal of a root: a new one, or that of a state directory, which stays locked.
 
     The root gets notes on what was under way when a process died.
     """
     if path is None:
         root.recorder = journal = Journal(root, most_bytes=limits.snapshot_bytes)
-        return journal, None
+        return journal
     directory = StateDirectory(path, [tree.source for tree in root.trees])
     database: Database | None = None
     try:
@@ -51,7 +49,8 @@ def open_history(
             database.close()
         directory.close()
         raise
-    return journal, directory
+    journal.directory = directory
+    return journal
 
 
 def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journal:
