@@ -3,9 +3,9 @@
     python benchmarks/ratios.py            # fails if a ratio is 1.25 times worse than in results/ratios.json
     python benchmarks/ratios.py --record   # writes them, with the commit and the machine
 
-The tree is the standard library of this Python. Each round measures a pair one right after the other, so
-that other work on the machine slows down both; the median of the rounds counts. A ratio that is worse is
-measured once more.
+The tree is the standard library of this Python, or one with `ast.py` at its top. Each round measures a pair
+one right after the other, so that other work on the machine slows down both; the median of the rounds
+counts. A ratio that is worse is measured once more.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agentfs import Policy, Workspace
 
-ROUNDS, WORSE = 15, 1.25
+WORSE = 1.25
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "ratios.json"
 RG = [os.path.join(os.path.dirname(sys.executable), "rg"), "-n", "--no-heading", "--sort=path"]
@@ -87,10 +87,10 @@ def pairs(top: Path, ws: Workspace, watched: Workspace) -> dict[str, tuple[Call,
     }
 
 
-def ratio(ours: Call, plain: Call) -> float:
+def ratio(ours: Call, plain: Call, rounds: int) -> float:
     """Return the median ratio of the times of two calls."""
     found = []
-    for _ in range(ROUNDS + 1):
+    for _ in range(rounds + 1):
         begun = time.perf_counter()
         ours()
         between = time.perf_counter()
@@ -99,36 +99,54 @@ def ratio(ours: Call, plain: Call) -> float:
     return round(statistics.median(found[1:]), 3)
 
 
+def is_worse(name: str, found: float, recorded: Mapping[str, float]) -> bool:
+    """Return True if a ratio is worse than the recorded one by the factor `WORSE`."""
+    return found > WORSE * recorded.get(name, found)
+
+
+def about() -> dict[str, str]:
+    """Return the commit, the date and the machine of figures."""
+    command = ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return {"commit": commit, "date": dt.datetime.now(dt.UTC).date().isoformat(), "machine": machine}
+
+
+def save(file: str | Path, tree: str, rows: list[dict]) -> None:
+    """Write rows, each a label and, by name of who was measured, `ms` or another quantity."""
+    Path(file).write_text(json.dumps({**about(), "tree": tree, "rows": rows}, indent=1) + "\n")
+
+
+def measured(top: Path, rounds: int, recorded: Mapping[str, float]) -> dict[str, float]:
+    """Measure all pairs in a tree, those that are worse than recorded twice."""
+    found = {}
+    with Workspace(top, policy=Policy(overwrite="always")) as ws, Workspace(top, watch=True) as watched:
+        for name, pair in pairs(top, ws, watched).items():
+            found[name] = ratio(*pair, rounds)
+            if is_worse(name, found[name], recorded):
+                found[name] = min(found[name], ratio(*pair, rounds))
+            mark = "  WORSE" if is_worse(name, found[name], recorded) else ""
+            print(f"{found[name]:9.2f}  {name}{mark}", flush=True)
+    return found
+
+
 def main() -> int:
     """Measure, then record or compare."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--tree", type=Path, default=Path(sysconfig.get_path("stdlib")))
+    parser.add_argument("--rounds", type=int, default=15)
     asked = parser.parse_args()
-    recorded = {} if asked.record else json.loads(RESULTS.read_text())["ratios"]
+    recorded = {} if asked.record else json.loads(asked.results.read_text())["ratios"]
     with tempfile.TemporaryDirectory(dir=ROOT.parent) as directory:
         top = Path(directory, "tree")
         left_out = shutil.ignore_patterns("site-packages", "__pycache__", "*.so", "*.pyc")
-        shutil.copytree(sysconfig.get_path("stdlib"), top, symlinks=True, ignore=left_out)
-        policy = Policy(overwrite="always")
-        with Workspace(top, policy=policy) as ws, Workspace(top, watch=True) as watched:
-            found, worse = {}, []
-            for name, pair in pairs(top, ws, watched).items():
-                found[name] = ratio(*pair)
-                if found[name] > WORSE * recorded.get(name, found[name]):
-                    found[name] = min(found[name], ratio(*pair))
-                    worse += [name] * (found[name] > WORSE * recorded[name])
-                print(f"{found[name]:9.2f}  {name}{'  WORSE' * (name in worse)}", flush=True)
+        shutil.copytree(asked.tree, top, symlinks=True, ignore=left_out)
+        found = measured(top, asked.rounds, recorded)
     if asked.record:
-        command = ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]
-        commit = subprocess.run(command, capture_output=True, text=True, check=True)
-        machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        about = {
-            "commit": commit.stdout.strip(),
-            "date": dt.datetime.now(dt.UTC).date().isoformat(),
-            "machine": machine,
-        }
-        RESULTS.write_text(json.dumps({**about, "ratios": found}, indent=1) + "\n")
-    return bool(worse)
+        asked.results.write_text(json.dumps({**about(), "ratios": found}, indent=1) + "\n")
+    return int(any(is_worse(name, value, recorded) for name, value in found.items()))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ call; `agentfs, watched` has kept the tree since its first, unmeasured calls. Fo
 of the whole process, its output read. A peer's own search (no rg on
 PATH) is slow, so peers are asked for the first patterns only, and not again where an answer takes longer
 than a second. OUT.json gains the tree's figures; OUT.tables.md is made from all that are
-there. FILE gets the medians of this run alone, for `charts.py`.
+there. FILE gets the medians of this run alone, for `scripts/charts.py`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from save import save
+from ratios import save
 
 # name, pattern, options (i: ignoring case, m: multiline), and whether a match must have a literal
 PATTERNS = {

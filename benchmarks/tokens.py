@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from save import save
+from ratios import save
 
 from agentfs import Limits, Workspace
 from agentfs.dialects import toolkit

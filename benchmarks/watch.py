@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from save import save
+from ratios import save
 from search import PATTERNS, children_seconds
 
 from agentfs import Limits, Workspace

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
+from scripts.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
 from scripts.pages import blocks_of
 
 SOURCES = ROOT / "scripts" / "diagrams"

@@ -5,14 +5,13 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from agentfs.errors import AgentFSError
-from benchmarks import charts
-from scripts import diagrams
+from scripts import charts, diagrams
 
 ROOT = Path(__file__).parents[2]
 IMAGES = sorted((ROOT / "docs" / "images").glob("*.svg"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SVG = "{http://www.w3.org/2000/svg}"
-MADE = "docs/images is not what `benchmarks/charts.py` and `PYTHONPATH=. python scripts/diagrams.py` make now"
+MADE = "docs/images is not what `scripts/charts.py` and `PYTHONPATH=. python scripts/diagrams.py` make now"
 
 
 def elements(path: Path, name: str) -> list[ET.Element]:

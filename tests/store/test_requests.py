@@ -7,7 +7,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from agentfs.store import StoredTree
-from benchmarks import store_fleet
+from scripts import store_fleet
 from tests.conftest import part_or_all
 from tests.store.conftest import put
 

@@ -5,7 +5,7 @@ are those that `tests/store/test_requests.py` counts. An edit changes one line. 
 has pushed the same line or one beside it since this worker's pull; other edits of the file are merged.
 Prices are those of S3 Standard in us-east-1, without storage; transfer within the region is free.
 
-Usage: python benchmarks/store_fleet.py [--workers N] [--objects N] [--trees N] [--hot SHARE] …
+Usage: python scripts/store_fleet.py [--workers N] [--objects N] [--trees N] [--hot SHARE] …
 """
 
 import argparse
@@ -65,7 +65,7 @@ class Tree:
 
 def simulate(options: argparse.Namespace) -> tuple[Counter[str], Counter[str]]:
     """Return the requests and the outcomes of all workers."""
-    chance, size = random.Random(options.seed), options.objects // options.trees
+    chance, size = random.Random(options.seed), options.objects // options.trees  # noqa: S311 - no secret
     trees = [Tree() for _ in range(options.trees)]
     requests: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()

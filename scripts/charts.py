@@ -1,9 +1,9 @@
 """Draw the charts of the documentation from the figures of the benchmarks.
 
-    python benchmarks/charts.py
+    python scripts/charts.py
 
-reads benchmarks/results/*.json and writes docs/images/*.svg; `save.py` calls it too. The frame of a picture,
-with its colours, is here; scripts/diagrams.py draws with it as well.
+It reads benchmarks/results/*.json and writes docs/images/*.svg. The frame of a picture, with its colours, is
+here; scripts/diagrams.py draws with it as well.
 """
 
 import json
@@ -119,6 +119,7 @@ def rows_of(name: str, quantity: str = "ms") -> tuple[dict[str, dict[str, float]
 
 
 def tokens() -> str:
+    """Return the chart of what tasks cost."""
     rows, date = rows_of("tokens", "tokens")
     total = {name: sum(row[name] for row in rows.values()) for name in next(iter(rows.values()))}
     groups = {"all tasks together": total}
@@ -131,6 +132,7 @@ def tokens() -> str:
 
 
 def races() -> str:
+    """Return the chart of reads during swaps."""
     rows, date = rows_of("races", "escapes")
     [calls] = (row["calls"] for row in json.loads((RESULTS / "races.json").read_text())["rows"])
     note = f"of {calls:,} reads each, while a directory is swapped for a link that leads out; {date}"
@@ -146,6 +148,7 @@ def draw() -> dict[str, str]:
 
 
 def main() -> None:
+    """Write all charts."""
     for name, picture in draw().items():
         (IMAGES / f"{name}.svg").write_text(picture)
         print(IMAGES / f"{name}.svg")
