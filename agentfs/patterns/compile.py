@@ -7,6 +7,7 @@ gigabytes. So length, depth and the product of the repeats are checked first.
 import re
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -46,6 +47,7 @@ class Pattern:
     in_ascii: re.Pattern[str] | None  # the same for ASCII text by `re`, which is faster and has no timeout
 
 
+@lru_cache(maxsize=16)  # the next page and the next file are often searched with the same pattern
 def compile_pattern(
     pattern: str,
     *,

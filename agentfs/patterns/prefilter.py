@@ -44,30 +44,45 @@ class Prefilter:
                 return True
         if not self._others or (self._folds and searched.isascii()):
             return False
-        rest = searched[:length].translate(None, _ASCII)  # usually very little
-        return any(each in rest for each in self._others)
+        return self._has_other(searched[:length])
 
     def texts(
-        self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]
-    ) -> Iterable[int]:
+        self,
+        data: bytearray,
+        starts: Sequence[int],
+        end: int,
+        beyond_ascii: Iterable[int],
+        check: Callable[[], object],
+    ) -> set[int]:
         """Return the indices of the texts that may match; there may be a few more.
 
         Args:
             data: The texts, one after the other, with a NUL behind each.
             starts: The start of each text.
             end: The end of the last text.
+            beyond_ascii: The indices of the texts that are not ASCII.
             check: Called from time to time; it may raise to stop.
         """
+        check()
         searched = data.lower() if self._folds else data
         found: set[int] = set()
-        for each in self._ascii + self._others:
+        for each in self._ascii:
             check()
             at = searched.find(each, 0, end)
             while at >= 0:
                 index = bisect_right(starts, at)
                 found.add(index - 1)
                 at = searched.find(each, starts[index], end) if index < len(starts) else -1
+        for index in beyond_ascii if self._others else ():
+            last = starts[index + 1] if index + 1 < len(starts) else end
+            if self._has_other(searched[starts[index] : last]):
+                found.add(index)
         return found
+
+    def _has_other(self, data: bytes | bytearray) -> bool:
+        """Return True if a text has a literal that is not ASCII."""
+        rest = data.translate(None, _ASCII)  # usually very little
+        return any(each in rest for each in self._others)
 
 
 def is_plain_utf8(content: memoryview) -> bool:

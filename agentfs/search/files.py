@@ -28,7 +28,8 @@ from agentfs.tree.visit import Excluded
 from agentfs.tree.walk import path_order
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
-_PLAIN = "plain"  # the kind of kept texts that can be searched as bytes
+_PLAIN, _OTHER = "plain", "other"  # kinds of kept texts: only those of the first can be searched as bytes
+_NOTEBOOK = "notebook"
 _FEW_FILES = 30  # fewer files are searched one by one, not by one pass over all kept texts
 LARGE: Final = "large"  # the outcome for a file that does not fit into the buffer
 
@@ -258,29 +259,36 @@ class FileReader:
     def of(self, reader: Reader, entries: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield files that may match: the bytes, `BINARY`, `LARGE`, or the exception."""
         self._seen += len(entries)
-        # The text of a notebook has other characters than its bytes.
-        for any_text, group in groupby(entries, lambda each: is_named_notebook(each.name)):
+        for kind, group in groupby(self._that_may_match(entries), _kind_by_name):
             files: Sequence[Any] = list(group)
-            chosen = files if any_text else self._that_may_match(files)
-            yield from reader.read_files(chosen, partial(self._read, any_text=any_text))
+            if kind == BINARY:
+                yield from ((file, LARGE if file.size > self._buffer.limit else BINARY) for file in files)
+            else:
+                yield from reader.read_files(files, partial(self._read, is_notebook=kind == _NOTEBOOK))
         if self._scarce_texts is not None:
             self._scarce_texts.mark_used(entries)
 
     def _that_may_match(self, entries: Sequence[Any]) -> Sequence[Any]:
         """Leave out kept texts without a required literal, if the search has many files."""
-        if self._texts is None or (self._with_literal is None and self._seen < _FEW_FILES):
+        found = self._with_literal
+        if found is None:
+            if self._texts is None or self._seen < _FEW_FILES:
+                return entries
+            search = partial(self._prefilter.texts, check=self.check)
+            found = self._with_literal = self._texts.containing(search)
+        try:
+            return [file for file in entries if file.content != _PLAIN or file in found]
+        except AttributeError:  # some are not in a kept tree
             return entries
-        if self._with_literal is None:
-            self._with_literal = self._texts.containing(partial(self._prefilter.texts, check=self.check))
-        if not all(hasattr(kind, "content") for kind in set(map(type, entries))):
-            return entries  # some are not in a kept tree
-        return [file for file in entries if file.content != _PLAIN or file in self._with_literal]
 
-    def _read(self, source: int | KeptText, *, any_text: bool) -> bytes | str | None:
+    def _read(self, source: int | KeptText, *, is_notebook: bool) -> bytes | str | None:
         self.check()
         buffer = self._buffer
-        if not isinstance(source, int) and _kind_of(source) == BINARY:
-            return LARGE if source.size > buffer.limit else BINARY
+        if not isinstance(source, int) and not source.content:
+            source.content = _OTHER if is_notebook else _kind_of(source.text)
+            if source.content == BINARY:
+                source.keep_as_binary()
+                return LARGE if source.size > buffer.limit else BINARY
         length = buffer.fill(source)
         if length < 0:
             return LARGE
@@ -288,7 +296,8 @@ class FileReader:
         has_nul = not self._may_have_nul and buffer.data.find(0, 0, head) >= 0
         if has_nul and is_binary(bytes(buffer.data[:head])):
             return BINARY
-        return buffer.copy() if any_text or self._prefilter.may_match(buffer.data, length) else None
+        # The text of a notebook has other characters than its bytes.
+        return buffer.copy() if is_notebook or self._prefilter.may_match(buffer.data, length) else None
 
 
 def _check(deadline: float) -> None:
@@ -298,10 +307,15 @@ def _check(deadline: float) -> None:
         raise TimeoutError
 
 
-def _kind_of(kept: KeptText) -> str:
-    """Return the kind of a kept text, which its first search finds out."""
-    if not kept.content and is_binary(bytes(kept.text[:HEAD])):
-        kept.keep_as_binary()
-    elif not kept.content:
-        kept.content = _PLAIN if is_plain_utf8(kept.text) else "other"
-    return kept.content
+def _kind_by_name(file: Any) -> str:
+    """Return the kind of a file that is known before it is read, or ""."""
+    if is_named_notebook(file.name):
+        return _NOTEBOOK
+    return BINARY if getattr(file, "content", "") == BINARY else ""
+
+
+def _kind_of(text: memoryview) -> str:
+    """Return the kind of a kept text."""
+    if is_binary(bytes(text[:HEAD])):
+        return BINARY
+    return _PLAIN if is_plain_utf8(text) else _OTHER

@@ -100,6 +100,10 @@ class _Search:
             for reader, entries in source.batches():
                 found.searched += len(entries)
                 for entry, outcome in self._reader.of(reader, entries):
+                    if outcome == BINARY:  # often most files that are read
+                        skipped[BINARY] += 1
+                        found.searched -= 1
+                        continue
                     too_long = self._lines.too_long
                     file = self._result(reader.path_of(entry), outcome)
                     self._add(file)

@@ -200,7 +200,7 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
         result = step.render(step.most)
         if fits(result.text, limits):
             return result
-        count = most_that_fit(step.most, step.text, limits)
+        count = _fewer_that_fit(step.most, step.text, limits)
         if count or step is steps[-1]:
             return step.render(count or 1)
     raise ValueError("fitted() needs a step")
@@ -208,6 +208,8 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
     """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items."""
-    if fits(render(most), limits):
-        return most
+    return most if fits(render(most), limits) else _fewer_that_fit(most, render, limits)
+
+
+def _fewer_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
     return bisect_left(range(1, most), True, key=lambda count: not fits(render(count), limits))
