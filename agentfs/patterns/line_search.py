@@ -85,18 +85,9 @@ class LineSearch:
 
         This is faster than `hits`, but only for patterns without `multiline`.
         """
-        plan, lines, matches, end = self._pattern.plan, 0, 0, -1
+        lines = matches = 0
+        end = -1
         try:
-            if plan.is_literal and len(plan.literals) == 1 and (folded := self._folded(text)) is not None:
-                literal, find = plan.literals[0], folded.find
-                while (start := find(literal, end + 1)) >= 0:
-                    lines += 1
-                    end = find("\n", start)
-                    if end < 0:
-                        break
-                    if not lines % _MATCHES_PER_CHECK:
-                        self._seconds_left()
-                return lines, folded.count(literal), False
             for matches, (first, _) in enumerate(self._spans(text), 1):
                 if first > end:
                     lines += 1
@@ -104,7 +95,7 @@ class LineSearch:
                 if not matches % _MATCHES_PER_CHECK:
                     self._seconds_left()
         except TimeoutError:
-            return lines, max(lines, matches), True
+            return lines, matches, True
         return lines, matches, False
 
     def matches(self, text: str) -> Iterator[tuple[int, "re.Match[str]"]]:

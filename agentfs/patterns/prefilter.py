@@ -1,13 +1,14 @@
 """The test of a file's bytes that most files of a search fail, and the text of the others."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.patterns.search_plan import Plan
 from agentfs.text.decoding import codec_name, decode
 from agentfs.text.lines import lf_view
 
+ASCII, UTF8, OTHER = "ascii", "utf-8", "other"  # kinds of texts
 _UTF8_BOM = b"\xef\xbb\xbf"
 _ASCII = bytes(range(128))
 _WIDE_BOM_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
@@ -24,10 +25,9 @@ class Prefilter:
     """
 
     def __init__(self, *plans: Plan, encoding: str | None = None) -> None:
-        of_plans = [plan.literals for plan in plans]
-        self.is_useful = encoding is None and all(of_plans)  # can leave out a file
-        self._folds = True in [plan.ignore_case for plan in plans]
-        literals = [each for literals in of_plans for each in literals] if self.is_useful else []
+        self.is_useful = encoding is None and all(plan.literals for plan in plans)  # can leave out a file
+        self._folds = any(plan.ignore_case for plan in plans)
+        literals = [each for plan in plans for each in plan.literals]
         folded = dict.fromkeys(map(str.lower, literals) if self._folds else literals)
         has_forms = self._folds and any(set("iks") & set(literal) for literal in folded)
         self._ascii = tuple(literal.encode() for literal in folded if literal.isascii())
@@ -51,7 +51,7 @@ class Prefilter:
         data: bytearray,
         starts: Sequence[int],
         end: int,
-        beyond_ascii: Iterable[int],
+        kinds: Sequence[str],
         check: Callable[[], object],
     ) -> set[int]:
         """Return the indices of the texts that may match; there may be a few more.
@@ -60,7 +60,7 @@ class Prefilter:
             data: The texts, one after the other, with a NUL behind each.
             starts: The start of each text.
             end: The end of the last text.
-            beyond_ascii: The indices of the texts that are not ASCII.
+            kinds: The kind of each text.
             check: Called from time to time; it may raise to stop.
         """
         check()
@@ -73,10 +73,11 @@ class Prefilter:
                 index = bisect_right(starts, at)
                 found.add(index - 1)
                 at = searched.find(each, starts[index], end) if index < len(starts) else -1
-        for index in beyond_ascii if self._others else ():
-            last = starts[index + 1] if index + 1 < len(starts) else end
-            if self._has_other(searched[starts[index] : last]):
-                found.add(index)
+        if self._others:
+            texts = zip(kinds, starts, [*starts[1:], end], strict=True)
+            for index, (kind, start, stop) in enumerate(texts):
+                if kind != ASCII and self._has_other(searched[start:stop]):
+                    found.add(index)
         return found
 
     def _has_other(self, data: bytes | bytearray) -> bool:
@@ -85,12 +86,13 @@ class Prefilter:
         return any(each in rest for each in self._others)
 
 
-def is_plain_utf8(content: memoryview) -> bool:
-    """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
+def kind_of(text: memoryview) -> str:
+    """Return `ASCII` or `UTF8` for a text without NUL whose bytes can be searched, else `OTHER`."""
     try:
-        return "\0" not in str(content, "utf-8")
+        decoded = str(text, "utf-8")
     except UnicodeDecodeError:
-        return False
+        return OTHER
+    return OTHER if "\0" in decoded else ASCII if decoded.isascii() else UTF8
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:
@@ -101,7 +103,7 @@ def decode_content(content: bytes, encoding: str | None = None) -> str | None:
         encoding: The codec of files without a byte order mark that are not UTF-8; None to detect it. With
             "utf-8", such files are not decoded.
     """
-    is_utf8 = encoding is not None and _is_utf8(encoding)
+    is_utf8 = encoding is not None and codec_name(encoding) == "utf-8"
     if (encoding is None or is_utf8) and not content.startswith(_WIDE_BOM_STARTS):
         try:
             return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
@@ -112,7 +114,3 @@ def decode_content(content: bytes, encoding: str | None = None) -> str | None:
         return lf_view(decode(content, None if is_utf8 else encoding).text)
     except (BinaryError, EncodingError):
         return None
-
-
-def _is_utf8(encoding: str) -> bool:
-    return codec_name(encoding) == "utf-8"

@@ -9,14 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import Prefilter, is_plain_utf8
+from agentfs.patterns.prefilter import ASCII, OTHER, UTF8, Prefilter, kind_of
 from agentfs.results import GlobResult
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
@@ -28,7 +27,7 @@ from agentfs.tree.visit import Excluded
 from agentfs.tree.walk import path_order
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
-_PLAIN, _OTHER = "plain", "other"  # kinds of kept texts: only those of the first can be searched as bytes
+_SEARCHED = frozenset({ASCII, UTF8})  # kinds of kept texts that one pass over all kept texts tests
 _NOTEBOOK = "notebook"
 _FEW_FILES = 30  # fewer files are searched one by one, not by one pass over all kept texts
 LARGE: Final = "large"  # the outcome for a file that does not fit into the buffer
@@ -159,21 +158,16 @@ class FileSource:
         """Return files in the requested order; files with equal keys in order of path."""
         sort = self.options.sort
         files.sort(key=lambda file: path_order(file.name), reverse=sort == "reverse")
-        if sort in {"path", "reverse"}:
-            return files
-        keyed: list[tuple[float, NamedFile]] = []
-        for file in files:
-            _check(self.deadline)
-            if file.text is not None:
-                keyed.append((0.0, file))  # a kept output has no status
-                continue
-            # The file may have been deleted after it was listed.
+        return files if sort in {"path", "reverse"} else sorted(files, key=self._key)
+
+    def _key(self, file: NamedFile) -> float:
+        """Return the size or time by which a file is sorted; 0 for a kept output or a deleted file."""
+        _check(self.deadline)
+        sort, key = self.options.sort, 0.0
+        if file.text is None:
             with suppress(AgentFSError, OSError), self.root.open_file(file.name) as opened:
-                status = opened.stat
-                key = -status.st_size if sort == "size" else -status.st_mtime
-                keyed.append((-key if sort == "oldest" else key, file))
-        keyed.sort(key=itemgetter(0))
-        return [file for _, file in keyed]
+                key = opened.stat.st_size if sort == "size" else opened.stat.st_mtime
+        return key if sort == "oldest" else -key
 
     def _tree(self, directories: list[str]) -> Iterator[FileBatch]:
         if not directories:
@@ -277,18 +271,20 @@ class FileReader:
             search = partial(self._prefilter.texts, check=self.check)
             found = self._with_literal = self._texts.containing(search)
         try:
-            return [file for file in entries if file.content != _PLAIN or file in found]
+            return [file for file in entries if file.content not in _SEARCHED or file in found]
         except AttributeError:  # some are not in a kept tree
             return entries
 
     def _read(self, source: int | KeptText, *, is_notebook: bool) -> bytes | str | None:
         self.check()
         buffer = self._buffer
-        if not isinstance(source, int) and not source.content:
-            source.content = _OTHER if is_notebook else _kind_of(source.text)
-            if source.content == BINARY:
+        if not isinstance(source, int):
+            if not source.content and is_binary(bytes(source.text[:HEAD])):
                 source.keep_as_binary()
                 return LARGE if source.size > buffer.limit else BINARY
+            source.content = source.content or (OTHER if is_notebook else kind_of(source.text))
+            if source in (self._with_literal or ()) and source.size <= buffer.limit:
+                return bytes(source.text)
         length = buffer.fill(source)
         if length < 0:
             return LARGE
@@ -312,10 +308,3 @@ def _kind_by_name(file: Any) -> str:
     if is_named_notebook(file.name):
         return _NOTEBOOK
     return BINARY if getattr(file, "content", "") == BINARY else ""
-
-
-def _kind_of(text: memoryview) -> str:
-    """Return the kind of a kept text."""
-    if is_binary(bytes(text[:HEAD])):
-        return BINARY
-    return _PLAIN if is_plain_utf8(text) else _OTHER

@@ -154,8 +154,6 @@ class _Search:
             return FileResult(path, "protected" if isinstance(outcome, AccessError) else "unreadable")
         if outcome == LARGE:
             return self._large(path)
-        if isinstance(outcome, str):
-            return FileResult(path, outcome)
         text = decode_content(outcome, self._options.encoding)
         if text is None:
             return FileResult(path, "undecodable")

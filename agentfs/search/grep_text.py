@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from agentfs.base.advice import Joined, plural
 from agentfs.base.visible import one_line, visible
-from agentfs.errors import AgentFSError, InvalidPatternError
+from agentfs.errors import AgentFSError
 from agentfs.fs import Root, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
@@ -21,7 +21,7 @@ from agentfs.search.grep import SearchResult, search
 from agentfs.search.left_out import skip_report, stop_report
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
-from agentfs.search.second_look import explain_pattern, plain_text_reading, second_look
+from agentfs.search.second_look import plain_text_reading, second_look
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
@@ -62,11 +62,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
     began = time.monotonic()
     if options.encoding is not None:  # kept texts were read without it
         context = context._replace(root=context.root.unwatched)
-    try:
-        meant, found, glob_note = search_for(context, options)
-    except InvalidPatternError as error:
-        explain_pattern(context, options, error)
-        raise
+    meant, found, glob_note = search_for(context, options)
     if options.line_ids:
         found.matches = _with_line_ids(context, found.matches, fresh=options.fresh_ids)
     nothing: list[str] = []

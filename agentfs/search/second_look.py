@@ -51,7 +51,6 @@ _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _TYPOGRAPHIC = ("'‘’‚′", '"“”„″', "-‐‑–—−", " \u00a0\u2009\u202f")
 _NOT_ASCII = "".join(each for each in "".join(_TYPOGRAPHIC) if not each.isascii())
 _CODE = re.compile(r"[^\\*+?{|^$]*\w[\[(][^\\*+?{|^$]*")  # an index or a call, without signs of a regex
-_LETTER_ESCAPE = re.compile(r"\\[A-Za-z]")
 
 NewArguments = dict[str, Any]
 # The start of a sentence, the change, and characters: a file without any of them need not be searched.
@@ -89,9 +88,7 @@ def _readings(options: GrepOptions) -> Iterator[_Row]:
         tokens = () if is_fixed else read_syntax(pattern).tokens
         lines = "".join(r"[^\n]" if each.kind == "any" else each.text for each in tokens) or pattern
         yield "Over several lines it matches", {"multiline": True, "pattern": lines}, ""
-    letters = pattern if is_fixed else _LETTER_ESCAPE.sub("", pattern)
-    if letters.lower() != letters.upper():
-        yield "In another case it matches", {"ignore_case": True}, ""
+    yield "In another case it matches", {"ignore_case": True}, ""
     yield "Without its HTML entities it matches", {"pattern": html.unescape(pattern)}, ""
     for form in ("NFC", "NFD"):
         text = unicodedata.normalize(form, pattern)
@@ -177,8 +174,7 @@ class _Alternative:
         text = shown_text(path, decode_content(content, self.options.encoding) or "")
         if not (hits := list(self._search.hits(text))):
             return None
-        start, end = hits[0].spans[0]
-        match = text[hits[0].start + start : hits[0].start + end]
+        match = text[hits[0].start :][slice(*hits[0].spans[0])]
         lines = sum(1 + text.count("\n", hit.start, hit.end) for hit in hits)
         fact = f"{self._fact} {plural(lines, 'line')} of {one_line(path)}"
         return Reading(fact, self.changes, match, path, lines)
@@ -212,8 +208,8 @@ def _first_reading(
         return None, True
     most = _MOST_ENTRIES if among is None else _MOST_EXCLUDED
     limits = replace(context.limits, walk_entries=min(most, context.limits.walk_entries))
-    # The order of the paths must not decide which match a hint shows.
     source = alternatives[0].options if len(alternatives) == 1 and among is None else options
+    # The order of the paths must not decide which match a hint shows.
     source = replace(source, path=sorted(paths_of(source.path), key=path_order))
     files: Any = FileSource(context.root, context.outputs, limits, source, ends)
     if among is not None:
@@ -246,19 +242,6 @@ def plain_text_reading(context: Context, options: GrepOptions) -> Reading | None
         return None
     plain = ("As plain text it matches", {"pattern": escape(options.pattern)}, "")
     return _first_reading(context, options, [plain], ends)[0]
-
-
-def explain_pattern(context: Context, options: GrepOptions, error: InvalidPatternError) -> None:
-    """Say what the escaped form of an invalid pattern finds; drop one that finds nothing."""
-    if (suggestion := error.details.get("suggestion")) is None:
-        return
-    meant = ("As plain text it matches", {"pattern": suggestion}, "")
-    reading, seen_all = _first_reading(context, options, [meant], time.monotonic() + SECONDS)
-    if reading is not None:
-        error.hint = reading.hint(options)
-    elif seen_all:
-        error.details["suggestion"] = None
-        error.hint = "As plain text it matches nothing."
 
 
 def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEntries) -> tuple[str, bool]:

@@ -12,8 +12,8 @@ _DEAD_SHARE = 8  # a block is copied when more than an eighth of it is dropped t
 _previous_use = attrgetter("previous_use")
 
 # Returns indices of texts, given the memory of a block, the starts of its texts, the end of the last one, and
-# the indices of those that are not ASCII.
-Search = Callable[[bytearray, Sequence[int], int, Iterable[int]], Iterable[int]]
+# their kinds ("" for dropped texts).
+Search = Callable[[bytearray, Sequence[int], int, Sequence[str]], Iterable[int]]
 
 
 class TextOwner(Protocol):
@@ -34,7 +34,7 @@ class TextOwner(Protocol):
 class Block:
     """Texts one after the other, each followed by a NUL."""
 
-    __slots__ = ("beyond_ascii", "data", "dead", "end", "owners", "previous_use", "starts")
+    __slots__ = ("data", "dead", "end", "owners", "previous_use", "starts")
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
@@ -42,7 +42,6 @@ class Block:
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
         self.owners: list[TextOwner | None] = []
-        self.beyond_ascii: set[int] = set()  # indices of texts that are not ASCII
         self.previous_use = 0  # the highest `previous_use` of its texts
 
     def text(self, index: int) -> memoryview:
@@ -52,7 +51,6 @@ class Block:
     def drop(self, index: int) -> None:
         """Drop a text."""
         self.owners[index] = None
-        self.beyond_ascii.discard(index)
         self.dead += self._end(index) - self.starts[index]
         while self.owners and self.owners[-1] is None:
             self.owners.pop()
@@ -109,9 +107,7 @@ class TextBlocks:
         """
         needed = size + 1
         blocks = self._blocks
-        if blocks and len(blocks[-1].data) - blocks[-1].end >= needed:
-            return blocks[-1]
-        for block in blocks:
+        for block in reversed(blocks):
             if len(block.data) - block.end >= needed:
                 return block
         length = needed if needed > self._block_size // 4 else self._block_size
@@ -134,8 +130,6 @@ class TextBlocks:
     def add(self, owner: TextOwner, block: Block, size: int) -> None:
         """Keep a text that was written at the end of a block."""
         owner.block, owner.index = block, len(block.owners)
-        if not bytes(memoryview(block.data)[block.end : block.end + size]).isascii():
-            block.beyond_ascii.add(owner.index)
         block.starts.append(block.end)
         block.owners.append(owner)
         block.end += size + 1
@@ -171,8 +165,8 @@ class TextBlocks:
         """Return the owners of texts in which `search` finds something."""
         owners: set[Any] = set()
         for block in self._blocks:
-            found = search(block.data, block.starts, block.end, block.beyond_ascii)
-            owners.update(block.owners[index] for index in found)
+            kinds = [owner.content if owner else "" for owner in block.owners]
+            owners.update(block.owners[at] for at in search(block.data, block.starts, block.end, kinds))
         owners.discard(None)
         return owners
 
