@@ -8,7 +8,7 @@ from agentfs.patterns.search_plan import Plan
 from agentfs.text.decoding import codec_name, decode
 from agentfs.text.lines import lf_view
 
-ASCII, UTF8, OTHER = "ascii", "utf-8", "other"  # kinds of texts
+ASCII, UTF8, NOT_SEARCHED = "ascii", "utf-8", "other"  # kinds of texts
 _UTF8_BOM = b"\xef\xbb\xbf"
 _ASCII = bytes(range(128))
 _WIDE_BOM_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
@@ -86,13 +86,13 @@ class Prefilter:
         return any(each in rest for each in self._others)
 
 
-def kind_of(text: memoryview) -> str:
-    """Return `ASCII` or `UTF8` for a text without NUL whose bytes can be searched, else `OTHER`."""
+def kind_of_text(text: memoryview) -> str:
+    """Return `ASCII` or `UTF8` for a text without NUL whose bytes can be searched, else `NOT_SEARCHED`."""
     try:
         decoded = str(text, "utf-8")
     except UnicodeDecodeError:
-        return OTHER
-    return OTHER if "\0" in decoded else ASCII if decoded.isascii() else UTF8
+        return NOT_SEARCHED
+    return NOT_SEARCHED if "\0" in decoded else ASCII if decoded.isascii() else UTF8
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:

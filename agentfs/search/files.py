@@ -15,7 +15,7 @@ from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import ASCII, OTHER, UTF8, Prefilter, kind_of
+from agentfs.patterns.prefilter import ASCII, NOT_SEARCHED, UTF8, Prefilter, kind_of_text
 from agentfs.results import GlobResult
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
@@ -282,7 +282,7 @@ class FileReader:
             if not source.content and is_binary(bytes(source.text[:HEAD])):
                 source.keep_as_binary()
                 return LARGE if source.size > buffer.limit else BINARY
-            source.content = source.content or (OTHER if is_notebook else kind_of(source.text))
+            source.content = source.content or (NOT_SEARCHED if is_notebook else kind_of_text(source.text))
             if source in (self._with_literal or ()) and source.size <= buffer.limit:
                 return bytes(source.text)
         length = buffer.fill(source)
