@@ -2,9 +2,9 @@
 
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from agentfs.base import call_context
@@ -13,14 +13,15 @@ from agentfs.commands.git_index import with_assumed
 from agentfs.commands.masks import Mask
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
-from agentfs.errors import AgentFSError, ConflictError, ProtectedError, TooLargeError
-from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
-from agentfs.fs.path import display_name, quote
+from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
+from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_and_size
+from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
 from agentfs.tree.walk import VCS_NAMES
 
 _OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PIECE = 1024 * 1024
 _FILE_MODE, _DIRECTORY_MODE = 0o777, 0o3777  # the bits of a mode that are applied
 
 
@@ -160,7 +161,7 @@ class _Upper:
     def _is_restored(self, path: str, status: os.stat_result) -> bool:
         """Return True for the content that the tree has, such as git writes when it resets a file."""
         below = contents(self._root.trees.path_on_disk(path))
-        return stat.S_ISREG(status.st_mode) and self._load(path) == below
+        return stat.S_ISREG(status.st_mode) and b"".join(self._pieces(path)) == below
 
     def add_change(self, path: str, status: os.stat_result) -> None:
         """Add the change that a node makes."""
@@ -215,12 +216,8 @@ class _Upper:
                     stack.append(path)
 
     def _present(self, path: str) -> Node | None:
-        """Return the node of the tree, with content that is loaded again when it is needed."""
         root = self._root.exempting([path]) if path in self._found.free else self._root
-        node = root.node(path, max_bytes=self._most_bytes)
-        if not isinstance(node, FileNode):
-            return node
-        return replace(node, load=partial(_load_again, root, path, node.digest, self._most_bytes))
+        return root.node(path, max_bytes=self._most_bytes, is_kept=False)
 
     def _node(self, path: str, status: os.stat_result) -> Node | None:
         mode = status.st_mode
@@ -231,10 +228,10 @@ class _Upper:
             return LinkNode(os.readlink(self._full(path)))
         if _is_removal(status):
             return None
-        data = self._load(path)
         kept = stat.S_IMODE(mode) & _FILE_MODE
         self._found.times[path] = status.st_mtime_ns
-        return FileNode(kept, revision_of(data), len(data), partial(self._load, path), Metadata(kept))
+        pieces = partial(self._pieces, path)
+        return FileNode(kept, *revision_and_size(pieces()), pieces, Metadata(kept))
 
     def _note_metadata(self, path: str, status: os.stat_result, before: Node | None) -> None:
         """Note what of a node the tree does not get."""
@@ -253,12 +250,13 @@ class _Upper:
         if _attributes(self._full(path)) != _attributes(self._root.trees.path_on_disk(path)):
             found.leave("extended attribute", path)
 
-    def _load(self, path: str) -> bytes:
-        fd = os.open(self._readable(path), _FILE)
-        with open(fd, "rb", buffering=0) as file:
-            data = file.readall()
+    def _pieces(self, path: str) -> Iterator[bytes]:
         mask = self._masks.get(path)
-        return data if mask is None or not mask.assumed else with_assumed(data, mask.assumed, assumed=False)
+        with open(os.open(self._readable(path), _FILE), "rb", buffering=0) as file:
+            if mask is not None and mask.assumed:
+                yield with_assumed(file.readall(), mask.assumed, assumed=False)
+            while piece := file.read(_PIECE):
+                yield piece
 
     def _readable(self, path: str) -> str:
         """Return a path of the upper directory, which the command may have made unreadable."""
@@ -288,19 +286,6 @@ def _attributes(path: str) -> dict[str, bytes]:
         kept = [each for each in names if each.startswith("user.") and not each.startswith(_OVERLAY)]
         return {each: os.getxattr(path, each, follow_symlinks=False) for each in kept}
     return {}
-
-
-def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
-    """Return the content of a file of the tree, which no other program may have changed meanwhile."""
-    node = root.node(path, max_bytes=most_bytes)
-    if not isinstance(node, FileNode) or node.digest != digest:
-        raise ConflictError(
-            f"{quote(root.display_path(path))} was changed while the changes of the command were applied;"
-            " nothing was applied.",
-            hint="Run the command again.",
-            details={"path": root.display_path(path)},
-        )
-    return node.load()
 
 
 def set_times(root: Root, times: Mapping[str, int]) -> None:

@@ -22,7 +22,7 @@ from agentfs.base.advice import Advice, call
 from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
-from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in
+from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, notes_on_replacing
 from agentfs.fs.lock import forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
@@ -49,6 +49,7 @@ _RETRY_PAUSE = 0.001
 _NOTED_PATHS = 5
 _PIECE = 1024 * 1024
 _OWNER = stat.S_IRWXU
+_SYNCED_TOGETHER = 16  # new files, from which on their file system is synced instead of each
 
 
 class ApplyOptions(NamedTuple):
@@ -228,7 +229,7 @@ def _checked(
 def _present(context: RootContext, change: Change, max_bytes: int) -> Node | None:
     """Return the node at the path of a change; unread if the change moves it."""
     is_moved = isinstance(change.before or change.after, MovedNode)
-    return node_at(context, change.path, None if is_moved else max_bytes)
+    return node_at(context, change.path, None if is_moved else max_bytes, is_kept=False)
 
 
 def _is_below(path: str, directories: Container[str]) -> bool:
@@ -278,6 +279,7 @@ class _Batch:
         self._notes: dict[str, list[str]] = {}  # each with the paths it is about
         self._closed: set[str] = set()  # directories whose owner may not change their entries yet
         self._retry_until = 0.0
+        self._is_synced = True  # each new file by itself
 
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or reverse those that were made."""
@@ -369,12 +371,25 @@ class _Batch:
         others = [each for each in changes if each.path not in self._renamed]
         self._closed = {each.path for each in others if _is_closed(each.before)}
         others.sort(key=lambda change: change.path)
+        self._is_synced = sum(isinstance(each.after, FileNode) for each in others) < _SYNCED_TOGETHER
         prepared = {each.path: self._prepare(each) for each in others}
+        if not self._is_synced:
+            self._sync_file_systems()
         for path in reversed(self._tops):  # a directory gets its mode after its entries
             node = prepared[path].after
             if isinstance(node, DirectoryNode) and not _is_closed(node):
                 self._give_mode(path, node, at=self._new[path])
         return tuple([prepared.get(each.path, each) for each in changes])
+
+    def _sync_file_systems(self) -> None:
+        """Write the data of all new files to the disk."""
+        synced: set[int] = set()
+        for path in {os.path.dirname(each): each for each in self._temporaries}.values():
+            with self._at(path) as at:
+                device = os.fstat(at.parent).st_dev
+                if device not in synced:
+                    syscalls.sync_file_system(at.parent)
+                synced.add(device)
 
     def _prepare(self, change: Change) -> Change:
         """Build the new node of a change; return the change with the mode of a new file."""
@@ -415,12 +430,14 @@ class _Batch:
 
     def _build_file(self, change: Change, node: FileNode, old: FileNode | None, at: ResolvedPath) -> Change:
         """Write a temporary with the metadata of its node, or of the file that it will replace."""
-        metadata, replaced = node.metadata, None
+        metadata, notes = node.metadata, list[str]()
         if old is not None:
             metadata = metadata and (old.metadata or metadata)
             with self._at(change.path) as target:
                 replaced = target.stat()
-        for note in create_temporary(at.parent, at.name, node, replaced, metadata):
+                notes += [] if replaced is None else notes_on_replacing(replaced)
+        notes += create_temporary(at.parent, at.name, node, metadata, is_synced=self._is_synced)
+        for note in notes:
             self._notes.setdefault(note, []).append(change.path)
         if node.metadata is not None:
             return change
@@ -568,7 +585,7 @@ class _Batch:
             if now is not None and is_unchanged(copied, now):
                 return
             raise self._options.conflict(change, node_in(self._context, target, None))
-        present = node_in(self._context, target, self._options.max_bytes)
+        present = node_in(self._context, target, self._options.max_bytes, is_kept=False)
         if present != change.before:
             raise self._options.conflict(change, present)
 
@@ -627,7 +644,7 @@ class _Batch:
             elif isinstance(before, LinkNode):
                 os.symlink(before.target, source.name, dir_fd=source.parent)
             elif isinstance(before, FileNode):
-                create_temporary(source.parent, source.name, before, None, before.metadata)
+                create_temporary(source.parent, source.name, before, before.metadata)
             if present is None:
                 syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
             else:

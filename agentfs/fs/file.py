@@ -6,13 +6,24 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Self
 
 from agentfs.base import call_context
-from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
+from agentfs.errors import ConflictError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, file_clock, is_settled, is_unchanged
-from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, MovedNode, Node, type_of
+from agentfs.fs.node import (
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    Metadata,
+    MovedNode,
+    Node,
+    checked_pieces,
+    revision_and_size,
+    type_of,
+)
 from agentfs.fs.path import quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.text.decoding import UNKNOWN_8BIT
@@ -35,33 +46,35 @@ class OpenFile:
 
     def read(self, limit: int) -> bytes:
         """Return the first bytes of the file."""
-        chunks: list[bytes] = []
-        length = 0
+        return b"".join(self._chunks(limit))
+
+    def _chunks(self, limit: int) -> Iterator[bytes]:
         # One byte more than the reported size, to notice a file that grows or reports no size.
-        size = min(self.stat.st_size + 1, _CHUNK)
+        size, length = min(self.stat.st_size + 1, _CHUNK), 0
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
-            while length < limit:
-                if length:
-                    call_context.check()
-                chunk = os.read(self.fd, min(limit - length, size))
-                if not chunk:
-                    break
-                chunks.append(chunk)
+            while length < limit and (chunk := os.read(self.fd, min(limit - length, size))):
+                yield chunk
+                call_context.check()
                 length += len(chunk)
                 size = _CHUNK
         except OSError as error:
             raise oserrors.from_oserror(error, self.path) from None
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def pieces(self, max_bytes: int) -> Iterator[bytes]:
+        """Yield the whole content. Raises TooLargeError if it has more than `max_bytes`."""
+        size = self.stat.st_size
+        if size <= max_bytes:
+            size = 0
+            for chunk in self._chunks(max_bytes + 1):
+                size += len(chunk)
+                yield chunk
+        if size > max_bytes:
+            raise oserrors.too_large(self.path, size, max_bytes)
 
     def read_whole(self, max_bytes: int) -> bytes:
         """Return the whole content. Raises TooLargeError if it has more than `max_bytes`."""
-        size = self.stat.st_size
-        data = self.read(max_bytes + 1) if size <= max_bytes else b""
-        size = max(size, len(data))
-        if size > max_bytes:
-            raise oserrors.too_large(self.path, size, max_bytes)
-        return data
+        return b"".join(self.pieces(max_bytes))
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from a position."""
@@ -156,19 +169,24 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def node_at(context: RootContext, real_path: str, max_bytes: int | None) -> Node | None:
+def node_at(
+    context: RootContext, real_path: str, max_bytes: int | None, *, is_kept: bool = True
+) -> Node | None:
     """Return the node at a real path, or None if it does not exist; see `node_in`."""
     try:
         with resolve_real(context, real_path, create_parents=True) as resolved:  # no error if missing
-            return node_in(context, resolved, max_bytes)
+            return node_in(context, resolved, max_bytes, is_kept=is_kept)
     except (NotFoundError, NotDirectoryError):
         return None
 
 
-def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int | None) -> Node | None:
+def node_in(
+    context: RootContext, resolved: ResolvedPath, max_bytes: int | None, *, is_kept: bool = True
+) -> Node | None:
     """Return the node at a resolved path, or None if it does not exist. A link at the end is not followed.
 
-    With `max_bytes` None, nothing is read: what is not a directory becomes a `MovedNode`.
+    With `max_bytes` None, nothing is read: what is not a directory becomes a `MovedNode`. A content that is
+    not kept in memory is read from the disk again when it is needed, and must then be the same.
 
     Raises `too_large` for a file of more than `max_bytes`, and `not_regular` for a FIFO, socket or device.
     """
@@ -198,12 +216,33 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int | None)
             raise resolved.error(error) from None
         clock = file_clock()
         with open_regular(context, fd, resolved.display_path, real_path) as file:
-            data, found = file.read_whole(max_bytes), file.stat
+            found = file.stat
+            mode = found.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
+            metadata = Metadata(mode, (found.st_uid, found.st_gid))
+            if is_kept:
+                node = FileNode.of(mode, file.read_whole(max_bytes), metadata)
+            else:
+                facts = revision_and_size(file.pieces(max_bytes))
+                again = partial(_read_again, context, real_path, max_bytes, facts[0])
+                node = FileNode(mode, *facts, again, metadata)
         is_same = (found.st_ino, found.st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
         resolved.settled = found if is_same and is_settled(found.st_ctime_ns, clock) else None
-        mode = found.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
-        return FileNode.of(mode, data, Metadata(mode, (found.st_uid, found.st_gid)))
+        return node
     raise oserrors.error_of(RefusedError, real_path, f"{quote(real_path)} keeps changing.")
+
+
+def _read_again(context: RootContext, real_path: str, max_bytes: int, digest: str) -> Iterator[bytes]:
+    """Yield the content of a file; raise ConflictError if it is another by now."""
+    shown = context.display_path(real_path)
+    message = f"{quote(shown)} was changed by another program during the call; nothing was applied."
+    error = ConflictError(message, hint="Try again.", details={"path": shown})
+    try:
+        with resolve_real(context, real_path) as resolved:
+            fd = syscalls.open_file(resolved.parent, resolved.name)
+    except (NotFoundError, OSError):
+        raise error from None
+    with open_regular(context, fd, shown, real_path) as file:
+        yield from checked_pieces(file.pieces(max_bytes), digest, error)
 
 
 def directory_node(status: os.stat_result) -> DirectoryNode:
@@ -213,18 +252,19 @@ def directory_node(status: os.stat_result) -> DirectoryNode:
 
 
 def create_temporary(
-    handle: int, name: str, node: FileNode, replaced: os.stat_result | None, metadata: Metadata | None
+    handle: int, name: str, node: FileNode, metadata: Metadata | None, *, is_synced: bool = True
 ) -> list[str]:
-    """Create a temporary for a node; return notes on lost metadata of the file that it will replace.
+    """Create a temporary for a node; return notes if its owner could not be kept.
 
     Without `metadata` the umask decides its permissions. If this fails, the temporary may exist.
     """
     fd = syscalls.create_file(handle, name, node.mode if metadata is None else 0o600)
     try:
-        syscalls.write_all(fd, node.load())
-        notes = [] if replaced is None else _notes_on(replaced)
-        notes += [] if metadata is None else apply_metadata(fd, metadata._replace(mode=node.mode))
-        os.fsync(fd)
+        for piece in node.pieces():
+            syscalls.write_all(fd, piece)
+        notes = [] if metadata is None else apply_metadata(fd, metadata._replace(mode=node.mode))
+        if is_synced:
+            os.fsync(fd)
     except BaseException:
         syscalls.close(fd)
         raise
@@ -232,7 +272,8 @@ def create_temporary(
     return notes
 
 
-def _notes_on(replaced: os.stat_result) -> list[str]:
+def notes_on_replacing(replaced: os.stat_result) -> list[str]:
+    """Return notes on what of a file its replacement does not have."""
     notes: list[str] = []
     if replaced.st_nlink > 1:
         notes.append(f"the file had {replaced.st_nlink} hard links; the other names keep the old content")

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
@@ -35,14 +35,18 @@ class FileNode:
     mode: int
     digest: str
     size: int
-    # Returns the content, perhaps from a store.
-    load: Callable[[], bytes] = field(compare=False, repr=False)
+    # Returns the content in pieces, perhaps from a store.
+    pieces: Callable[[], Iterator[bytes]] = field(compare=False, repr=False)
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: Metadata | None = None) -> "FileNode":
         """Return the node of a file whose content is in memory."""
-        return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(bytes, data), metadata)
+        return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(iter, (data,)), metadata)
+
+    def load(self) -> bytes:
+        """Return the content."""
+        return b"".join(self.pieces())
 
 
 @frozen
@@ -212,6 +216,25 @@ def revision_of(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def revision_and_size(pieces: Iterable[bytes]) -> tuple[str, int]:
+    """Return the revision of a content in pieces, and its size."""
+    found, size = hashlib.blake2b(digest_size=16), 0
+    for piece in pieces:
+        found.update(piece)
+        size += len(piece)
+    return found.hexdigest(), size
+
+
+def checked_pieces(pieces: Iterable[bytes], revision: str, error: AgentFSError) -> Iterator[bytes]:
+    """Yield the pieces of a content; raise the error at its end if it has another revision."""
+    found = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        found.update(piece)
+        yield piece
+    if found.hexdigest() != revision:
+        raise error
+
+
 def revision_of_stat(status: os.stat_result) -> str:
     """Return the revision of a file that is too large to hash. It is made from the status."""
     facts = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
@@ -282,5 +305,5 @@ def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
         return None
 
 
-def _content_missing() -> bytes:
+def _content_missing() -> Iterator[bytes]:
     raise FileIOError("The content of this file was not kept.")

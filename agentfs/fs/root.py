@@ -502,12 +502,15 @@ class Root:
         """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
-    def node(self, real_path: str, *, max_bytes: int, unread: bool = False) -> Node | None:
+    def node(
+        self, real_path: str, *, max_bytes: int, unread: bool = False, is_kept: bool = True
+    ) -> Node | None:
         """Return the node at a real path, or None. A link at the end is not followed.
 
-        With `unread`, a file of any size or type becomes a `MovedNode`.
+        With `unread`, a file of any size or type becomes a `MovedNode`. A content that is not kept is read
+        again when it is needed.
         """
-        return node_at(self._context, real_path, None if unread else max_bytes)
+        return node_at(self._context, real_path, None if unread else max_bytes, is_kept=is_kept)
 
     def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
         """Return the names in a directory that perhaps may not be changed; `check_may_change` says why."""

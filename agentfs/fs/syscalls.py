@@ -126,6 +126,13 @@ def write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def sync_file_system(handle: int) -> None:
+    """Write all data of the file system of an open file or directory to its disk."""
+    call = c_function("syncfs")
+    if call is None or call(handle):
+        os.sync()
+
+
 def close(handle: int) -> None:
     """Close a descriptor that was not written to. A failure loses no data and is ignored."""
     try:  # `suppress` would take longer than the call

@@ -4,9 +4,10 @@ import errno
 import json
 import os
 import zlib
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain, count
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -14,10 +15,11 @@ from agentfs.base.forks import watch_forks
 from agentfs.base.frozen_data import with_values
 from agentfs.base.lazy import ctypes, sqlite3
 from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
-from agentfs.fs import Change, FileNode, Node, quote, revision_of
+from agentfs.fs import Change, FileNode, Node, quote
+from agentfs.fs.node import checked_pieces
 from agentfs.history.state_directory import FILE, StateDirectory, no_locks
 
-DATABASE_VERSION = 10
+DATABASE_VERSION = 11
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
@@ -25,7 +27,7 @@ _SMALLEST = 512  # bytes of a page
 _CHECKSUM = 4  # bytes
 # Values of "meta" and payloads are JSON with a checksum.
 _SCHEMA = (
-    "CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB)",
+    "CREATE TABLE contents (digest BLOB, piece INTEGER, data BLOB, PRIMARY KEY (digest, piece))",
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
     "CREATE TABLE steps (number INTEGER PRIMARY KEY, begun INTEGER, payload BLOB)",
 )
@@ -33,9 +35,11 @@ _CORRUPT, _NOTADB, _FULL = 11, 26, 13  # SQLite's primary result codes
 _BUSY, _DENIED = {5, 6, 15}, {3, 8}
 _UNCOMPRESSED = 512  # bytes; smaller contents are not compressed
 _MEMORY_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are written
+_PIECE = 1024 * 1024  # bytes of a content that are compressed together
 
 Statement = tuple[str, Sequence[Any]]
 _N = TypeVar("_N", bound=Node)
+_ADD = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?)"
 
 
 class Database:
@@ -107,7 +111,7 @@ class Database:
             connection = self._usable()
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in (*self._deferred, *statements):
+                for statement in chain(self._deferred, statements):
                     connection.execute(*statement)
                 connection.execute("COMMIT")
                 self._deferred.clear()
@@ -282,7 +286,7 @@ class Contents:
         self._unwritten: dict[str, bytes] = {}
         self._sizes: dict[str, int] = {}  # of all contents, as they are stored, by digest
         if database is not None:
-            (rows,) = database.read("SELECT digest, length(data) FROM contents")
+            (rows,) = database.read("SELECT digest, sum(length(data)) FROM contents GROUP BY digest")
             self._sizes = {bytes(digest).hex(): size for digest, size in rows}
         self.total_bytes = sum(self._sizes.values())
         self._memory_bytes = 0
@@ -300,7 +304,9 @@ class Contents:
             return node
         digest = node.digest
         with self._lock:
-            if digest not in self._sizes:
+            if digest not in self._sizes and node.size > _MEMORY_BYTES:
+                self._write_large(node)
+            elif digest not in self._sizes:
                 self._unwritten[digest] = data = node.load()
                 self._sizes[digest] = len(data)
                 self.total_bytes += len(data)
@@ -315,38 +321,57 @@ class Contents:
 
     def stored(self, node: FileNode) -> FileNode:
         """Return a node whose content loads from here, where it is already."""
-        return with_values(node, load=partial(self.read, node.digest))
+        return with_values(node, pieces=partial(self.read, node.digest))
 
-    def read(self, digest: str) -> bytes:
-        """Return a content; raises FileIOError if it is damaged."""
+    def read(self, digest: str) -> Iterator[bytes]:
+        """Yield the pieces of a content; raises FileIOError if it is damaged."""
+        where = "temporary file" if self.database.temporary else "state directory"
+        damaged = FileIOError(
+            f"A content of the journal in the {where} is damaged; nothing was done.",
+            hint="Undo fewer steps, or edit the file.",
+            details={"digest": digest},
+        )
         data = self._unwritten.get(digest)
-        if data is not None:
-            return data
-        query = ("SELECT data FROM contents WHERE digest = ?", (bytes.fromhex(digest),))
-        (rows,) = self.database.read(query)
-        try:
-            data = _unpack(bytes(rows[0][0]))
-        except (IndexError, TypeError, ValueError, zlib.error):
-            data = b""
-        if revision_of(data) != digest:
-            where = "temporary file" if self.database.temporary else "state directory"
-            raise FileIOError(
-                f"A content of the journal in the {where} is damaged; nothing was done.",
-                hint="Undo fewer steps, or edit the file.",
-                details={"digest": digest},
-            )
-        return data
+        yield from checked_pieces(self._stored_pieces(digest) if data is None else (data,), digest, damaged)
+
+    def _stored_pieces(self, digest: str) -> Iterator[bytes]:
+        query = "SELECT data FROM contents WHERE digest = ? AND piece = ?"
+        with suppress(IndexError, TypeError, ValueError, zlib.error):  # for a damaged or missing piece
+            for number in count():
+                (rows,) = self.database.read((query, (bytes.fromhex(digest), number)))
+                piece = _unpack(bytes(rows[0][0]))
+                yield piece
+                if len(piece) < _PIECE:
+                    return
+
+    def _write_large(self, node: FileNode) -> None:
+        """Write a content in pieces, of which only one is in memory."""
+        size = 0
+
+        def rows() -> Iterator[Statement]:
+            nonlocal size
+            for number, piece in enumerate(_in_pieces(node.pieces())):
+                packed = _pack(piece)
+                size += len(packed)
+                yield _ADD, (bytes.fromhex(node.digest), number, packed)
+
+        self.database.write(rows())
+        self._sizes[node.digest] = size
+        self.total_bytes += size
 
     def write(self, statements: Sequence[Statement] = ()) -> None:
         """Write the contents in memory, then run the statements, in one transaction."""
         with self._lock:
-            packed = {digest: _pack(data) for digest, data in self._unwritten.items()}
-            add = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
-            rows = [(add, (bytes.fromhex(digest), data)) for digest, data in packed.items()]
+            sizes: dict[str, int] = {}
+            rows: list[Statement] = []
+            for digest, data in self._unwritten.items():
+                packed = [*map(_pack, _in_pieces((data,)))]
+                sizes[digest] = sum(map(len, packed))
+                rows += [(_ADD, (bytes.fromhex(digest), *each)) for each in enumerate(packed)]
             self.database.write([*rows, *statements])
-            for digest, data in packed.items():
-                self.total_bytes += len(data) - self._sizes[digest]
-                self._sizes[digest] = len(data)
+            for digest, size in sizes.items():
+                self.total_bytes += size - self._sizes[digest]
+                self._sizes[digest] = size
             self._unwritten.clear()
             self._memory_bytes = 0
 
@@ -372,6 +397,17 @@ class Contents:
         self.database.flush()
         self.database.close()
         self._unwritten.clear()
+
+
+def _in_pieces(data: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a content in pieces of one size; only the last is shorter, perhaps empty."""
+    kept = b""
+    for each in data:
+        kept += each
+        while len(kept) >= _PIECE:
+            yield kept[:_PIECE]
+            kept = kept[_PIECE:]
+    yield kept
 
 
 def _pack(data: bytes) -> bytes:

@@ -354,7 +354,9 @@ def _patch_of(change: Change, moved_from: str = "") -> bytes:
 
 
 def _line_counts(change: Change) -> tuple[int, int] | None:
-    """Return how many lines a change adds and removes; None if either content is binary."""
+    """Return how many lines a change adds and removes; None if either content is binary or large."""
+    if _is_large(change):
+        return None
     old, new = _blob(change.before), _blob(change.after)
     if old.is_binary or new.is_binary:
         return None

@@ -304,7 +304,7 @@ class Sync:
         text = self.text(path)
         if text is None or any(node is not None and node.size > MERGED_BYTES for node in (ours, theirs)):
             text = b"\0"  # it cannot be merged, like a binary file
-        base = FileNode(mode, known.digest, known.size, partial(bytes, text)) if known.digest else None
+        base = FileNode(mode, known.digest, known.size, partial(iter, (text,))) if known.digest else None
         merged, clash = merge_nodes(path, base, ours, theirs)
         if clash is not None:
             self._keep_conflict(path, data)

@@ -120,3 +120,34 @@ def test_regression_a_deep_tree_does_not_stop_later_commands(staged):
     assert (stopped.timed_out, stopped.stdout) == (True, b"1\n")
     assert staged.run("echo fine").stdout == b"fine\n"
     assert _here["no_stage_stays"]()
+
+
+@pytest.mark.full
+def test_regression_a_large_file_is_not_held_in_memory(tmp_path):
+    """Effects, `apply` and the journal held it whole: 100 MB took 401 MiB."""
+    script = """
+import resource, sys
+from agentfs import Policy, Workspace
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+with Workspace(sys.argv[1], policy=Policy(run="staged")) as ws:
+    ws.run("true")
+    before = peak()
+    ws.run("head -c 100M /dev/urandom > big; tail -c 9 big > end")
+    ws.run("cat end >> big")
+    ws.undo(2)
+    ws.redo(2)
+    print(peak() - before)
+"""
+    more = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, check=True).stdout
+    assert int(more) < 64
+    assert (tmp_path / "big").read_bytes()[-18:] == (tmp_path / "end").read_bytes() * 2
+
+
+def test_regression_many_new_files_are_synced_once(staged, tree, monkeypatch):
+    """Each new file was synced by itself, which took most of the time of thousands."""
+    synced = []
+    monkeypatch.setattr("agentfs.fs.syscalls.sync_file_system", synced.append)
+    monkeypatch.setattr("os.fsync", lambda _: pytest.fail("synced alone"))
+    staged.run("mkdir made; for each in $(seq 40); do echo $each > made/$each; done")
+    assert len(synced) == 1
+    assert (tree / "made/40").read_text() == "40\n"
