@@ -41,6 +41,7 @@ from tests.pairs import Cell, all_pairs, every_cell
 from tests.remote.over_pipe import open_pipe
 from tests.test_same_answers import STATUS_REVISION, VOLATILE
 from tests.test_suggestions import calls_in, changes_in, texts_of
+from tests.tree_difference import Node, snapshot
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     "method": (),  # filled from `METHODS` below
@@ -217,6 +218,14 @@ def tree_of(place: Place) -> dict[str, bytes]:
         if os.path.isfile(path):
             with open(path, "rb") as file:
                 found[name] = file.read()
+    return found
+
+
+def nodes_of(place: Place) -> dict[str, Node]:
+    """Return everything that the system says about the tree, by its paths."""
+    found = snapshot(place.top)
+    for mount, above in place.mounts.items():
+        found |= {f"{mount}/{path}": node for path, node in snapshot(above).items() if path != "."}
     return found
 
 
@@ -711,6 +720,16 @@ class Site:
             return {name: self.filled(each) for name, each in value.items()}
         return [self.filled(each) for each in value] if isinstance(value, list) else value
 
+    def real(self, shown: str) -> str:
+        """Return the path from the root of a path in an answer."""
+        path = shown.removeprefix("/") if self.dialect == "memory" else shown
+        for name, above in {"": self.place.top, **self.place.mounts}.items():
+            path = f"{name}/{path[len(str(above)) + 1 :]}" if path.startswith(f"{above}/") else path
+        path = os.path.normpath(path.lstrip("/"))
+        if self.cell["view"] == "workdir" and not path.startswith(("src/", "memories/")):
+            path = f"src/{path}"
+        return path.replace("src/via/", "src/in/")
+
     def attempt(self, act: Callable[[], Any]) -> Any:
         """Return what a preparation returns; rules and limits may refuse it."""
         try:
@@ -866,6 +885,7 @@ class Seen:
     arguments: dict[str, Any]
     answer: Answer
     before: dict[str, bytes]  # the tree
+    nodes: dict[str, Node]  # the tree, by an independent walk
 
     @property
     def cell(self) -> Cell:
@@ -989,9 +1009,52 @@ def no_error_but_typed_ones(seen: Seen) -> Iterator[str]:
 
 
 @law
-def a_refused_call_changes_nothing(seen: Seen) -> Iterator[str]:
-    if not seen.answer.success and tree_of(seen.site.place) != seen.before:
-        yield "changed the tree"
+def what_it_says_was_done_is_the_difference(seen: Seen) -> Iterator[str]:
+    """The paths and lines that it says were changed are those that an independent walk finds different."""
+    before, after = seen.nodes, nodes_of(seen.site.place)
+    changed = {path for path in {*before, *after} if before.get(path) != after.get(path)} - {"."}
+    data = seen.answer.data if isinstance(seen.answer.data, dict) else {}
+    data = data.get("changes", data)
+    says_nothing = re.search(r"\b[Nn]othing was (changed|applied)", seen.answer.text)
+    if not seen.answer.success or seen.site.method.kind != "change" or "preview" in seen.arguments:
+        if changed:
+            yield f"has changed {sorted(changed)}"
+        return
+    if says_nothing and changed:
+        yield f"says {says_nothing[0]!r}, and has changed {sorted(changed)}"
+    if seen.name == "stop":
+        return  # the command has changed the tree before
+    # The contract of a dialect may answer without the path of the call.
+    said = {seen.site.real(each) for each in [*changes_said(data)] or changes_said(seen.arguments)}
+    for path in sorted(changed):
+        is_above = isinstance(after.get(path), Node) and any(
+            f"{each}/".startswith(f"{path}/") for each in said
+        )
+        if not is_above and not any(f"{path}/".startswith(f"{each}/") for each in said):
+            yield f"does not say that it has changed {path}"
+    listed = data.get("files") if isinstance(data.get("files"), list) else []
+    for each in listed:
+        path = seen.site.real(each["path"])
+        if path not in changed:
+            yield f"says that it has changed {path}"
+        added, removed = each.get("added"), each.get("removed")
+        old, new = (tree.get(path, b"").count(b"\n") for tree in (seen.before, tree_of(seen.site.place)))
+        if added is not None and not each["moved_from"] and added - removed != new - old:
+            yield f"says that {path} has +{added} -{removed} lines; it had {old} and has {new}"
+
+
+def changes_said(data: Any) -> Iterator[str]:
+    """Yield the paths that an answer says are changed."""
+    if isinstance(data, dict):
+        yield from (
+            data[key] for key in ("path", "file_path", "to", "moved_from") if isinstance(data.get(key), str)
+        )
+        yield from data.get("lost", ())
+        files = data.get("files")
+        if isinstance(files, dict):
+            yield from files
+        for each in files if isinstance(files, list) else ():
+            yield from changes_said(each)
 
 
 @law
@@ -1295,9 +1358,9 @@ def faults_of(cell: Cell) -> list[str]:
     try:
         with opened(cell) as site:
             site.method.before(site)
-            before = tree_of(site.place)
+            before, nodes = tree_of(site.place), nodes_of(site.place)
             name, arguments, answer = site.act()
-            seen = Seen(site, name, arguments, answer, before)
+            seen = Seen(site, name, arguments, answer, before, nodes)
             wrong = [f"{each.__name__}: {fault}" for each in LAWS for fault in each(seen)]
     except AgentFSError as error:
         if cell["rules"] == "denied" and error.code in {"invalid_argument", "invalid_pattern"}:

@@ -345,7 +345,7 @@ class Contents:
                     return
 
     def _write_large(self, node: FileNode) -> None:
-        """Write a content in pieces, of which only one is in memory."""
+        """Write a content in pieces, and hold only one of them in memory."""
         size = 0
 
         def rows() -> Iterator[Statement]:
