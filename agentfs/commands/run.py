@@ -209,6 +209,8 @@ def _result(
     notes = [*more_notes, *_what_it_needed(request, captured, confinement)]
     if left := process.left_over:
         notes.append(f"{plural(left, 'process', 'processes')} in the background: ended with the command")
+    if confinement == "recorded" and changes.files and process.duration >= 1:
+        notes.append("What other programs changed meanwhile is among its changes, also for undo.")
     following = None
     after = f" after {process.duration:.0f} s" if process.duration >= 1 else ""
     sentence = f"Exit status {process.exit_status}{after}"

@@ -21,7 +21,15 @@ from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
 from agentfs.history.log import Step, first_path, is_same_node
-from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.report import (
+    MayShow,
+    bounded_patches,
+    file_changes,
+    file_lines,
+    name_paths,
+    new_caches,
+    patch_notes,
+)
 from agentfs.history.scan import UNSEEN, Scan, Seen, Status, with_moves
 from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
@@ -309,7 +317,7 @@ def recorded_result(
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
     if (lost or touched) and not files:
         head = "Nothing that undo takes back was changed."
-    lines = file_lines(files)
+    lines = file_lines(files, [*map(root.display_path, new_caches(changes))])
 
     def answer(count: int) -> RecordedResult:
         more = footer(plural(len(lines) - count, "more line")) if count < len(lines) else ""

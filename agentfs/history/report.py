@@ -93,9 +93,13 @@ def changes_result(
     files = file_changes(changes, count_lines=True, may_show=may_show, labels=labels, display=display)
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
+    caches = new_caches(changes)
+    listed = file_lines(files, [*map(display, caches)])
+    inside = tuple(f"{each}/" for each in caches)
     present = {change.path for change in changes if isinstance(change.after, FileNode)}
-    shown, following, way = _shown_patches(patches, present, since, display)
-    lines = [head, *notes, *file_lines(files), *shown, *filter(None, [way])]
+    read = {path: patch for path, patch in patches.items() if not path.startswith(inside)}
+    shown, following, way = _shown_patches(read, present, since, display)
+    lines = [head, *notes, *listed, *shown, *filter(None, [way])]
     patch = b"".join(patches.values())
     return ChangesResult(files, patch, since, notes=tuple(notes), text=Joined("\n", *lines), next=following)
 
@@ -225,9 +229,22 @@ def _is_late() -> bool:
     return time.monotonic() > call_context.deadline()
 
 
-def file_lines(files: Sequence[FileChange]) -> list[str]:
-    """Return a line for each of some files, and a footer if there are more."""
+def new_caches(changes: Iterable[Change]) -> list[str]:
+    """Return the directories that some changes have created with a `.gitignore` that ignores all in them."""
+    return [
+        path.removesuffix("/.gitignore")
+        for path, after in ((each.path, each.after) for each in changes if each.before is None)
+        if path.endswith("/.gitignore") and isinstance(after, FileNode) and b"*" in after.load().split()
+    ]
+
+
+def file_lines(files: Sequence[FileChange], caches: Sequence[str] = ()) -> list[str]:
+    """Return a line for each of some files, one for each cache, and a footer if there are more."""
     lines: list[str] = []
+    for cache in caches:
+        inside = [each for each in files if each.path.startswith(f"{cache}/")]
+        files = [each for each in files if each not in inside and each.path != cache]
+        lines.append(f"created {quote(cache)} with {plural(len(inside), 'path')}, which it ignores itself")
     for file in files[:_FILES_SHOWN]:
         kind = "" if file.type == "file" else f" {file.type}"
         same = file.added == file.removed == 0

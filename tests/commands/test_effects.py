@@ -234,3 +234,25 @@ def test_regression_no_patch_of_a_large_content_is_made(staged, tree):
     assert b"big" not in result.changes.patch
     staged.undo()
     assert not (tree / "big").exists()
+
+
+def test_regression_a_cache_that_ignores_itself_is_one_line(staged):
+    """Each file of a cache of ruff, mypy or pytest had a line, and its patch."""
+    command = (
+        "mkdir c; printf '# made by a tool\\n*\\n' > c/.gitignore; for i in 1 2 3; do echo $i > c/$i; done"
+    )
+    result = staged.run(f"{command}; echo x > a")
+    for text in (result.text, staged.changes().text):
+        assert 'created "c" with 4 paths, which it ignores itself\ncreated "a" +1 -0' in text
+        assert "c/2" not in text
+    assert "c/2" in {each.path for each in result.changes.files}
+
+
+def test_regression_a_recording_says_that_it_cannot_tell_others_apart(opened, tree):
+    """`undo` took back what a person had saved meanwhile, although only changes of the command were named."""
+    timer = threading.Timer(0.2, (tree / "README").write_text, ("theirs\n",))
+    timer.start()
+    result = opened("recorded").run("sleep 1; echo mine > mine")
+    timer.join()
+    assert {each.path for each in result.changes.files} == {"README", "mine"}
+    assert "What other programs changed meanwhile is among its changes, also for undo." in result.text
