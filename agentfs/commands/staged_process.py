@@ -17,6 +17,7 @@ from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import Overlay, Stage, stage_places
 from agentfs.commands.system import has_children, limit_process, pipe_that_stays_open
+from agentfs.commands.system_calls import filter_of_calls
 from agentfs.fs import Root, syscalls
 from agentfs.fs.context import file_clock
 from agentfs.fs.lock import lock_directories
@@ -62,16 +63,22 @@ class StagedProcess(Process):
         bash = system_program("bash")
         counting = [] if bash is None else [bash, "-c", _COUNTING, "bash", str(count)]
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
-        own = ["--json-status-fd", str(status), "--block-fd", str(block), "--", *counting]
+        own = ["--json-status-fd", str(status), "--block-fd", str(block)]
+        calls = filter_of_calls()
+        rules, write = os.pipe()
+        os.write(write, calls)
+        os.close(write)
+        own += ["--seccomp", str(rules)] if calls else []
+        own += ["--", *counting]
         watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox, *own, *request.arguments]
         try:
-            super().__init__(watched, request, limits, pass_fds=(status, block, count))
+            super().__init__(watched, request, limits, pass_fds=(status, block, count, rules))
         except BaseException:
             for fd in (self._status, self._block, self._counted):
                 os.close(fd)
             raise
         finally:
-            for fd in (status, block, count):
+            for fd in (status, block, count, rules):
                 os.close(fd)
 
     def limit(self, most_bytes: int) -> None:

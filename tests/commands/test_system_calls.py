@@ -1,0 +1,55 @@
+"""The filter of system calls: run in the kernel, and interpreted for each machine."""
+
+import errno
+import os
+import shlex
+import struct
+import sys
+
+import pytest
+
+from agentfs.commands.system_calls import filter_of_calls
+
+CALLS = {"x86_64": (0xC000003E, 41, 56, 272, 308), "aarch64": (0xC00000B7, 198, 220, 97, 268)}
+USER, FILES = 0x10000000, 0x400
+
+
+def outcome(program: bytes, machine: int, number: int, argument: int = 0) -> int:
+    """Return the error with which a filter answers a call; 0 if it is allowed."""
+    data = struct.pack("<IIQ6Q", number, machine, 0, argument, *[0] * 5)
+    value, at = 0, 0
+    while True:
+        code, if_true, if_false, constant = struct.unpack_from("HBBI", program, at * 8)
+        at += 1
+        if code == 0x06:
+            return constant & 0xFFFF if constant >> 16 == 0x5 else 0
+        if code == 0x20:
+            (value,) = struct.unpack_from("<I", data, constant)
+        else:
+            is_true = {0x15: value == constant, 0x35: value >= constant, 0x45: value & constant}[code]
+            at += if_true if is_true else if_false
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_filter_refuses_namespaces_of_users_and_rare_sockets(name):
+    machine, socket, clone, unshare, setns = CALLS[name]
+    program = filter_of_calls(name)
+    for number, argument, error in [
+        *((socket, family, 0) for family in (1, 2, 10, 16)),
+        *((socket, family, errno.EAFNOSUPPORT) for family in (0, 3, 17, 31, 38, 40)),
+        (clone, USER, errno.EPERM), (clone, FILES, 0), (unshare, USER, errno.EPERM), (unshare, FILES, 0),
+        (setns, 0, errno.EPERM), (435, 0, errno.ENOSYS), (425, 0, errno.ENOSYS), (0, USER, 0), (500, 3, 0),
+    ]:  # fmt: skip
+        assert outcome(program, machine, number, argument) == error, (number, argument)
+    assert outcome(program, 0x40000003, 1) == errno.ENOSYS  # a program of another machine
+    assert filter_of_calls("riscv64") == b""
+
+
+@pytest.mark.skipif(os.uname().machine not in CALLS, reason="no filter for this machine")
+def test_regression_no_user_namespaces_and_no_rare_sockets_in_a_staged_command(staged):
+    script = "import socket\nfor each in (1, 2, 10, 16, 38, 40): socket.socket(each, 3 if each == 16 else 2)"
+    result = staged.run(
+        f"unshare -U true || echo refused; {shlex.quote(sys.executable)} -SIc {shlex.quote(script)}"
+    )
+    assert result.stdout == b"refused\n"
+    assert b"Address family not supported" in result.stderr
