@@ -17,7 +17,7 @@ if sys.platform != "win32":  # agentfs can be imported there
 _R = TypeVar("_R")
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the number of the system call, by machine
 _JOIN_SESSION_KEYRING = 1
-_MEMORY_SHARE = 2  # one process may have at most one part in so many of the memory
+_FIRST_KILLED = "1000"  # the highest score, when the system has no memory left
 _SECONDS = 10  # that git may take to answer a question
 _OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
 
@@ -76,20 +76,18 @@ def has_children(process: int) -> bool:
 
 
 def limit_process(process: int, file_bytes: int, processes: int) -> None:
-    """Limit the files that a process and its children write, their memory each, and their number.
+    """Limit the files that a process and its children write, and their number.
 
+    If no memory is left, the system ends them before other processes. A limit of their memory would also
+    count what they only reserve, as programs with AddressSanitizer do.
     `RLIMIT_NPROC` does not bind root, whose processes are limited by the numbers of their namespace.
     """
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
-    limits = {
-        resource.RLIMIT_FSIZE: file_bytes,
-        resource.RLIMIT_DATA: memory,
-        resource.RLIMIT_NPROC: processes,
-        resource.RLIMIT_CORE: 0,
-    }
+    limits = {resource.RLIMIT_FSIZE: file_bytes, resource.RLIMIT_NPROC: processes, resource.RLIMIT_CORE: 0}
     for what, most in limits.items():
         with suppress(OSError, ValueError):
             resource.prlimit(process, what, (most, most))
+    with suppress(OSError), open(f"/proc/{process}/oom_score_adj", "w", encoding="ascii") as file:
+        file.write(_FIRST_KILLED)
     nsenter = system_program("nsenter")
     if os.geteuid() == 0 and limits_processes() and nsenter is not None:
         script = f"echo {processes} > /proc/sys/kernel/pid_max"
