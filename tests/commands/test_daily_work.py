@@ -1,0 +1,228 @@
+"""A hundred commands of daily work: the outcome of outside, and after `undo` the tree as it was.
+
+The differences that the kernel makes are those that `docs/how-to/shell.md` names; no command here meets them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import Policy, Workspace
+from tests.tree_difference import difference, snapshot
+
+GIT = """
+git status --short
+git log --oneline --all
+git diff HEAD
+git show --stat HEAD
+git blame app/core.py
+git add -A; git status --short
+git commit -qam work; git log --format=%s
+git checkout -q -b topic; echo 1 > topic; git add topic; git commit -qm topic
+git checkout -q other
+git merge -q other -m merged
+git merge -q --no-ff other -m merged; git log --format=%s --graph
+git rebase -q other
+git cherry-pick other
+git revert --no-edit HEAD~1
+git reset -q --hard HEAD~1
+git reset -q --soft HEAD~1; git status --short
+git stash -q; git status --short
+git stash -q -u; git stash pop -q; git status --short
+git restore app/core.py
+git clean -fdxq -e .env
+git rm -q --cached README; git status --short
+git mv README READ.ME; git status --short
+git tag v1; git describe --tags
+git branch -D other
+git worktree list
+git submodule status
+git apply change.patch; git diff --stat
+git format-patch -q -1 HEAD
+git bisect start HEAD HEAD~2; git bisect reset
+git gc -q
+git grep -n total
+git archive HEAD | tar t
+git ls-files -co --exclude-standard
+git -C vendor/lib log --oneline
+git -C vendor/lib commit -q --allow-empty -m more; git status --short
+"""
+TEXT = """
+sed -i s/total/price/g app/*.py
+sed -n 2,3p app/core.py
+perl -pi -e 's/total/sum/' app/core.py
+grep -rn total app
+find . -name '*.py' -newer README
+find . -name '*.o' -delete
+awk '{print NR": "$0}' README > numbered
+sort -r README -o README
+tr a-z A-Z < README > LOUD
+head -c 100000 /dev/zero > zeros
+cat app/*.py | wc -l
+cut -d, -f2 data/table.csv
+patch -p1 < change.patch
+diff -u README data/table.csv
+tee a b < README
+printf 'x' >> README
+echo "caf\u00e9" > "name with space"
+mkdir -p deep/er/est; touch deep/er/est/leaf
+cp -r app app2
+cp -p README copy
+mv README docs/
+mv app renamed_app
+rm -rf app
+rm -rf build node_modules
+rm data/table.csv; echo new > data/table.csv
+ln -s app link; ls link/
+chmod +x run.sh; ./run.sh
+chmod 600 README
+touch -d 2020-01-01 README
+tar czf all.tgz app docs; tar tzf all.tgz
+tar xzf bundle.tgz
+gzip -k README
+zip -Xqr app.zip app
+split -l 1 data/table.csv part_
+install -m 755 run.sh installed
+truncate -s 10 README
+dd if=/dev/zero of=blob bs=1k count=3 status=none
+xargs -n1 echo < README
+cd app; echo in_app > here
+bash -c 'for i in 1 2 3; do echo $i > file$i; done'
+false; echo $? > status
+exit 3
+"""
+PROGRAMS = """
+make
+make; make
+make clean; make; ./build/prog
+gcc -O1 -fsanitize=address -o build/asan src/prog.c && ./build/asan
+gcc -c src/prog.c -o build/prog.o; ar rc build/lib.a build/prog.o
+PYTHON -m unittest -q
+PYTHON -m pytest -q -p no:cacheprovider tests_py
+PYTHON -m compileall -q app
+PYTHON -c "import app.core; print(app.core.total([1, 2]))"
+PYTHON -m venv --without-pip build/venv; build/venv/bin/python -c 'print(1)'
+PYTHON -m zipapp app -m core:main -o build/app.pyz
+PYTHON -c "import json; json.dump({'a': 1}, open('out.json', 'w'))"
+PYTHON -c "import shutil; shutil.rmtree('build')"
+PYTHON -c "import os; os.replace('README', 'README.old')"
+PYTHON -c "import tempfile, os; fd, name = tempfile.mkstemp(dir='.'); os.close(fd); os.rename(name, 't')"
+PYTHON -c "import multiprocessing as m; p = m.Pool(2); print(p.map(abs, [-1, 2]))"
+PYTHON -c "import asyncio; print(asyncio.run(asyncio.sleep(0, 5)))"
+PYTHON -m http.server -b 127.0.0.1 PORT >/dev/null 2>&1 & sleep 1; curl -s http://127.0.0.1:PORT/README
+sqlite3 data/app.db 'insert into t values (2); select count(*) from t'
+sqlite3 new.db 'create table t (x); insert into t values (1)'
+node -e 'require("fs").writeFileSync("n.json", JSON.stringify({a: 1}))'
+node --test
+npm test
+npm pkg set description=changed
+npm run build
+echo 'ignored change' > build/out.log
+echo more >> node_modules/dep/index.js
+"""
+COMMANDS = [each for part in (GIT, TEXT, PROGRAMS) for each in part.strip().splitlines()]
+ENV = {
+    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00",
+    "GIT_COMMITTER_DATE": "2026-01-01T00:00:00",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+FILES = {
+    "README": "one\ntwo\nthree\n",
+    "app/__init__.py": "",
+    "app/core.py": "def total(items):\n    return sum(items)\n\n\ndef main():\n    print(total([1]))\n",
+    "test_app.py": "import unittest\nfrom app.core import total\n\n\nclass T(unittest.TestCase):\n"
+    "    def test(self):\n        self.assertEqual(total([1, 2]), 3)\n",
+    "tests_py/test_it.py": "def test_it():\n    assert True\n",
+    "data/table.csv": "a,1\nb,2\n",
+    "docs/index.md": "# Docs\n",
+    "run.sh": "#!/bin/sh\necho ran > ran\n",
+    "Makefile": "build/prog: src/prog.c\n\tmkdir -p build && gcc -o build/prog src/prog.c\n"
+    "clean:\n\trm -rf build\n",
+    "src/prog.c": '#include <stdio.h>\nint main(void) { puts("prog"); return 0; }\n',
+    "package.json": '{"name": "x", "version": "1.0.0", "scripts": {"test": "node --test",'
+    ' "build": "mkdir -p build && cp README build/"}}\n',
+    "x.test.js": 'require("node:test")("fine", () => {});\n',
+    "change.patch": "--- a/README\n+++ b/README\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
+    ".gitignore": "build/\nnode_modules/\n*.db\n__pycache__/\n",
+    "build/old.o": "object\n",
+    "node_modules/dep/index.js": "module.exports = 1;\n",
+    ".env": "TOKEN=secret\n",
+}
+HISTORY = """
+git init -q -b main . && git config user.name x && git config user.email x@y
+echo .env >> .git/info/exclude
+git add -A && git commit -qm first && echo more >> docs/index.md && git commit -qam second
+git checkout -q -b other && echo other > other && git add other && git commit -qm other
+git checkout -q main
+git init -q vendor/lib -b main && cd vendor/lib && git config user.name x && git config user.email x@y
+echo lib > lib.txt && git add -A && git commit -qm lib && cd ../.. && echo vendor/ >> .git/info/exclude
+echo third >> docs/index.md && git commit -qam third
+sqlite3 data/app.db 'create table t (x); insert into t values (1)'
+tar czf bundle.tgz docs && echo dirty >> app/core.py
+"""
+
+
+def shell(script: str, top: Path) -> "subprocess.CompletedProcess[bytes]":
+    given = {"cwd": top, "env": {**os.environ, **ENV}, "stdin": subprocess.DEVNULL, "capture_output": True}
+    return subprocess.run(["bash", "-c", script], check=False, **given)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    top = tmp_path_factory.mktemp("daily") / "project"
+    for name, text in FILES.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    assert shell(f"set -e\n{HISTORY}", top).returncode == 0
+    return top
+
+
+ASKED = """
+git status --short; git log --all --format=%H; git stash list; git diff HEAD; git diff --cached
+git -C vendor/lib log --format=%H
+"""
+
+
+def facts(top: Path) -> dict[str, object]:
+    """Return what git says about its repositories, and everything else by an independent walk."""
+    return {**without(snapshot(top), ".git", "__pycache__"), "git": shell(ASKED, top).stdout}
+
+
+def without(tree: dict, *names: str) -> dict:
+    return {path: node for path, node in tree.items() if not {*names} & {*path.split("/")}}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", ["staged", "recorded"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_has_the_outcome_of_outside_and_is_undone(project, tmp_path, command, run):
+    # Both have the same path, because compilers and caches write it into files.
+    root, kept = tmp_path / "project", tmp_path / "outside"
+    port = str(20_000 + os.getpid() % 20_000)
+    line = command.replace("PYTHON", sys.executable).replace("PORT", port)
+    shutil.copytree(project, root, symlinks=True)
+    outside = shell(line, root)
+    expected = facts(root)
+    root.rename(kept)
+    shutil.copytree(project, root, symlinks=True)
+    before = snapshot(root)
+    with Workspace(root, policy=Policy(run=run)) as ws:
+        result = ws.run(line, env=ENV)
+        found = facts(root)
+        assert result.exit_status == outside.returncode, result.text
+        assert found.pop("git") == expected.pop("git")
+        assert difference(expected, found) == [], result.text
+        if result.changes.files:
+            ws.undo()
+    ours = difference(without(before, ".git"), without(snapshot(root), ".git"))
+    assert [each for each in ours if not is_named(each, str(result.text))] == [], result.text
+
+
+def is_named(line: str, text: str) -> bool:
+    """Return True if an answer says that a path is not kept for undo: an ignored file."""
+    lost = [each for each in text.splitlines() if each.startswith("changed, but not kept for undo")]
+    return any(line.split("'")[1].split("/", maxsplit=1)[0] in each for each in lost)
