@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 2_408,
     ("remote",): 760,
     ("store",): 489,
-    ("commands",): 2_134,
+    ("commands",): 2_173,
     ("tools", "arguments", "habits"): 1_987,
     ("permission",): 680,
     ("providers",): 291,
@@ -32,7 +32,7 @@ MOST = {
     ("watch",): 1_128,
     ("tree",): 1_122,
     ("text",): 1_018,
-    ("fs",): 3_119,
+    ("fs",): 3_188,
     ("base", "concurrency"): 740,
     ("",): 1_488,  # the modules at the top
 }
