@@ -12,9 +12,9 @@ from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.results import RunResult
 from agentfs.shown.outputs import OutputStore
-from agentfs.text.display import Shrink, both_ends, continuation, cut_line, fitted, footer
+from agentfs.text.display import Shrink, both_ends, continuation, cut_line, estimate_tokens, fitted, footer
 
-_MOST_CHARS = 16_000  # of output in one text
+_MOST_CHARS, _MOST_TOKENS = 16_000, 2_000  # of output in one text
 _FOLDED = 4  # equal lines, and more, are shown as one
 _IN_ERROR_CHARS = 4_000
 _ODD = bytes({*range(32)} - {*b"\b\t\n\f\r\x1b"})
@@ -64,7 +64,9 @@ def with_output(
         parts = [head, *body, *result.notes, result.changes.text, *([more] if more else [])]
         return replace(result, text=Joined("\n", *parts))
 
-    return fitted(limits, Shrink(min(len(text), _MOST_CHARS), render))
+    most = min(len(text), _MOST_CHARS)
+    tokens = estimate_tokens("".join(both_ends(text, most)))
+    return fitted(limits, Shrink(most if tokens <= _MOST_TOKENS else most * _MOST_TOKENS // tokens, render))
 
 
 def _condensed(text: str, line_chars: int) -> str:

@@ -250,9 +250,7 @@ def test_regression_a_cache_that_ignores_itself_is_one_line(staged):
 
 def test_regression_a_recording_says_that_it_cannot_tell_others_apart(opened, tree):
     """`undo` took back what a person had saved meanwhile, although only changes of the command were named."""
-    timer = threading.Timer(0.2, (tree / "README").write_text, ("theirs\n",))
-    timer.start()
-    result = opened("recorded").run("sleep 1; echo mine > mine")
-    timer.join()
+    with meanwhile((tree / "README").write_text, "theirs\n"):
+        result = opened("recorded").run(f"{MEANWHILE}; sleep 1; echo mine > mine")
     assert {each.path for each in result.changes.files} == {"README", "mine"}
     assert "What other programs changed meanwhile is among its changes, also for undo." in result.text

@@ -2,6 +2,8 @@
 
 import pytest
 
+from agentfs.text.display import estimate_tokens
+
 
 @pytest.fixture
 def shown(recorded):
@@ -37,3 +39,8 @@ def test_regression_other_names_of_background_are_understood(staged, recorded, n
     tools = recorded.tools("all")
     assert tools.call("run", {"command": "echo hi", name: False}).data["exit_status"] == 0
     assert tools.call("run", {"command": "echo hi", name: True}).data["id"] == "c1"
+
+
+def test_regression_numbers_take_at_most_2000_tokens(shown):
+    """16,000 characters of output were shown, whatever they cost: 10,848 tokens of these."""
+    assert estimate_tokens(shown("seq 30000")) < 2_100

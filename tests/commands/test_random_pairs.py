@@ -2,19 +2,20 @@
 
 import os
 import random
+import runpy
 import shutil
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import Policy, Workspace
 from agentfs.errors import ConflictError
-from agentfs.fs.lock import lock_directories
-from tests.tree_difference import Node, difference, snapshot
+from tests.tree_difference import difference, snapshot
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+MEANWHILE, meanwhile = _here["MEANWHILE"], _here["meanwhile"]
 
 FILES = {
     "a": "1\n2\n3\n4\n5\n6\n7\n8\n",
@@ -47,45 +48,37 @@ cat {p}
 """.strip().splitlines()
 
 
-def appended(top: Path, path: str) -> None:
-    with (top / path).open("a") as file:
-        file.write("theirs\n")
+def append(file: Path) -> None:
+    with file.open("a") as opened:
+        opened.write("theirs\n")
 
 
-def written(top: Path, path: str) -> None:
-    (top / path).parent.mkdir(parents=True, exist_ok=True)
-    (top / "saving").write_text("theirs\n")
-    (top / "saving").rename(top / path)
+def save(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.with_name("saving").write_text("theirs\n")
+    file.with_name("saving").rename(file)
 
 
-def edited(top: Path, path: str) -> None:
-    text = (top / path).read_text()
-    (top / path).write_text(text.replace("7", "seven"))
+def edit(file: Path) -> None:
+    file.write_text(file.read_text().replace("7", "seven"))
+
+
+def attempt(act: Callable[..., object], *arguments: object) -> None:
+    with suppress(OSError):
+        act(*arguments)
 
 
 ACTS: list[Callable[[Path, str], object]] = [
-    appended,
-    written,
-    edited,
-    lambda top, path: (top / path).unlink(),
-    lambda top, path: (top / path).rename(top / "theirs"),
-    lambda top, path: (top / path).chmod(0o640),
-    lambda top, path: (top / path).mkdir(),
-    lambda top, _: shutil.rmtree(top / "d"),
-    lambda top, _: (top / "d").rename(top / "d9"),
+    lambda top, path: attempt(append, top / path),
+    lambda top, path: attempt(save, top / path),
+    lambda top, path: attempt(edit, top / path),
+    lambda top, path: attempt((top / path).unlink),
+    lambda top, path: attempt((top / path).rename, top / "theirs"),
+    lambda top, path: attempt((top / path).chmod, 0o640),
+    lambda top, path: attempt((top / path).mkdir),
+    lambda top, _: attempt(shutil.rmtree, top / "d"),
+    lambda top, _: attempt((top / "d").rename, top / "d9"),
 ]
-
-
-def tree_of(top: Path) -> dict[str, Node]:
-    return snapshot(top)
-
-
-def has_begun(mark: str) -> bool:
-    return any(
-        (stage / "upper0" / mark).exists()
-        for place in map(Path, lock_directories(os.geteuid()))
-        for stage in place.glob("stage-*")
-    )
 
 
 @pytest.mark.long
@@ -95,56 +88,34 @@ def test_a_foreign_change_during_a_command_stays(tmp_path, seed):
     chance = random.Random(seed)
     for number in range(50):
         one, two, foreign = (chance.choice(PATHS) for _ in range(3))
-        command = chance.choice(COMMANDS).format(p=one, q=two)
-        check(tmp_path / str(number), command, chance.choice(ACTS), foreign)
+        command = f"({chance.choice(COMMANDS).format(p=one, q=two)}) 2>/dev/null"
+        both = [command, MEANWHILE]
+        chance.shuffle(both)
+        check(tmp_path / str(number), "; ".join(both), ACTS[chance.randrange(len(ACTS))], foreign)
 
 
 def check(top: Path, command: str, act: Callable[[Path, str], object], path: str) -> None:
-    root, alone, mark = top / "root", top / "alone", f"begun{os.urandom(4).hex()}"
+    root, alone = top / "root", top / "alone"
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    before = tree_of(root)
+    before = snapshot(root)
     shutil.copytree(root, alone)
-    with suppress(OSError):
-        act(alone, path)
-    expected = tree_of(alone)
-    was_in_time = threading.Event()
-    ended = threading.Event()
-
-    def interfere() -> None:
-        while not has_begun(mark) and not ended.is_set():
-            time.sleep(0.002)
-        with suppress(OSError):
-            act(root, path)
-        if not ended.is_set():
-            was_in_time.set()
-
-    said = f"{command} beside {getattr(act, '__name__', act)}({path})"
+    act(alone, path)
+    expected = snapshot(alone)
+    is_applied = False
+    said = f"{command} beside {ACTS.index(act)}({path})"
     with Workspace(root, policy=Policy(run="staged")) as ws:
-        thread = threading.Thread(target=interfere)
-        thread.start()
-        try:
-            ws.run(
-                f"touch {mark}; rm {mark}; ({command}) 2>/dev/null; touch {mark}; sleep 0.12; rm -f {mark}"
-            )
-            conflict = None
-        except AgentFSError as error:
-            conflict = error
-        ended.set()
-        thread.join()
-        if not was_in_time.is_set():
-            return
-        if conflict is not None:
-            assert conflict.code == "conflict", f"{said}: {conflict}"
-            assert difference(expected, tree_of(root)) == [], f"{said}: {conflict}"
+        with suppress(ConflictError), meanwhile(act, root, path):
+            ws.run(command)
+            is_applied = True
+        if not is_applied:
+            assert difference(expected, snapshot(root)) == [], said
             return
         gone = before.keys() - expected.keys()
         back = [each for each in gone if os.path.lexists(root / each)]
         assert back == [], f"{said}: brought back {back}"
-        try:
+        with suppress(ConflictError):  # lines of both are merged
             if ws.changes().files:
                 ws.undo()
-        except ConflictError:
-            return
-        assert difference(expected, tree_of(root)) == [], said
+            assert difference(expected, snapshot(root)) == [], said
