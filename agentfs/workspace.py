@@ -9,13 +9,13 @@ from os import fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
-from agentfs import commands, concurrency, editing, history, reading, results, search, tools
+from agentfs import commands, concurrency, editing, history, reading, results, search
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.arguments.kinds import TextOrList
 from agentfs.base.lazy import find_dialect, import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
-from agentfs.errors import UnknownToolError, must_be
+from agentfs.errors import InvalidArgumentError, UnknownToolError, must_be
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.log import Recording
@@ -26,7 +26,7 @@ from agentfs.policy import Mount, Policy, host_policy
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.guard import check_rules, guard_methods, guard_options
+from agentfs.tools.gate import check_rules, guard_methods, guard_options
 from agentfs.tools.tool import Tool, declarations, tool
 
 if TYPE_CHECKING:
@@ -249,6 +249,8 @@ class Workspace:
             AgentFSError: `unknown_tool` if a name is not a tool. `invalid_argument` for an unknown dialect,
                 an unknown parameter in `expose`, or edit_lines without read or grep.
         """
+        from agentfs.tools.toolset import Toolset
+
         if isinstance(names, str) and names != "all":
             names = [names]
         if dialect != "agentfs":
@@ -263,11 +265,17 @@ class Workspace:
                 hint = f"Its tools are {', '.join(offered)}."
                 raise UnknownToolError(f"A workspace has no tool {name!r}.", hint=hint)
         exposed = {name: tuple(parameters) for name, parameters in (expose or {}).items()}
-        for needs in (offered[name].check_needs(chosen) for name in chosen):
+        for name in chosen:
+            needs = offered[name].needs
+            if needs and needs.keys().isdisjoint(chosen):
+                raise InvalidArgumentError(
+                    f"The tool {name} needs values that only {' and '.join(needs)} show.",
+                    hint="Offer one of them too.",
+                )
             for other in needs.keys() & {*chosen}:
                 exposed[other] = (*exposed.get(other, ()), *needs[other])
         methods = [getattr(self, name) for name in chosen]
-        return tools.toolset.Toolset(methods, expose=exposed, prefix=prefix, workspace=self)
+        return Toolset(methods, expose=exposed, prefix=prefix, workspace=self)
 
     def _offered_tools(self) -> dict[str, Tool]:
         """Return the methods that the policy offers to a model, default tools first."""

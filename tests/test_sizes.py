@@ -34,7 +34,7 @@ MOST = {
     ("text",): 1_018,
     ("fs",): 3_188,
     ("base", "concurrency"): 740,
-    ("",): 1_488,  # the modules at the top
+    ("",): 1_495,  # the modules at the top
 }
 
 

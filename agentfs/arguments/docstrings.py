@@ -6,17 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-_HEADING = re.compile(
-    r"(Args|Arguments|Parameters|Attributes|Keyword Args|Keyword Arguments|Other Parameters|"
-    r"Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):"
+_DESCRIBING = (
+    "Args|Arguments|Parameters|Attributes|Keyword Args|Keyword Arguments|Other Parameters"  # parameters
 )
+_HEADING = re.compile(rf"({_DESCRIBING}|Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):")
 _ITEM = re.compile(r"\*{0,2}(?P<name>\w+)(?: *\((?:[^()]|\([^()]*\))*\))?: *(?P<text>.*)")
-_DESCRIBING = frozenset(
-    {
-        *("Args", "Arguments", "Parameters", "Attributes"),
-        *("Keyword Args", "Keyword Arguments", "Other Parameters"),
-    }
-)
 
 
 class Docstring(NamedTuple):
@@ -43,7 +37,7 @@ def read_docstring(text: str | None) -> Docstring:
         if not section:
             paragraphs = "\n".join(each.strip() for each in body).split("\n\n")
             description = "\n".join(" ".join(each.split()) for each in paragraphs if each.strip())
-        elif section in _DESCRIBING:
+        elif section in _DESCRIBING.split("|"):
             parameters |= _items(body)
         section, body = heading[1] if heading else "Notes", []
     return Docstring(description, parameters)

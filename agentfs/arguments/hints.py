@@ -1,10 +1,11 @@
 """Kinds of values from type hints."""
 
 import inspect
+import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
@@ -16,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from agentfs.arguments import kinds
 from agentfs.arguments.docstrings import read_docstring
-from agentfs.arguments.parameters import KEYWORDS, Kind, Parameter
+from agentfs.arguments.parameters import Kind, Parameter
 from agentfs.errors import InvalidArgumentError
 
 
@@ -28,8 +29,11 @@ class Name(NamedTuple):
 
 def visible_name(hint: Any) -> str:
     """Return the `Name` in an `Annotated` hint, or ""."""
-    metadata = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return next((each.name for each in metadata if isinstance(each, Name)), "")
+    return next((each.name for each in _metadata(hint) if isinstance(each, Name)), "")
+
+
+def _metadata(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
 class ModelType(NamedTuple):
@@ -38,12 +42,13 @@ class ModelType(NamedTuple):
     hint: Any
 
 
+_BOUND = re.compile(r"(exclusive)?[mM](in|ax)\w+|multipleOf|pattern")  # keywords of JSON Schema
 _ISO = "an ISO 8601 date"
-# Classes whose values JSON has as text: module, name, description and format.
+# Classes whose values JSON has as text: module, name and description.
 _TEXTS = (
-    ("datetime", "datetime", f"{_ISO} and time, such as 2026-01-31T09:30:00+01:00", "date-time"),
-    ("datetime", "date", f"{_ISO}, such as 2026-01-31", "date"),
-    ("uuid", "UUID", "a UUID, such as 12345678-1234-5678-1234-567812345678", "uuid"),
+    ("datetime", "datetime", f"{_ISO} and time, such as 2026-01-31T09:30:00+01:00"),
+    ("datetime", "date", f"{_ISO}, such as 2026-01-31"),
+    ("uuid", "UUID", "a UUID, such as 12345678-1234-5678-1234-567812345678"),
 )
 
 
@@ -73,7 +78,8 @@ def kind_of(hint: Any, known: Mapping[Any, Kind] = {}, within: tuple[Any, ...] =
         return _constrained(kind, hint) if any(map(_is_constraint, args[1:])) else kind
     if origin is typing.Literal:
         choices = tuple(each for each in args if each is not None)
-        return kinds.Choice(choices) if choices == args else kinds.OptionalOf(kinds.Choice(choices))
+        kind = kinds.Choice({each: each for each in choices})
+        return kind if choices == args else kinds.OptionalOf(kind)
     if origin in (typing.Union, types.UnionType):
         options = [read(arg) for arg in args if arg is not types.NoneType]
         kind = options[0] if len(options) == 1 else kinds.UnionOf(tuple(options))
@@ -98,13 +104,12 @@ def _kind_of_class(cls: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> 
         return _record(cls, read, within)
     if is_class and issubclass(cls, Enum):
         simple = {type(each.value) for each in cls} in ({str}, {int})
-        members = {each.value if simple else each.name: each for each in cls}
-        return kinds.Choice(tuple(members), members)
+        return kinds.Choice({each.value if simple else each.name: each for each in cls})
     if _is_subclass(cls, "pathlib", "PurePath"):
         return kinds.PathOf(cls)
     found = next((text for text in _TEXTS if _is_subclass(cls, *text[:2])), None)
     if found is not None:
-        return kinds.TextOf(cls, getattr(cls, "fromisoformat", cls), *found[2:])
+        return kinds.TextOf(cls, getattr(cls, "fromisoformat", cls), found[2])
     raise InvalidArgumentError(
         f"no schema can be made from {getattr(cls, '__name__', cls)}; use str, int, float, bool, Literal, "
         "Enum, Path, date, datetime, UUID, list, set, tuple, dict, a dataclass, a TypedDict, a Pydantic "
@@ -123,39 +128,27 @@ def _is_constraint(metadata: Any) -> bool:
     return package == "annotated_types" or (package == "pydantic" and getattr(metadata, "metadata", True))
 
 
-def _constrained(kind: Kind, hint: Any, *, checks: bool = True) -> Kind:
+def _constrained(kind: Kind, hint: Any) -> Kind:
     """Return a kind with the constraints of an `Annotated` hint, which Pydantic reads and checks."""
     if isinstance(kind, kinds.OptionalOf):
         some = next(each for each in get_args(get_args(hint)[0]) if each is not types.NoneType)
-        return kinds.OptionalOf(
-            _constrained(kind.kind, Annotated[(some, *get_args(hint)[1:])], checks=checks)
-        )
+        return kinds.OptionalOf(_constrained(kind.kind, Annotated[(some, *_metadata(hint))]))
     try:
         adapter = import_module("pydantic").TypeAdapter(hint)
         schema: dict[str, Any] = adapter.json_schema()
     except Exception as error:  # noqa: BLE001 - without Pydantic, or for what it does not take
         raise InvalidArgumentError(f"Pydantic cannot read its constraints ({error})") from None
     limited = copy(kind)
-    limited.constraints = {name: bound for name, bound in schema.items() if name in KEYWORDS}
-    limited.check = adapter.validate_python if checks else None
-    bounds = ", ".join(f"{name} {bound}" for name, bound in limited.constraints.items())
-    limited.description = f"{kind.description} ({bounds})" if bounds else kind.description
+    limited.check = adapter.validate_python
+    if bounds := ", ".join(f"{name} {bound}" for name, bound in schema.items() if _BOUND.fullmatch(name)):
+        limited.description, limited.says_more = f"{kind.description} ({bounds})", True
     return limited
 
 
 def field_description(hint: Any) -> str:
     """Return the text in an `Annotated` hint, or the description of a Pydantic `Field` in it, or ""."""
-    metadata = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    texts = (each if isinstance(each, str) else getattr(each, "description", "") for each in metadata)
+    texts = (each if isinstance(each, str) else getattr(each, "description", "") for each in _metadata(hint))
     return next((each for each in texts if isinstance(each, str) and each), "")
-
-
-class _Field(NamedTuple):
-    visible: str
-    hint: Any
-    default: Any = MISSING
-    description: str = ""
-    metadata: Sequence[Any] = ()  # of Pydantic; the model checks the constraints in it
 
 
 def _record(make: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> kinds.Record:
@@ -167,54 +160,44 @@ def _record(make: Any, read: "partial[Kind]", within: tuple[Any, ...]) -> kinds.
         raise InvalidArgumentError(f"the hints of {make.__name__} cannot be resolved ({error})") from None
     descriptions = read_docstring(make.__doc__).parameters
     members: list[Parameter] = []
-    for name, field in _fields(make, hints).items():
-        kind = read(field.hint, within=(*within, make))
-        if any(map(_is_constraint, field.metadata)):
-            kind = _constrained(kind, Annotated[(field.hint, *field.metadata)], checks=False)
-        text = descriptions.get(name) or field.description or field_description(field.hint)
-        required = field.default is MISSING
-        members.append(
-            Parameter(field.visible, kind, text, required, None if required else field.default, name)
-        )
+    for name, shown, hint, default in _members(make, hints):
+        text, required = descriptions.get(name) or field_description(hint), default is MISSING
+        kind = read(hint, within=(*within, make))
+        members.append(Parameter(shown, kind, text, required, None if required else default, name))
     return kinds.Record(make, tuple(members))
 
 
-def _fields(make: Any, hints: Mapping[str, Any]) -> dict[str, _Field]:
+def _members(make: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
+    """Yield the name, the visible name, the hint and the default of each member of a record."""
     if is_typeddict(make):
-        optional = make.__optional_keys__
-        return {
-            name: _Field(name, hint, None if name in optional else MISSING) for name, hint in hints.items()
-        }
-    if is_dataclass(make):
-        own = [each for each in fields(make) if each.init]
-        made = {each.name: each.default_factory() for each in own if each.default_factory is not MISSING}
-        return {
-            each.name: _Field(each.name, hints[each.name], made.get(each.name, each.default)) for each in own
-        }
-    return {name: _pydantic_field(name, field) for name, field in make.model_fields.items()}
+        for name, hint in hints.items():
+            yield name, name, hint, None if name in make.__optional_keys__ else MISSING
+    elif is_dataclass(make):
+        for each in (each for each in fields(make) if each.init):
+            made = each.default if each.default_factory is MISSING else each.default_factory()
+            yield each.name, each.name, hints[each.name], made
+    else:
+        for name, field in make.model_fields.items():
+            hint = Annotated[(field.annotation, *field.metadata, field.description)]
+            default = None if field.default_factory else field.default
+            aliases = getattr(field.validation_alias, "choices", [field.validation_alias])
+            shown = next((each for each in (*aliases, field.alias) if isinstance(each, str)), name)
+            yield name, shown, hint, MISSING if field.is_required() else default
 
 
-def _pydantic_field(name: str, field: Any) -> _Field:
-    default = MISSING if field.is_required() else field.default if field.default_factory is None else None
-    aliases = getattr(field.validation_alias, "choices", [field.validation_alias])  # of an `AliasChoices`
-    alias = next((each for each in (*aliases, field.alias) if isinstance(each, str)), name)
-    return _Field(alias, field.annotation, default, field.description or "", field.metadata)
-
-
-def resolve_hints(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Exception]]:
-    """Return the hints of a function that can be resolved, and the errors of the others, by parameter.
+def resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the hints of a function by parameter; an exception is in place of one that cannot be resolved.
 
     Hints may be strings, as under `from __future__ import annotations`, with names of the function's module.
     """
-    hints: dict[str, Any] = {}
-    errors: dict[str, Exception] = {}
     with suppress(Exception):  # most functions: all at once
-        return get_type_hints(function, include_extras=True), errors
+        return get_type_hints(function, include_extras=True)
     plain: Any = inspect.unwrap(function)
+    hints: dict[str, Any] = {}
     for name, hint in getattr(plain, "__annotations__", {}).items():
         one: Any = SimpleNamespace(__annotations__={name: hint})
         try:
             hints |= get_type_hints(one, dict(getattr(plain, "__globals__", {})), include_extras=True)
         except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
-            errors[name] = error
-    return hints, errors
+            hints[name] = error
+    return hints

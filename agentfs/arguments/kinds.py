@@ -7,8 +7,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Literal, cast
 
 from agentfs.arguments.json_text import NotJSONError, parse_json, short_repr
@@ -31,7 +30,7 @@ _fspath: Callable[[Any], Any] = os.fspath
 class Anything(Kind):
     """Any value."""
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         if rules.closed_only:
             raise InvalidArgumentError("a value of any type has no schema")
         return {}
@@ -52,7 +51,7 @@ class Scalar(Kind):
 
     name: ClassVar[str]
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         del rules
         return {"type": self.name}
 
@@ -77,7 +76,7 @@ class Scalar(Kind):
 class String(Scalar):
     """A text."""
 
-    name, description, hint, takes_text = "string", "a string", str, True
+    name, description, hint = "string", "a string", str
 
     def meant(self, value: Any) -> Any:
         return str(value) if is_integer(value) else None
@@ -115,16 +114,10 @@ class Boolean(Scalar):
 class TextOf(Scalar):
     """A value that JSON has as text, such as a date; `parse` raises ValueError for other text."""
 
-    name, hint = "string", str
+    name, hint, says_more = "string", str, True
 
-    def __init__(
-        self, type_: type[Any], parse: Callable[[str], Any], description: str, format_: str = ""
-    ) -> None:
-        self.type, self.parse, self.description, self.format = type_, parse, description, format_
-
-    def plain_schema(self, rules: SchemaRules) -> Schema:
-        schema = super().plain_schema(rules)
-        return {**schema, "format": self.format} if self.format and rules.formats else schema
+    def __init__(self, type_: type[Any], parse: Callable[[str], Any], description: str) -> None:
+        self.type, self.parse, self.description = type_, parse, description
 
     def fits(self, value: Any) -> bool:
         return isinstance(value, (str, self.type))
@@ -139,7 +132,7 @@ class TextOf(Scalar):
 class PathOf(TextOf):
     """A `pathlib.Path`, as it was sent: neither resolved nor confined."""
 
-    takes_text = True
+    says_more = False
 
     def __init__(self, type_: type[Any]) -> None:
         super().__init__(type_, self._path, "a path")
@@ -156,39 +149,35 @@ SCALARS: dict[Any, Kind] = {str: String(), int: Integer(), float: Number(), bool
 class Choice(Kind):
     """One of a few values, all of them strings or all of them integers.
 
-    An Enum has the values of its members if they are such values, else their names.
+    `values` are the values that they become. An Enum has the values of its members if they are strings or
+    integers, else their names.
     """
 
-    def __init__(self, choices: tuple[Any, ...], members: Mapping[Any, Enum] = {}) -> None:
-        types_found = {*map(type, choices)}
+    def __init__(self, values: Mapping[Any, Any]) -> None:
+        self.choices, self._values = tuple(values), values
+        types_found = {*map(type, values)}
         if types_found not in ({str}, {int}):
-            raise InvalidArgumentError(f"the choices {choices} are neither all strings nor all integers")
-        self.choices = choices
-        self.description = f"one of {', '.join(map(json.dumps, choices))}"
+            raise InvalidArgumentError(f"the choices {self.choices} are neither all strings nor all integers")
         (self.type,) = types_found
-        self.hint = Literal[choices]
-        self._members = members
-        self._by_name = {each.name: value for value, each in members.items()}
-        self.check = (lambda read: members.get(read, read)) if members else None
+        self.description = f"one of {', '.join(map(json.dumps, values))}"
+        self.hint = Literal[self.choices]
+        self.check = lambda read: values.get(read, read)
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         schema = SCALARS[self.type].schema(rules)
-        return schema if rules.string_enums and self.type is int else {**schema, "enum": list(self.choices)}
+        return schema if rules.plain and self.type is int else {**schema, "enum": [*self.choices]}
 
     def fits(self, value: Any) -> bool:
         is_choice = type(value) is self.type and value in self.choices
-        return is_choice or any(value is each for each in self._members.values())
+        return is_choice or any(value is each for each in self._values.values())
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        matching: list[Any] = []
-        if isinstance(value, str) and value in self._by_name:
-            matching = [self._by_name[value]]
-        elif self.type is int:
-            meant = Integer().meant(value)
-            matching = [choice for choice in self.choices if is_integer(meant) and meant == choice]
-        elif isinstance(value, str):
-            plain = snake_case(value)
-            matching = [choice for choice in self.choices if plain in (choice, snake_case(choice))]
+        number = Integer().meant(value)
+        matching = [choice for choice in self.choices if is_integer(number) and number == choice]
+        if isinstance(value, str) and not matching:
+            named = [each for each, made in self._values.items() if getattr(made, "name", None) == value]
+            texts = [each for each in self.choices if isinstance(each, str)]
+            matching = named or [each for each in texts if snake_case(each) == snake_case(value)]
         if len(matching) != 1:
             return None
         reader.add_coercion(where, f"{short_repr(value)} as {short_repr(matching[0])}")
@@ -204,11 +193,11 @@ class ListOf(Kind):
         self.hint = list.__class_getitem__(item.hint)
         self.opening = ("[", "{") if isinstance(item, (Record, MapOf)) else ("[",)
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         return {"type": "array", "items": self.item.schema(rules)}
 
     def fits(self, value: Any) -> bool:
-        return _is_sequence(value) or isinstance(value, (set, frozenset))
+        return _has_items(value)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         items: list[Any] = []
@@ -231,18 +220,17 @@ class ListOf(Kind):
 class TupleOf(Kind):
     """A tuple of values of these kinds; one of any length is a `ListOf`."""
 
-    opening, hint = ("[",), list
+    opening, hint, says_more = ("[",), list, True
 
     def __init__(self, items: tuple[Kind, ...]) -> None:
         self.description = f"a list of {', '.join(item.description for item in items)}"
         self.parts = items
-        self.constraints = {"minItems": len(items), "maxItems": len(items)}
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         return {"type": "array", "items": UnionOf(self.parts).schema(rules)}
 
     def fits(self, value: Any) -> bool:
-        return _is_sequence(value) and len(value) == len(self.parts)
+        return _has_items(value) and len(value) == len(self.parts)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         pairs = enumerate(zip(self.parts, value, strict=True))
@@ -258,7 +246,7 @@ class MapOf(Kind):
         self.value, self.parts = value, (value,)
         self.hint = dict.__class_getitem__((str, value.hint))
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         if rules.closed_only:
             raise InvalidArgumentError("an object with free names cannot be closed")
         return {"type": "object", "additionalProperties": self.value.schema(rules)}
@@ -280,7 +268,7 @@ class Record(Kind):
         self.members, self.check = members, self._made
         self.description = f"an object with {describe_names(members)}"
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         return object_schema(self.members, rules)
 
     def fits(self, value: Any) -> bool:
@@ -296,8 +284,6 @@ class Record(Kind):
 class UnionOf(Kind):
     """A value of one of several kinds; `plainest` replaces it if a provider accepts no unions."""
 
-    takes_text = True
-
     def __init__(self, options: tuple[Kind, ...]) -> None:
         self.parts = options
         self.description = " or ".join(option.description for option in options)
@@ -308,8 +294,8 @@ class UnionOf(Kind):
             '["' if isinstance(each.item, String) else "[" for each in lists
         )  # `[a]` is a glob
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
-        if not rules.unions:
+    def schema(self, rules: SchemaRules) -> Schema:
+        if rules.plain:
             return self.plainest.schema(rules)
         schemas = [option.schema(rules) for option in self.parts]
         unique = [schema for index, schema in enumerate(schemas) if schema not in schemas[:index]]
@@ -337,7 +323,7 @@ class TextOrList(UnionOf):
     def __init__(self) -> None:
         super().__init__((String(), ListOf(String())))
 
-    def plain_schema(self, rules: SchemaRules) -> Schema:
+    def schema(self, rules: SchemaRules) -> Schema:
         return self.plainest.schema(rules)
 
 
@@ -364,10 +350,8 @@ class OptionalOf(Kind):
         return None if value is None else self.kind.read(value, where, reader)
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) or (
-        isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
-    )
+def _has_items(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, Mapping))
 
 
 def is_integer(value: Any) -> bool:

@@ -16,40 +16,28 @@ from agentfs.text.nearest import nearest
 Schema = dict[str, Any]
 _MAX_PROBLEMS = 100  # reading stops after this many
 
-# The keywords of constraints that Gemini takes, and all of them.
-GEMINI_KEYWORDS = frozenset({"minimum", "maximum", "minItems", "maxItems"})
-KEYWORDS = GEMINI_KEYWORDS | {
-    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "pattern"),
-}
-
 
 class SchemaRules(NamedTuple):
     """The rules for the schemas of a format."""
 
     every_required: bool = False  # optional parameters become required and nullable
     flags_required: bool = False  # boolean parameters are required
-    unions: bool = True  # if False, the plainest option of a union replaces it
+    plain: bool = False  # the plainest option of a union replaces it, and only strings are enumerated
     closed_only: bool = False  # objects with free names and values of any type are refused
-    string_enums: bool = False  # only strings can be enumerated
-    formats: bool = True  # `format` is allowed; if False, the description says how to write a value
     identifiers: bool = False  # parameter names consist of letters, digits and underscores
-    keywords: frozenset[str] = KEYWORDS  # of constraints; the description has the others
 
 
 class Kind:
-    """One kind of value. A subclass defines at least `plain_schema`, `description` and `fits`.
+    """One kind of value. A subclass defines at least `schema`, `description` and `fits`.
 
     Attributes:
         description: The completion of "must be …" in an error.
         hint: A type hint for frameworks: no union except with None.
         parts: The kinds of the values inside a value, except those of the members of a record.
         choices: The values, if there are only a few.
-        takes_text: True if any text is a value.
         takes_null: True if null is a value; all others are of the kind in `parts`.
-        format: How a text has a value that is not text, such as "date"; else "".
         opening: The characters that JSON text of a value begins with.
-        constraints: The keywords of JSON Schema, with their values.
+        says_more: True if `description` says more than the schema, such as a bound or how to write a date.
         check: Returns the final value of one that was read, or raises an error.
     """
 
@@ -57,20 +45,13 @@ class Kind:
     hint: Any = Any
     parts: tuple["Kind", ...] = ()
     choices: tuple[Any, ...] = ()
-    takes_text = False
     takes_null = False
-    format: str = ""
     opening: tuple[str, ...] = ()
-    constraints: Mapping[str, Any] = {}
+    says_more = False
     check: Callable[[Any], Any] | None = None
 
     def schema(self, rules: SchemaRules) -> Schema:
         """Return the JSON Schema; raise `invalid_argument` if there is none."""
-        shown = {name: bound for name, bound in self.constraints.items() if name in rules.keywords}
-        return {**self.plain_schema(rules), **shown}
-
-    def plain_schema(self, rules: SchemaRules) -> Schema:
-        """Return the JSON Schema without the constraints."""
         raise NotImplementedError
 
     def nullable(self, rules: SchemaRules) -> Schema:
@@ -78,7 +59,7 @@ class Kind:
         schema = self.schema(rules)
         if not schema:
             return schema
-        if rules.unions and schema.keys() != {"type"}:
+        if not rules.plain and schema.keys() != {"type"}:
             return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
         schema.pop("enum", None)  # it would have to contain null, which is not a string
         return {**schema, "type": [schema["type"], "null"]}
@@ -100,7 +81,7 @@ class Kind:
             return reader.add_failure(where, error)
 
     def read_plain(self, value: Any, where: str, reader: "ArgumentReader") -> Any:
-        """Return a value as one of this kind; its constraints are not checked."""
+        """Return a value as one of this kind, without `check`."""
         if self.opening:
             value = reader.parse(self, value, where)
         if self.fits(value):
@@ -163,27 +144,19 @@ class Parameter(NamedTuple):
         """Return the JSON Schema, with the description."""
         null = self.takes_null or (rules.every_required and not self.required)
         schema = self.value_kind.nullable(rules) if null else self.value_kind.schema(rules)
-        text = self.full_description(
-            choices="enum" not in schema, formats=not rules.formats, keywords=rules.keywords
-        )
+        text = self.full_description(choices="enum" not in schema)
         return {**schema, "description": text} if text else schema
 
-    def full_description(
-        self, *, choices: bool = False, formats: bool = False, keywords: frozenset[str] = frozenset()
-    ) -> str:
-        """Return the description, with default, choices and formats added unless it states them.
+    def full_description(self, *, choices: bool = False) -> str:
+        """Return the description, with default and choices added unless it states them.
 
-        Constraints are added unless the schema has the keywords for all of them.
+        The kind of a value is added if the schema does not say all of it.
         """
         parts = [self.description] if self.description else []
-        kinds = [*self.kind.walk()]
         values = self.kind.choices if choices else ()
         if values and not all(str(value) in self.description for value in values):
             parts.append(f"One of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}.")
-        written = [each.description for each in kinds if each.format]
-        if written and formats and "ISO" not in self.description:
-            parts.append(f"Write {written[0]}.")
-        if not all(each.constraints.keys() <= keywords for each in kinds):
+        if any(each.says_more for each in self.kind.walk()):
             parts.append(f"Must be {self.value_kind.description}.")
         default = "" if self.required or self.default is None else _json_or_empty(self.default)
         if default and not re.search(r"\bdefault", self.description, re.IGNORECASE):
@@ -360,14 +333,14 @@ def _is_null_text(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     if member.required or member.takes_null:
         return False
-    kind = member.value_kind
-    if not isinstance(value, str) or kind.takes_text:
+    if not isinstance(value, str):
         return value is None
     if value.strip().lower() not in ("", "null", "none"):
         return False
     reader = ArgumentReader()
-    kind.read(value, "", reader)
-    return not kind.choices or bool(reader.problems)  # "none" may be one of the choices
+    member.value_kind.read(value, "", reader)
+    # A choice may have such a name; a list of texts is not meant.
+    return bool(reader.problems or (reader.coercions and not member.kind.choices))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -375,20 +348,17 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _json_or_empty(value: Any) -> str:
+    """Return a default as JSON, or "" if it has no short form."""
+
+    def plain(each: Any) -> Any:
+        if isinstance(each, Enum):
+            return each.value if isinstance(each.value, (str, int)) else each.name
+        return each.__fspath__() if hasattr(each, "__fspath__") else each.isoformat()
+
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_text)
-    except (TypeError, ValueError):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
+    except (AttributeError, TypeError, ValueError):
         return ""
-
-
-def _as_text(value: Any) -> Any:
-    """Return a default as JSON has it; raise TypeError if it has no short form."""
-    if isinstance(value, Enum):
-        return value.value if isinstance(value.value, (str, int)) else value.name
-    for form in ("__fspath__", "isoformat"):  # of paths and dates
-        if hasattr(value, form):
-            return getattr(value, form)()
-    raise TypeError
 
 
 def describe_names(members: Sequence[Parameter]) -> str:

@@ -303,8 +303,12 @@ def step(entries: int = 1) -> None:
 def call_back(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a callback with the clock stopped, and await its answer if it is awaitable."""
     with uncounted():
-        answer = function(*arguments)
-        return run_awaitable(answer) if inspect.isawaitable(answer) else answer
+        return awaited(function(*arguments))
+
+
+def awaited(outcome: Any) -> Any:
+    """Return an outcome, or what it becomes if it is awaitable."""
+    return run_awaitable(outcome) if inspect.isawaitable(outcome) else outcome
 
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:

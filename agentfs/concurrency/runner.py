@@ -181,11 +181,7 @@ def run_until(seconds_left: Callable[[], float], function: Callable[[], _R]) -> 
 
 async def run_until_on_loop(seconds_left: Callable[[], float], awaitable: Awaitable[Any]) -> Any:
     """Await an object on the event loop of this thread; after its time, cancel it and raise OverTimeError."""
-
-    async def awaited() -> Any:
-        return await awaitable
-
-    task = asyncio.ensure_future(awaited())
+    task = asyncio.ensure_future(awaitable)
     try:
         while not task.done():
             await asyncio.wait([task], timeout=min(max(seconds_left(), 0), call_context.POLL))

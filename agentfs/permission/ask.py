@@ -48,14 +48,16 @@ def refused(policy: Policy, decision: Decision, tool: str, paths: Sequence[str])
     return not_permitted("Nothing is changed in plan mode", tool, paths, hint)
 
 
-def ask_user(asker: OnAsk, request: PermissionRequest) -> Allow:
-    """Return the permission that a callback gives; raise `refused` if it gives none, or fails.
+def ask_user(policy: Policy, request: PermissionRequest) -> Allow:
+    """Return the permission that the callback gives; raise `refused` if it gives none, fails or is missing.
 
     The callback gets a copy of the arguments, so that only `Allow.arguments` changes the call.
     """
+    if policy.on_ask is None:
+        raise not_permitted(NOBODY, request.method, request.paths)
     shown = replace(request, arguments=deepcopy(dict(request.arguments)))
     try:
-        answer = call_context.call_back(asker, shown)
+        answer = call_context.call_back(policy.on_ask, shown)
     except call_context.BusyLoopError:
         raise
     except Exception as error:
@@ -68,15 +70,19 @@ def ask_user(asker: OnAsk, request: PermissionRequest) -> Allow:
     raise not_permitted(reason or "The user did not allow this call.", request.method, request.paths)
 
 
+def called_as() -> str | None:
+    """Return the name of the tool that a model called, or None if the program called a method."""
+    context = call_context.current.get()
+    return one_line(context.tool) if context and context.tool else None
+
+
 def request_about(
     changes: Sequence[Change], name: str, effect: Effect, arguments: Mapping[str, Any], root: Root
 ) -> PermissionRequest:
     """Return the question about some changes; contents that may not be shown are left out."""
-    context = call_context.current.get()
-    tool = one_line(context.tool) if context and context.tool else None
     diff, shown = history.report.proposed_changes(changes, root)
     paths = tuple(dict.fromkeys(one_line(change.path) for change in changes))
-    return PermissionRequest(name, effect, arguments, paths, visible(diff), tool, changes=shown)
+    return PermissionRequest(name, effect, arguments, paths, visible(diff), called_as(), changes=shown)
 
 
 class Paused(call_context.Interruption):

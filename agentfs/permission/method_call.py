@@ -7,8 +7,7 @@ no lock held, and it runs again.
 # pyright: reportPrivateUsage=false
 # ruff: noqa: SLF001 - the check is a part of the workspace
 
-import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -22,7 +21,7 @@ from agentfs.base.visible import one_line
 from agentfs.fs import Change, Root, quote
 from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused, request_about
 from agentfs.permission.decide import Decision, Subject, covers_path, decide, is_caught, path_and_parents
-from agentfs.permissions import GROUPS, Action, Effect, OnAsk, PermissionRequest, Rule
+from agentfs.permissions import GROUPS, Action, Effect, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.search.options import has_wildcard
 
@@ -48,25 +47,24 @@ class MethodCall:
 
     Args:
         workspace: The workspace.
-        method: The function.
+        name: The name of the method.
         effect: Its effect.
-        bound: The arguments.
+        arguments: The arguments by name, with defaults.
         perform: Runs the method on a workspace, whose files are then judged.
     """
 
     def __init__(
         self,
         workspace: Any,
-        method: Callable[..., Any],
+        name: str,
         effect: Effect,
-        bound: inspect.BoundArguments,
-        perform: Callable[[Any, dict[str, Any]], Any],
+        arguments: Mapping[str, Any],
+        perform: Callable[[Any, Mapping[str, Any]], Any],
     ) -> None:
-        bound.apply_defaults()
-        self.arguments: dict[str, Any] = dict([*bound.arguments.items()][1:])  # without the workspace
+        self.arguments = {**arguments}
         self.workspace = workspace
         self.policy = _with_link_targets(workspace.policy, workspace._root)
-        self.name = method.__name__
+        self.name = name
         self.only_reads = effect == "read"
         self.is_preview = self.arguments.get("preview") is True
         self.effect: Effect = "read" if self.is_preview else effect
@@ -87,7 +85,7 @@ class MethodCall:
                 return self._call(CallAccess(self))
             except _Unanswered as unanswered:
                 changes, error = unanswered.changes, None
-        answer = ask_user(self._asker(), self._request(changes))
+        answer = ask_user(self.policy, self._request(changes))
         if answer.arguments is not None:
             self._change_arguments(answer.arguments)
             self._to_end(self._must_be_asked_about)  # it may be refused now
@@ -141,15 +139,15 @@ class MethodCall:
             raise self.refusal(decision)
         asks = decision.outcome == "ask"
         now = asks and (decision.rule is not None or not staged)
-        if asks:
-            self._asker()
+        if asks and self.policy.on_ask is None:
+            raise not_permitted(NOBODY, self.name, self.paths)
         if now:
             self.ask_about(())
         return _CommandAccess(self, is_answered=not asks or now, is_asked=now)
 
     def ask_about(self, changes: Sequence[Change]) -> None:
         """Ask about a command, or about the changes that it has made."""
-        if ask_user(self._asker(), self._request(changes)).arguments:
+        if ask_user(self.policy, self._request(changes)).arguments:
             raise errors.InvalidArgumentError("The arguments of a command cannot be changed.")
 
     def refusal(self, decision: Decision, paths: Sequence[str] | None = None) -> errors.AgentFSError:
@@ -179,11 +177,6 @@ class MethodCall:
         """Return a canonical path with its other spellings in the arguments, for rules about it."""
         spellings = (path, *self._spellings.get(path, ()))
         return Subject(spellings, ignores_case=self.workspace._root.ignores_case)
-
-    def _asker(self) -> OnAsk:
-        if self.policy.on_ask is None:
-            raise not_permitted(NOBODY, self.name, self.paths)
-        return self.policy.on_ask
 
     def _plan(self) -> _Plan:
         """Run the call up to its first change, and return what it is about to do."""

@@ -20,10 +20,7 @@ class Anthropic(Provider):
     """The messages API."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "anthropic": Format(
-            SchemaRules(),
-            strict_rules=SchemaRules(closed_only=True, flags_required=True, keywords=frozenset()),
-        )
+        "anthropic": Format(SchemaRules(), strict_rules=SchemaRules(closed_only=True, flags_required=True))
     }
     merged = "content"
     native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {"anthropic": ANTHROPIC_TYPES}

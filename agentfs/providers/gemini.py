@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentfs.arguments.parameters import GEMINI_KEYWORDS, Schema, SchemaRules
+from agentfs.arguments.parameters import Schema, SchemaRules
 from agentfs.permissions import Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, field
 from agentfs.results import ToolResult
@@ -12,13 +12,7 @@ from agentfs.results import ToolResult
 class Gemini(Provider):
     """The Gemini API and Vertex AI; the latter refuses `anyOf` beside a description."""
 
-    formats: ClassVar[Mapping[str, Format]] = {
-        "gemini": Format(
-            SchemaRules(
-                unions=False, string_enums=True, formats=False, identifiers=True, keywords=GEMINI_KEYWORDS
-            )
-        )
-    }
+    formats: ClassVar[Mapping[str, Format]] = {"gemini": Format(SchemaRules(plain=True, identifiers=True))}
     merged = "parts"
 
     def schema(self, tool: Schema, effect: Effect, name: str, *, strict: bool) -> Schema:

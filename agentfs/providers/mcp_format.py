@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentfs.arguments.parameters import GEMINI_KEYWORDS, Schema, SchemaRules
+from agentfs.arguments.parameters import Schema, SchemaRules
 from agentfs.permissions import READING, Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, field, text_blocks
 from agentfs.results import ToolResult
 
 # A client may pass a schema on to Gemini on Vertex.
-_RULES = SchemaRules(unions=False, formats=False, keywords=GEMINI_KEYWORDS)
+_RULES = SchemaRules(plain=True)
 
 
 class MCP(Provider):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agentfs.arguments.parameters import KEYWORDS, Schema, SchemaRules
+from agentfs.arguments.parameters import Schema, SchemaRules
 from agentfs.base.advice import plural
 from agentfs.permissions import Effect
 from agentfs.providers.provider import Format, Message, Provider, ToolCall, data_url, field
 from agentfs.results import ToolResult
 from agentfs.text.display import both_ends
 
-_STRICT = SchemaRules(every_required=True, closed_only=True, keywords=KEYWORDS - {"minLength", "maxLength"})
+_STRICT = SchemaRules(every_required=True, closed_only=True)
 _FORMAT = Format(SchemaRules(), strict_rules=_STRICT)
 _RESPONSES = {"function_call": "arguments", "custom_tool_call": "input"}
 _NATIVE: Mapping[str, Schema] = {

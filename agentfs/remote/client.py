@@ -28,7 +28,6 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, Received, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
-from agentfs.tools.guard import by_field, given_fields
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
@@ -124,7 +123,8 @@ class RemoteWorkspace(Workspace):
             raise closed()
 
     def _carry_out(self, options: Any) -> Any:
-        return _remote_options(options.__class__)(self, **given_fields(options))
+        declared = _declared(vars(Workspace)[options.method])
+        return self._call("_carry_out", {"options": options}, *declared, vars(options))
 
     def _inside(self, kind: str, arguments: Any, policy: Policy) -> Self:
         """Return a copy whose calls are made in a view or a block at the remote side."""
@@ -240,29 +240,18 @@ def _value_of(message: Received, returns: Any, *, applied: bool | None, raised: 
         raise disconnected(str(error), applied=applied) from None
 
 
-@functools.cache
-def _remote_options(kind: Any) -> Callable[..., Any]:
-    """Return a function that sends options to the remote side, which carries them out."""
-    declared = _declared(vars(Workspace)[kind.method])
-
-    def send(self: Any, options: Any) -> Any:
-        return self._call("_carry_out", {"options": options}, *declared, vars(options))
-
-    return reports_calls(by_field(kind, send))
-
-
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that sends its arguments to the remote side, with the signature of the local one."""
-    declared = functools.cache(lambda: _declared(method))
 
     @functools.wraps(method)
     def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._check_open()
-        return self._call(name, _by_name(method, args, kwargs), *declared())
+        return self._call(name, _by_name(method, args, kwargs), *_declared(method))
 
     return remote if declaration_of(method) is None else reports_calls(remote)
 
 
+@functools.cache
 def _declared(function: Any) -> tuple[str, Any]:
     """Return the effect of a method and the type hint of its result."""
     declared = declaration_of(function)

@@ -46,12 +46,12 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[Co
         reader = ArgumentReader({own: name for name, own in tool.renames.items()})
     values = reader.read_members(tool.parameters, given)
     if reader.problems:
-        messages = [problem.message for problem in reader.problems[:_MAX_REPORTED]]
-        if len(reader.problems) > len(messages):
-            messages.append(f"and {len(reader.problems) - len(messages)} more problems")
+        shown, more = reader.problems[:_MAX_REPORTED], len(reader.problems) - _MAX_REPORTED
+        messages = [problem.message for problem in shown]
+        messages += [f"and {more} more problems"] if more > 0 else []
         raise InvalidArgumentError(
             f"{tool.name} was not run: {'; '.join(messages)}.",
             hint=f"{tool.name} takes {describe_names(tool.parameters) or 'no arguments'}.",
-            details={"problems": [problem._asdict() for problem in reader.problems[:_MAX_REPORTED]]},
+            details={"problems": [problem._asdict() for problem in shown]},
         )
     return values, tuple(reader.coercions)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from agentfs.arguments.docstrings import write_docstring
 from agentfs.arguments.parameters import Parameter
-from agentfs.errors import InvalidArgumentError
+from agentfs.results import ToolResult
 from agentfs.tools.tool import Tool
 
 # How the hints of a function describe its parameters: as `Annotated` with a text or a `Field`, or not at all.
@@ -18,8 +18,8 @@ Hints = Literal["text", "field", "plain"]
 
 def plain_function(
     tool: Tool,
-    run: Callable[[str, dict[str, Any]], str],
-    run_async: Callable[[str, dict[str, Any]], Awaitable[str]],
+    run: Callable[[str, dict[str, Any]], ToolResult],
+    run_async: Callable[[str, dict[str, Any]], Awaitable[ToolResult]],
     hints: Hints,
 ) -> Callable[..., Any]:
     """Return a function with the tool's name, parameters and description that calls `run(name, arguments)`.
@@ -31,10 +31,6 @@ def plain_function(
     """
     parameters = sorted(tool.parameters, key=lambda parameter: not parameter.required)
     declared = {each.identifier: _declared(each, hints) for each in parameters}
-    if len(declared) < len(parameters):
-        raise InvalidArgumentError(
-            f"{tool.name} cannot be a function: two of its parameters become the same identifier."
-        )
     signature = inspect.Signature([*declared.values()], return_annotation=str)
 
     def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -43,15 +39,13 @@ def plain_function(
         return {**signature.bind_partial(*args, **known).arguments, **kwargs}
 
     def call(*args: Any, **kwargs: Any) -> str:
-        return run(tool.name, given(args, kwargs))
+        return run(tool.name, given(args, kwargs)).content_with_notes
 
     async def acall(*args: Any, **kwargs: Any) -> str:
-        return await run_async(tool.name, given(args, kwargs))
+        return (await run_async(tool.name, given(args, kwargs))).content_with_notes
 
     function: Callable[..., Any] = acall if tool.is_async else call
-    texts = {
-        each.identifier: each.full_description(choices=hints == "plain", formats=True) for each in parameters
-    }
+    texts = {each.identifier: each.full_description(choices=hints == "plain") for each in parameters}
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {name: each.annotation for name, each in declared.items()} | {"return": str}
     function.__doc__ = write_docstring(tool.description, texts, "The result as text, or the error.")
@@ -73,7 +67,7 @@ def _declared(parameter: Parameter, hints: Hints) -> inspect.Parameter:
     default = parameter.default if isinstance(parameter.default, (str, int, float, bool)) else None
     if not parameter.required and default is None and hint is not Any:
         hint = hint | None
-    text = _Description(parameter.full_description(formats=True))
+    text = _Description(parameter.full_description())
     if hints != "plain":
         field = import_module("pydantic").Field(description=text) if hints == "field" else text
         hint = Annotated[hint, field]

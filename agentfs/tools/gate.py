@@ -1,35 +1,180 @@
-"""The gate: the rules, time and output limit of every tool of a toolset that is not a method of a workspace.
+"""The gate: the checks around every call, of a method of a workspace and of a tool of the program's own.
 
-Methods check their own calls (`agentfs.tools.guard`), because programs and functions call them too.
+Methods check their own calls, because programs and functions call them too. For the program's own tools, the
+toolset asks here: their rules, time and output limit.
 """
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+# ruff: noqa: SLF001 - the check is a part of the workspace
 
+import functools
 import inspect
 import posixpath
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
-from agentfs.arguments.kinds import ListOf, PathOf
+from agentfs import permission, search
+from agentfs.arguments.kinds import ListOf, PathOf, as_text
 from agentfs.arguments.parameters import Parameter
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Names, call
 from agentfs.base.visible import one_line
 from agentfs.concurrency.runner import run_until, run_until_on_loop
-from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError
+from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError, NotFoundError
+from agentfs.events import reports_calls
+from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.permission.ask import NOBODY, ask_user, not_permitted, refused
+from agentfs.permission.ask import ask_user, called_as, refused
 from agentfs.permission.decide import Judged, Subject, check_rule, decide
-from agentfs.permissions import GROUPS, PermissionRequest, Rule
+from agentfs.permissions import GROUPS, READING, Effect, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.text.display import head_and_tail
 from agentfs.text.nearest import nearest
 from agentfs.tools.binding import bind
-from agentfs.tools.tool import Tool
+from agentfs.tools.recorded_commands import run_recorded
+from agentfs.tools.tool import Tool, declaration_of, declarations
+
+_C = TypeVar("_C", bound=type)
+_Method = Callable[..., Any]
+# Methods that make options of their arguments; `guard_options` checks the call that carries these out.
+OPTION_METHODS = frozenset({"read", "ls", "glob", "grep", "edit_lines"})
 
 _GRACE = 2.0  # seconds for a cancelled async function to end
 _PATHS = ("path", "to", "paths")  # the parameters of methods that rules are about
+
+
+def guard_methods(cls: _C) -> _C:
+    """Make the public methods of a class check that it is open, and those that are tools the permission."""
+    for name, method in vars(cls).items():
+        if not isinstance(method, types.FunctionType) or name.startswith("_") or name == "close":
+            continue
+        declared = declaration_of(method)
+        effect = declared.effect if declared else "none"
+        is_checked_later = effect == "none" or name in OPTION_METHODS
+        checked = check_open(method) if is_checked_later else check_permission(method, effect)
+        checked = checked if declared is None else reports_calls(checked)
+        checked.__dict__["_agentfs_guarded"] = True
+        setattr(cls, name, checked)
+    return cls
+
+
+def guard_options(carry_out: _Method) -> _Method:
+    """Make the method that carries out options check the permission of the method that they are for."""
+
+    @functools.wraps(carry_out)
+    def checked(self: Any, options: Any) -> Any:
+        self._root.check_open()
+        kind = options.__class__
+        if kind.effect == "read" and not self.policy.guards:  # nobody is asked: most searches and reads
+            with call_context.limited(self.limits.timeout, getattr(options, "timeout", None)):
+                try:
+                    return carry_out(self, options)
+                except NotFoundError as error:
+                    _explain_missing(self, kind.method, error)
+                    raise
+
+        def work(workspace: Any, **given: Any) -> Any:
+            return carry_out(workspace, kind(**given))
+
+        given = {each.name: getattr(options, each.name) for each in fields(options)}
+        return _check_call(self, kind.method, kind.effect, given, work)
+
+    return checked
+
+
+def check_rules(cls: type[Any], policy: Policy) -> None:
+    """Raise `invalid_argument` for a wrong rule about methods; a toolset checks the rules about tools."""
+    for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
+        declared = declarations(cls).get(rule.name)
+        if rule.name in GROUPS or (declared is not None and declared.effect in ("read", "write")):
+            check_rule(rule)
+
+
+def check_open(method: _Method) -> _Method:
+    """Make a method check that the workspace is open."""
+
+    @functools.wraps(method)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self._check_open()
+        return method(self, *args, **kwargs)
+
+    return checked
+
+
+def check_permission(method: _Method, effect: Effect) -> _Method:
+    """Make a method check its permission, and run within a deadline; paths are passed to it as text."""
+    signature = functools.cache(lambda: inspect.signature(method))
+
+    @functools.wraps(method)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self._root.check_open()
+        bound = signature().bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        _, *others = bound.arguments.items()  # without the workspace
+        given = {name: as_text(value) for name, value in others}
+        return _check_call(self, method.__name__, effect, given, method)
+
+    return checked
+
+
+def _check_call(workspace: Any, name: str, effect: Effect, given: Mapping[str, Any], work: _Method) -> Any:
+    """Run a method if its permission allows it, within a deadline; `work` gets a workspace and arguments."""
+    if effect not in READING and workspace._outputs.has_names:
+        for parameter in ("path", "to") if "path" in given else ("paths",):
+            _refuse_kept_names(workspace, given.get(parameter) or ())
+    timeout = None if effect == "execute" else given.get("timeout")  # a command's time is its own
+    seconds = timeout if isinstance(timeout, (int, float)) else None
+
+    def act(judged: Any, arguments: Mapping[str, Any]) -> Any:
+        run = functools.partial(_perform, judged, name, effect, functools.partial(work, judged, **arguments))
+        is_recorded = effect == "execute" and judged.policy.run == "recorded"
+        return run_recorded(judged, arguments, run) if is_recorded else run()
+
+    with call_context.limited(workspace.limits.timeout, seconds, apart=bool(workspace._journal.groups)):
+        if workspace.policy.guards and workspace._guarded_by != name:
+            return permission.method_call.MethodCall(workspace, name, effect, given, act).run()
+        return _perform(workspace, name, effect, functools.partial(work, workspace, **given))
+
+
+def _refuse_kept_names(workspace: Any, paths: str | Sequence[str]) -> None:
+    """Raise `invalid_argument` if a path is the name of a kept text or page, where only files will do."""
+    for path in [paths] if isinstance(paths, str) else paths:
+        if kept := workspace._outputs.get(path, workspace._root):
+            what = "a kept text" if kept.path is None else f"a page of {quote(kept.path)}"
+            raise InvalidArgumentError(
+                f"{quote(path)} is the name of {what}, which can only be read and searched.",
+                hint="Pass the path of a file.",
+                details={"path": path},
+            )
+
+
+def _explain_missing(workspace: Any, name: str, error: NotFoundError) -> None:
+    """Add the nearest names to the error for a path that does not exist."""
+    workspace._root.check_open()  # nothing is found in a root that was removed during the call
+    _refuse_kept_names(workspace, str(error.details.get("path", "")))
+    search.missing_paths.explain_missing(workspace._context, name, error)
+
+
+def _perform(workspace: Any, name: str, effect: Effect, work: Callable[[], Any]) -> Any:
+    """Run a method as the author of its changes, and explain a path that does not exist."""
+    token = None
+    if effect not in READING:
+        execution = call_context.current.get()
+        tool = execution.tool if execution is not None and execution.tool else name
+        token = call_context.author.set(("program" if workspace._is_host else "tool", tool))
+    try:
+        # A command can be interrupted.
+        return call_context.run_to_end(work) if effect == "write" else work()
+    except NotFoundError as error:
+        _explain_missing(workspace, name, error)
+        raise
+    finally:
+        if token is not None:
+            workspace._journal.flush()
+            call_context.author.reset(token)
 
 
 def permit(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -40,14 +185,9 @@ def permit(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Mapping[str
     """
     if not must_ask(workspace, tool, values):
         return values
-    policy, subject = workspace.policy, _subject(workspace, tool, values)
-    if policy.on_ask is None:
-        raise not_permitted(NOBODY, tool.name, subject.paths)
-    context = call_context.current.get()
-    called_as = one_line(context.tool) if context and context.tool else None
-    paths = tuple(map(one_line, subject.paths))
-    request = PermissionRequest(tool.name, tool.effect, values, paths, tool=called_as)
-    if changed := ask_user(policy.on_ask, request).arguments:
+    paths = tuple(map(one_line, _subject(workspace, tool, values).paths))
+    request = PermissionRequest(tool.name, tool.effect, values, paths, tool=called_as())
+    if changed := ask_user(workspace.policy, request).arguments:
         values, _ = bind(tool, {**values, **changed})
         must_ask(workspace, tool, values)  # it may be refused now
     return values
@@ -56,7 +196,7 @@ def permit(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Mapping[str
 def must_ask(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> bool:
     """Return True if the user must be asked about a call; raise the error if it is refused."""
     subject = _subject(workspace, tool, values)
-    decision = decide(workspace.policy, rule_names(tool), tool.effect, subject)
+    decision = decide(workspace.policy, (tool.name, tool.own_name), tool.effect, subject)
     if decision.outcome == "refuse":
         raise refused(workspace.policy, decision, tool.name, subject.paths)
     return decision.outcome == "ask"
@@ -74,11 +214,6 @@ def may_ask(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> bool:
     return finds_its_files and any(rule.glob and rule.name in GROUPS for rule in policy.ask_rules)
 
 
-def rule_names(tool: Tool) -> list[str]:
-    """Return the names by which rules may name a tool."""
-    return [*dict.fromkeys([tool.name, tool.own_name])]
-
-
 def check_tool_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) -> None:
     """Raise `invalid_argument` for a rule that names none of the tools, or whose text matches nothing."""
     for rule in (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules):
@@ -90,21 +225,19 @@ def check_tool_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) 
                 f"{', '.join(GROUPS)}. Add all tools of the program at once.",
                 details={"rule": rule.text, "nearest": near},
             )
-        named = [tool for tool in own if rule.name in rule_names(tool) and rule.name not in GROUPS]
-        for tool in named if rule.subject is not None else ():
-            if tool.rule_parameter is None:
-                _check_paths(rule, tool)
-
-
-def _check_paths(rule: Rule, tool: Tool) -> None:
-    if not any(map(_takes_paths, tool.parameters)):
-        raise InvalidArgumentError(
-            f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
-            hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
-            "parameter the hint pathlib.Path.",
-            details={"rule": rule.text},
-        )
-    check_rule(rule)
+        if rule.subject is None or rule.name in GROUPS:
+            continue
+        for tool in own:
+            if rule.name not in (tool.name, tool.own_name) or tool.rule_parameter is not None:
+                continue
+            if not any(map(_takes_paths, tool.parameters)):
+                raise InvalidArgumentError(
+                    f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
+                    hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
+                    "parameter the hint pathlib.Path.",
+                    details={"rule": rule.text},
+                )
+            check_rule(rule)
 
 
 def _takes_paths(parameter: Parameter) -> bool:
@@ -118,13 +251,12 @@ def _subject(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Subject:
         text = str(values.get(tool.rule_parameter.name, tool.rule_parameter.default))
         return Subject(command=text) if tool.effect == "execute" else Subject(text=text)
     of_method = {tool.renames.get(each, each) for each in _PATHS} if tool.checks_itself else set[str]()
-    found: list[str] = []
+    given: list[Any] = []
     for parameter in tool.parameters:
-        is_named = parameter.target in of_method
-        if is_named or _takes_paths(parameter):
-            given: Any = values.get(parameter.name, None if is_named else parameter.default)
-            for path in cast("Any", given) if isinstance(given, list) else [given]:
-                found += [] if path is None else _spellings(workspace, str(path))
+        if parameter.target in of_method or _takes_paths(parameter):
+            value = values.get(parameter.name, None if tool.checks_itself else parameter.default)
+            given += value if isinstance(value, list) else [value]
+    found = (each for path in given if path is not None for each in _spellings(workspace, str(path)))
     return Subject(tuple(dict.fromkeys(found)))
 
 
@@ -146,8 +278,7 @@ def run_in_time(tool: Tool, seconds: float | None, function: Callable[[], Any]) 
     left behind like a plain one.
     """
     if seconds is None:
-        outcome = function()
-        return call_context.run_awaitable(outcome) if inspect.isawaitable(outcome) else outcome
+        return call_context.awaited(function())
     try:
         with call_context.tool_limited(seconds) as seconds_left:
 
@@ -176,7 +307,6 @@ def within_output_limit(result: ToolResult, limits: Limits, workspace: Any, name
         return result if content == result.content else replace(result, content=content)
     following = None
     if workspace is not None:
-        keep = workspace._keep  # noqa: SLF001 # of its workspace
-        following = names.call(call("read", path=keep(content)))
+        following = names.call(call("read", path=workspace._keep(content)))
     reading = (Advice("full text: ", following),) if following else ()
     return replace(result, content=str(head_and_tail(content, limits, *reading)), next=following)

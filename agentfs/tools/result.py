@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from enum import Enum
 from typing import Any, cast
 
@@ -31,13 +30,13 @@ def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResu
             data=returned.to_dict(),
             next=returned.next,
         )
-    if isinstance(returned, str):
-        return ToolResult(True, returned, first_line(returned), file_path=path)
+    content, data = returned, None
     try:
-        content = to_json(returned, default=_jsonable, allow_nan=False)
-        data = json.loads(content)
+        if not isinstance(returned, str):
+            content = to_json(plain(returned), default=_jsonable, allow_nan=False)
+            data = json.loads(content)
     except Exception:  # noqa: BLE001 - what is not JSON is text; the tool has acted, so it has not failed
-        content, data = _as_text(returned), None
+        content = _as_text(returned)
     return ToolResult(True, content, first_line(content), file_path=path, data=data)
 
 
@@ -70,8 +69,6 @@ def _as_text(value: Any) -> str:
 
 
 def _jsonable(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
     if callable(dump := getattr(value, "model_dump", None)):  # of a Pydantic model
         return dump(mode="json")
     if isinstance(value, Enum):

@@ -4,7 +4,7 @@ import inspect
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -148,8 +148,7 @@ class Tool:
     @property
     def own_name(self) -> str:
         """The function's own name."""
-        name: Any = getattr(self.function, "__name__", "")
-        return name if isinstance(name, str) else ""
+        return str(getattr(self.function, "__name__", ""))
 
     @property
     def event_name(self) -> str:
@@ -205,15 +204,6 @@ class Tool:
         """Return the sentence for the system prompt, or ""."""
         return self.advice if isinstance(self.advice, str) else self.advice(self.function.__self__)  # type: ignore[attr-defined] # a method
 
-    def check_needs(self, methods: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return `needs`; raise `invalid_argument` if none of the methods shows the needed values."""
-        if self.needs and self.needs.keys().isdisjoint(methods):
-            raise InvalidArgumentError(
-                f"The tool {self.name} needs values that only {' and '.join(self.needs)} show.",
-                hint="Offer one of them too.",
-            )
-        return self.needs
-
     def check(self) -> "Tool":
         """Return this tool; raise `invalid_argument` with every reason why no model can call it."""
         own = self.own_name
@@ -242,7 +232,7 @@ class Tool:
 
 def _describe(function: Callable[..., Any], exposed: Sequence[str]) -> _Described:
     docstring = read_docstring(inspect.getdoc(function))
-    hints, unresolved = resolve_hints(function)
+    hints = resolve_hints(function)
     try:
         signature = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -255,23 +245,15 @@ def _describe(function: Callable[..., Any], exposed: Sequence[str]) -> _Describe
     for own in (each for each in signature.values() if each.name not in contexts):
         try:
             if own.kind is own.POSITIONAL_OR_KEYWORD or own.name in exposed:
-                hint = _hint(own.name, hints, unresolved)
-                parameters.append(_parameter(own, hint, docstring.parameters.get(own.name, "")))
+                text = docstring.parameters.get(own.name, "")
+                parameters.append(_parameter(own, hints.get(own.name, own.empty), text))
             else:
                 _check_hidden(own)
         except InvalidArgumentError as error:
             problems.append(f"`{own.name}`: {error.message}")
-    shown = Counter(parameter.name for parameter in parameters)
+    shown = Counter(parameter.identifier for parameter in parameters)
     problems += [f"two parameters are named `{name}`" for name, count in shown.items() if count > 1]
     return _Described(docstring.description, tuple(parameters), (*contexts, None)[0], problems)
-
-
-def _hint(name: str, hints: Mapping[str, Any], unresolved: Mapping[str, Exception]) -> Any:
-    if name in unresolved:
-        raise InvalidArgumentError(f"its hint cannot be resolved ({unresolved[name]}); import it at run time")
-    if name not in hints:
-        raise InvalidArgumentError("it has no type hint")
-    return hints[name]
 
 
 def _check_hidden(declared: inspect.Parameter) -> None:
@@ -282,6 +264,10 @@ def _check_hidden(declared: inspect.Parameter) -> None:
 
 
 def _parameter(declared: inspect.Parameter, hint: Any, text: str) -> Parameter:
+    if hint is declared.empty:
+        raise InvalidArgumentError("it has no type hint")
+    if isinstance(hint, Exception):
+        raise InvalidArgumentError(f"its hint cannot be resolved ({hint}); import it at run time")
     name = visible_name(hint) or declared.name
     if not _PARAMETER_NAME.fullmatch(name):
         raise InvalidArgumentError(
@@ -323,21 +309,27 @@ def declaration_of(function: Any) -> Tool | None:
     return getattr(function, "_agentfs_tool", None)
 
 
-def tool_of(given: Callable[..., Any] | Tool, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
-    """Return the tool of a function, or a tool with a prefix; raise `invalid_argument` if there is none."""
-    if isinstance(given, Tool):
-        made = given
-    elif (declared := declaration_of(given)) is not None:
-        made = replace(declared, function=given)
-    else:
-        made = Tool(function=given)
-    if prefix or expose:
-        made = replace(made, name=f"{prefix}{made.name}", expose=(*made.expose, *expose))
+def tool_of(
+    given: Callable[..., Any] | Tool, *, prefix: str = "", expose: Mapping[str, Sequence[str]] = {}
+) -> Tool:
+    """Return the tool of a function, or a tool with a prefix; raise `invalid_argument` if there is none.
+
+    Args:
+        given: The function, or a tool.
+        prefix: A prefix for its name.
+        expose: Parameters after the `*` that a model sees, by the function's own name.
+    """
+    made = given if isinstance(given, Tool) else declaration_of(given) or Tool(function=given)
+    if not isinstance(given, Tool):
+        made = replace(made, function=given)
+    shown = tuple(expose.get(made.own_name, ()))
+    if prefix or shown:
+        made = replace(made, name=f"{prefix}{made.name}", expose=(*made.expose, *shown))
     return made.check()
 
 
 def is_method(function: Any) -> bool:
-    """Return True for a method of a workspace, which `tools.guard` has wrapped."""
+    """Return True for a method of a workspace, which `tools.gate` has wrapped."""
     return hasattr(function, "_agentfs_guarded")
 
 

@@ -1,10 +1,10 @@
 """`Toolset`: the tools that a model may call, their schemas for each provider, and their calls."""
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any, Self
 
@@ -43,7 +43,7 @@ class Called:
 
     def __init__(self, tools: Mapping[str, Tool], name: Any, sent: Any) -> None:
         """Find the tool and parse the arguments; `failure` is the error of either."""
-        self.name = name
+        self._tools, self.name = tools, name
         self.given: Mapping[Any, Any] = sent if isinstance(sent, Mapping) else {}
         try:
             self.tool, self.coercions = find_tool(tools, name)
@@ -58,6 +58,16 @@ class Called:
         self.values, coercions = bind(self.tool, self.given)
         self.coercions += coercions
         return self.tool
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments under the function's own names."""
+        return {} if self.tool is None else self.tool.call_arguments(self.values)
+
+    @property
+    def names(self) -> Names:
+        """The names for the texts of the answer."""
+        return METHODS if self.tool is None else ToolNames([*self._tools.values()], self.tool, self.values)
 
 
 class Toolset:
@@ -110,9 +120,8 @@ class Toolset:
         self._render = render
         self._runner = Runner(concurrency)
         self._given = workspace, on_event, timeout
-        exposed = dict(expose or {})
-        made = [tool_of(each, prefix=prefix, expose=exposed.get(_own_name(each), ())) for each in callables]
-        if unknown := exposed.keys() - {tool.own_name for tool in made}:
+        made = [tool_of(each, prefix=prefix, expose=expose or {}) for each in callables]
+        if unknown := (expose or {}).keys() - {tool.own_name for tool in made}:
             raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
         self._take(replace(tool, render=tool.render or render) for tool in made)
 
@@ -122,7 +131,7 @@ class Toolset:
         for tool in tools:
             if (other := self._tools.setdefault(tool.name, tool)) is not tool:
                 raise InvalidArgumentError(
-                    f"Two of the tools are named {tool.name}: {_origin(other)} and {_origin(tool)}.",
+                    f"Two of the tools are named {tool.name}: {other.function!r} and {tool.function!r}.",
                     hint="Give one of the functions another name, or pass a `prefix`.",
                 )
         workspace, on_event, timeout = self._given
@@ -142,7 +151,8 @@ class Toolset:
             return
         declared = declarations(self._workspace.__class__)
         methods = [name for name, each in declared.items() if each.effect != "none"]
-        names = (*self._rule_names, *methods, *(name for tool in self._own for name in gate.rule_names(tool)))
+        own = [name for tool in self._own for name in (tool.name, tool.own_name)]
+        names = (*self._rule_names, *methods, *own)
         self._rule_names = tuple(dict.fromkeys(names))
         gate.check_tool_rules(self._workspace.policy, self._rule_names, self._own)
         self._rules_checked = True
@@ -178,21 +188,10 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            AgentFSError: `unknown_tool` for a name that is not the name of a tool. `invalid_argument` if a
-                tool stays without the tools whose values it needs, such as edit_lines without read and grep.
+            UnknownToolError: One of them is not the name of a tool (`unknown_tool`).
         """
         names = [names] if isinstance(names, str) else names
-        if unknown := [name for name in names if name not in self._tools]:
-            known = ", ".join(self._tools)
-            raise UnknownToolError(
-                f"There is no tool {short_repr(unknown[0])}.", hint=f"The tools are {known}."
-            )
-        tools = [self._tools[name] for name in names]
-        offered, chosen = ({tool.own_name for tool in some} for some in (self, tools))
-        for tool in tools:
-            if tool.needs.keys() & offered:
-                tool.check_needs(chosen)
-        return self._with(tools)
+        return self._with(find_tool(self._tools, name)[0] for name in names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -279,7 +278,7 @@ class Toolset:
 
     def _check_not_async(self, names: Iterable[Any]) -> None:
         """Raise `invalid_argument` if a tool is an `async` function and an event loop runs in this thread."""
-        for tool in (self._tools.get(name) for name in names if isinstance(name, str)):
+        for tool in map(self._find, names):
             if tool is not None and tool.is_async and has_event_loop():
                 raise InvalidArgumentError(
                     f"{tool.name} is an async function, and this thread runs an event loop.",
@@ -336,13 +335,13 @@ class Toolset:
         Raises:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
-        self._check_rules()
-        sent = [each for call in calls for each in read_calls(call)]
-        self._check_not_async(call.name for call in sent)
-        results: list[ToolResult] = []
-        for group in self._groups(sent):
-            results += self._runner.run_side_by_side(self._answer_one, [(each, context) for each in group])
-        return replies(list(zip(sent, results, strict=True)))
+        groups = self._groups(calls)
+        self._check_not_async(call.name for group in groups for call in group)
+        answers: list[tuple[ToolCall, ToolResult]] = []
+        for group in groups:
+            results = self._runner.run_side_by_side(self._answer_one, [(each, context) for each in group])
+            answers += zip(group, results, strict=True)
+        return replies(answers)
 
     async def aanswer(self, calls: Iterable[Any], *, context: Any = None) -> list[Any]:
         """Run the tool calls of one turn like `answer`, off the event loop.
@@ -357,12 +356,11 @@ class Toolset:
         Raises:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
-        self._check_rules()
-        sent = [each for call in calls for each in read_calls(call)]
-        results: list[ToolResult] = []
-        for group in self._groups(sent):
-            results += await self._runner.run_tasks(self._aanswer_one, [(each, context) for each in group])
-        return replies(list(zip(sent, results, strict=True)))
+        answers: list[tuple[ToolCall, ToolResult]] = []
+        for group in self._groups(calls):
+            results = await self._runner.run_tasks(self._aanswer_one, [(each, context) for each in group])
+            answers += zip(group, results, strict=True)
+        return replies(answers)
 
     def functions(self, *, hints: Hints = "text", context: Any = None) -> list[Callable[..., Any]]:
         """Return the tools as functions that return text, also for errors.
@@ -379,14 +377,8 @@ class Toolset:
         Returns:
             One function for each tool, in order; an `async` one for a tool that is.
         """
-
-        def run(name: str, arguments: dict[str, Any]) -> str:
-            return self.call(name, arguments, context=context).content_with_notes
-
-        async def run_async(name: str, arguments: dict[str, Any]) -> str:
-            return (await self.acall(name, arguments, context=context)).content_with_notes
-
         self._check_rules()
+        run, run_async = partial(self.call, context=context), partial(self.acall, context=context)
         return [plain_function(tool, run, run_async, hints) for tool in self]
 
     def _run(self, name: Any, sent: Any, context: Any) -> ToolResult:
@@ -411,28 +403,24 @@ class Toolset:
         """Bind, decide, run and render a call; whatever fails is a result too."""
         outcome: Any
         try:
-            bound = called.bind()
-            if bound.checks_itself:
+            tool = called.bind()
+            if tool.checks_itself:
                 with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                    outcome = bound.function(**bound.call_arguments(called.values))
-                    if inspect.isawaitable(outcome):
-                        outcome = call_context.run_awaitable(outcome)
+                    outcome = call_context.awaited(tool.function(**called.arguments))
             else:
-                outcome = self._act(called, bound, context)
+                outcome = self._act(called, tool, context)
             if isinstance(outcome, Result):
-                outcome = outcome.in_names(self._names(called))
-            result = from_value(bound, called.values, outcome)
+                outcome = outcome.in_names(called.names)
+            result = from_value(tool, called.values, outcome)
         except call_context.BusyLoopError:
             raise
         except Exception as error:  # noqa: BLE001 - a failure for the model
             result, outcome = self._failed(called, error)
-        tool = called.tool
-        if tool is not None and not tool.checks_itself:
-            result = gate.within_output_limit(result, self._limits, self._workspace, self._names(called))
-        if (render := tool.render if tool else self._render) is not None:
-            given = tool.call_arguments(called.values) if tool else {}
+        if called.tool is not None and not called.tool.checks_itself:
+            result = gate.within_output_limit(result, self._limits, self._workspace, called.names)
+        if (render := called.tool.render if called.tool else self._render) is not None:
             try:
-                result = render(RenderContext(result, outcome, given, tool))
+                result = render(RenderContext(result, outcome, called.arguments, called.tool))
             except Exception as error:  # noqa: BLE001 - as above
                 result, _ = self._failed(called, error)
         return replace(result, coercions=called.coercions) if called.coercions else result
@@ -443,7 +431,7 @@ class Toolset:
             called.values = gate.permit(self._workspace, tool, called.values)
         if tool.effect not in READING and not tool.is_async:
             call_context.begin_change()
-        given = tool.call_arguments(called.values)
+        given = called.arguments
 
         def work() -> Any:
             if tool.context_name is not None:
@@ -458,29 +446,31 @@ class Toolset:
         is_ours = isinstance(error, AgentFSError)
         if (unexpected := error.__cause__ if is_ours else error) is not None:
             self._events.log_exception(short_repr(called.name), unexpected)
-        shown = error.in_names(self._names(called)) if isinstance(error, AgentFSError) else error
+        shown = error.in_names(called.names) if isinstance(error, AgentFSError) else error
         return from_error(shown, called.tool, called.values), shown
 
-    def _names(self, called: Called) -> Names:
-        return METHODS if called.tool is None else ToolNames(tuple(self), called.tool, called.values)
+    def _find(self, name: Any) -> Tool | None:
+        return self._tools.get(name) if isinstance(name, str) else None
 
     def _arguments(self, call: ToolCall) -> Any:
         """Return a call's arguments; the bare text of a freeform call is the first parameter."""
-        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
+        tool = self._find(call.name)
         if call.freeform and tool is not None and tool.parameters:
             return {tool.parameters[0].name: call.arguments}
         return call.arguments
 
-    def _groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """Divide calls into groups of consecutive reading calls and single other calls."""
+    def _groups(self, calls: Iterable[Any]) -> list[list[ToolCall]]:
+        """Return the calls of one turn: those that only read in groups, each other call in its own."""
+        self._check_rules()
+        sent = [each for call in calls for each in read_calls(call)]
         groups: list[list[ToolCall]] = []
-        for reads, group in groupby(calls, self._only_reads):
-            run = list(group)
+        for reads, group in groupby(sent, self._only_reads):
+            run = [*group]
             groups += [run] if reads else [[call] for call in run]
         return groups
 
     def _only_reads(self, call: ToolCall) -> bool:
-        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
+        tool = self._find(call.name)
         return tool is not None and tool.effect in READING
 
 
@@ -492,13 +482,3 @@ def needs_approval(toolset: Toolset, name: str, arguments: Mapping[str, Any]) ->
         return workspace is not None and gate.may_ask(workspace, tool, bind(tool, arguments)[0])
     except AgentFSError:
         return False  # the call is refused without a question
-
-
-def _own_name(given: Callable[..., Any] | Tool) -> str:
-    return given.own_name if isinstance(given, Tool) else getattr(given, "__name__", "")
-
-
-def _origin(tool: Tool) -> str:
-    """Return a function with its module, for an error."""
-    names = (getattr(tool.function, name, "?") for name in ("__module__", "__qualname__"))
-    return ".".join(names)

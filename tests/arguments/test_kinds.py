@@ -183,22 +183,15 @@ def test_the_schema_of_each_kind():
     assert shown["mode"]["description"] == 'A mode. Default "fast".'
     assert shown["where"] == {"type": "string", "description": "A place."}
     assert shown["base"]["description"] == 'A directory. Default "src".'
-    assert shown["at"] == {"type": "string", "format": "date-time", "description": "A time."}
-    assert shown["days"]["items"] == {"type": "string", "format": "date"}
-    assert shown["window"]["required"] == ["first"]
-    assert shown["person"]["required"] == ["name", "born"]
-    assert shown["person"]["properties"]["born"]["description"] == "Birthday."
-    assert shown["person"]["properties"]["homes"]["items"]["required"] == ["street", "zip"]
-
-
-def test_without_formats_the_description_says_how_to_write_a_date():
-    (schema,) = Toolset([take]).schemas("gemini")
-    shown = schema["parametersJsonSchema"]["properties"]
     assert shown["at"] == {
         "type": "string",
-        "description": "A time. Write an ISO 8601 date and time, such as 2026-01-31T09:30:00+01:00.",
+        "description": "A time. Must be an ISO 8601 date and time, such as 2026-01-31T09:30:00+01:00.",
     }
     assert "such as 2026-01-31." in shown["days"]["description"]
+    assert shown["window"]["required"] == ["first"]
+    assert shown["person"]["required"] == ["name", "born"]
+    assert shown["person"]["properties"]["born"]["description"].startswith("Birthday. Must be")
+    assert shown["person"]["properties"]["homes"]["items"]["required"] == ["street", "zip"]
 
 
 @pytest.mark.parametrize(("changed", "value"), [

@@ -175,7 +175,7 @@ def test_notes_are_separate_from_the_content_in_each_format():
 class Acme(Provider):
     """A new provider: this class in its own module, and a row in `agentfs.providers`."""
 
-    formats: ClassVar = {"acme": Format(SchemaRules(unions=False))}
+    formats: ClassVar = {"acme": Format(SchemaRules(plain=True))}
 
     def schema(self, tool, effect, name, *, strict):
         return {"fn": tool["name"], "schema": tool["parameters"]}

@@ -484,7 +484,7 @@ def test_two_tools_of_one_name_are_named_with_their_origin():
         """
         return path
 
-    with pytest.raises(InvalidArgumentError, match=r"named read: .*read and .*read") as caught:
+    with pytest.raises(InvalidArgumentError, match=r"named read: .*read.* and .*read") as caught:
         Toolset([read, Tool(function=read)])
     assert "prefix" in caught.value.hint
 
