@@ -6,7 +6,7 @@ match no line end. A pattern that is not fully understood has no plan.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import factorial
@@ -25,6 +25,7 @@ _FREQUENT_WORD = re.compile(
     re.IGNORECASE,
 )
 _FREQUENT_LETTERS = frozenset(" etaoinsr._,")
+_NO_LETTERS = " \t!\"#$%&'()*+,-./:;<=>?@[]^`{|}~\\"
 _WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
 _CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
@@ -65,7 +66,19 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
     line_regex = "".join(_within_line(token, common, mixed=mixed) for token in tokens)
-    return replace(plan, line_regex=line_regex, untimed=_untimed(tokens, common))
+    begin = r"\b" if _begins_with_word(tokens) else ""  # saves an attempt at each letter of a word
+    return replace(plan, line_regex=begin + line_regex, untimed=_untimed(tokens, common))
+
+
+def _begins_with_word(tokens: Sequence[Token]) -> bool:
+    r"""Return True if every match begins where a word begins, for example of `\w+ = \w+`."""
+    if len(tokens) < 3 or tokens[0].text != r"\w" or tokens[1].high is not None or not tokens[1].low:
+        return False
+    # No match may end within a word either, because the next one could begin there.
+    *_, before, last = tokens
+    ends = {"end"} if before.text != r"\w" or last.text not in {"+", "*"} else {"end", "repeat"}
+    is_outside = last.kind == "character" and last.value in _NO_LETTERS
+    return (is_outside or last.kind in ends) and all(each.kind != "or" for each in tokens)
 
 
 def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: bool) -> str:

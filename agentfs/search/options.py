@@ -17,7 +17,6 @@ from agentfs.patterns.search_plan import Plan, plan_of_literals
 from agentfs.patterns.syntax import escape, has_capital, literal_syntax, read_syntax
 from agentfs.permissions import Effect
 from agentfs.results import GlobResult
-from agentfs.text.decoding import codec_name
 
 OneOrMore = str | Sequence[str]
 Case = Literal["smart", "sensitive", "insensitive"]
@@ -211,10 +210,6 @@ class GrepOptions(_Options):
         super().__post_init__()
         if self.invert and self.multiline:
             raise must_be("invert", "False with `multiline`", True, "It finds single lines; leave out one.")
-        if self.max_filesize is not None:
-            parse_filesize(self.max_filesize)
-        if self.encoding is not None:
-            codec_name(self.encoding)
 
     @property
     def listed(self) -> list[str] | None:

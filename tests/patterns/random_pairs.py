@@ -21,6 +21,8 @@ LETTERS = "aaabbbkKsSiIxy_ .,-1(\t\x0b\x0c\x1c\x85éßKſİ日\u2028"
 def random_pair(draw: random.Random) -> tuple[str, str, bool]:
     r"""Return a pattern, a text with `\n` for each line end, and whether case is ignored."""
     tokens = [draw.choice(["", "", "", "", "(?i)", "(?s)", "(?m)", "(?is)"])]
+    if draw.random() < 0.1:  # such patterns are searched from the starts of words
+        tokens = [r"\w", draw.choice(QUANTIFIERS), draw.choice(["=", " ", r"\s", ""])]
     opened = 0
     for _ in range(draw.randrange(1, 12)):
         kind = draw.random()
