@@ -25,7 +25,7 @@ _FREQUENT_WORD = re.compile(
     re.IGNORECASE,
 )
 _FREQUENT_LETTERS = frozenset(" etaoinsr._,")
-_NO_LETTERS = " \t!\"#$%&'()*+,-./:;<=>?@[]^`{|}~\\"
+_OUTSIDE_WORDS = re.compile(r"(?=[\x00-\x7f])\W")  # in Unicode some marks belong to words
 _WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
 _CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
@@ -77,7 +77,7 @@ def _begins_with_word(tokens: Sequence[Token]) -> bool:
     # No match may end within a word either, because the next one could begin there.
     *_, before, last = tokens
     ends = {"end"} if before.text != r"\w" or last.text not in {"+", "*"} else {"end", "repeat"}
-    is_outside = last.kind == "character" and last.value in _NO_LETTERS
+    is_outside = last.kind == "character" and _OUTSIDE_WORDS.fullmatch(last.value) is not None
     return (is_outside or last.kind in ends) and all(each.kind != "or" for each in tokens)
 
 
