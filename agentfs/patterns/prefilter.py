@@ -29,10 +29,9 @@ class Prefilter:
         self._folds = any(plan.ignore_case for plan in plans)
         literals = [each for plan in plans for each in plan.literals]
         folded = dict.fromkeys(map(str.lower, literals) if self._folds else literals)
-        has_forms = self._folds and any(set("iks") & set(literal) for literal in folded)
         self._ascii = tuple(literal.encode() for literal in folded if literal.isascii())
         self._others = tuple(literal.encode() for literal in folded if not literal.isascii())
-        self._others += _OTHER_FORMS if has_forms else ()
+        self._others += _OTHER_FORMS if self._folds else ()
 
     def may_match(self, data: bytes | bytearray, length: int) -> bool:
         """Return False if no text in the first bytes matches; they may begin and end within a character."""

@@ -25,7 +25,7 @@ _FREQUENT_WORD = re.compile(
     re.IGNORECASE,
 )
 _FREQUENT_LETTERS = frozenset(" etaoinsr._,")
-_OUTSIDE_WORDS = re.compile(r"(?=[\x00-\x7f])\W")  # in Unicode some marks belong to words
+_NO_WORD = re.compile(r"(?=[\x00-\x7f])\W")  # in Unicode some marks belong to words
 _WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
 _CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
@@ -76,9 +76,8 @@ def _begins_with_word(tokens: Sequence[Token]) -> bool:
         return False
     # No match may end within a word either, because the next one could begin there.
     *_, before, last = tokens
-    ends = {"end"} if before.text != r"\w" or last.text not in {"+", "*"} else {"end", "repeat"}
-    is_outside = last.kind == "character" and _OUTSIDE_WORDS.fullmatch(last.value) is not None
-    return (is_outside or last.kind in ends) and all(each.kind != "or" for each in tokens)
+    ends_word = last.kind == "end" or (before.text == r"\w" and last.text in {"+", "*"})
+    return bool(ends_word or _NO_WORD.fullmatch(last.value)) and all(each.kind != "or" for each in tokens)
 
 
 def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: bool) -> str:
