@@ -644,7 +644,7 @@ class Hunk:
 
     @property
     def by(self) -> str:
-        """Its authors as a text, each once."""
+        """The authors of its lines, joined by commas."""
         return ", ".join(dict.fromkeys(map(str, self.origins)))
 
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING's map names each module and package, and the modules of its behaviours exist."""
+"""CONTRIBUTING's map names each module and package; the places of its behaviours and of the laws exist."""
 
 import re
 from pathlib import Path
@@ -26,3 +26,12 @@ def test_each_behaviour_is_in_a_module_that_exists():
     named = paths(BEHAVIOURS, 1)
     assert len(named) >= 10
     assert [name for name in named if not (PACKAGE / name).exists()] == []
+
+
+def test_each_law_has_its_test():
+    for line in re.findall(
+        r"^\|.*", (ROOT / "tests" / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        for file, test in re.findall(r"`([\w/]+\.py)`(?:: `(\w+)`)?", line.rpartition(" | ")[2]):
+            source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert f"def {test}" in source, f"{file}: {test}"

@@ -96,7 +96,7 @@ class Subcommand(NamedTuple):
     summary: str
     options: str
     needs: str = ""  # an option that must be given
-    from_environment: bool = True  # whether the root and the state may be variables
+    from_environment: bool = True  # True if environment variables may give the root and the state
     misused: int = FAILED  # the exit status after an error of the command line
 
 

@@ -148,7 +148,7 @@ def _without_refused(
 ) -> list[Change]:
     """Return the changes without any in the directories of git that have refused ones, and note these.
 
-    Half of the changes of a repository could lose a commit. `refused` holds the path to name for each.
+    Half of the changes of a repository could lose a commit. `refused` maps each path to the one to name.
     """
     tops = {top for path in refused if (top := _git_directory(path))}
     for path, named in refused.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
     from agentfs.commands.process import Process
 
 _MOST_COMMANDS = 64
-_MOST_BYTES = 30_000  # of output in one answer
+_MOST_BYTES = 30_000  # the most output in one answer
 
 
 class _Stopped(Exception):  # noqa: N818 - a signal within this module

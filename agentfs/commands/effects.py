@@ -234,7 +234,7 @@ class _Upper:
         return FileNode(kept, *revision_and_size(pieces()), pieces, Metadata(kept))
 
     def _note_metadata(self, path: str, status: os.stat_result, before: Node | None) -> None:
-        """Note what of a node the tree does not get."""
+        """Record the metadata of a node that is not applied to the tree."""
         found, mode = self._found, status.st_mode
         owner = os.geteuid()
         if isinstance(before, (FileNode, DirectoryNode)) and before.metadata and before.metadata.owner:

@@ -79,7 +79,7 @@ class CommandRequest:
         if not 0 < self.timeout < LARGEST:
             raise must_be("timeout", "a finite number above 0", self.timeout, "Give the seconds to wait.")
         granted = replace(self, timeout=call_context.granted(self.timeout, limits.run_timeout))
-        _ = granted.environment  # raises an error for a wrong one
+        _ = granted.environment  # raises an error if `env` is wrong
         return granted
 
     def label(self, kind: str) -> str:

@@ -273,7 +273,7 @@ class _File:
         )
 
     def _exact(self, hunk: PatchHunk, start: int) -> list[_Location]:
-        """Return the places of exactly the old lines; below anchors, the first one counts."""
+        """Return the places where the old lines occur exactly; below anchors, only the first."""
         block = _joined(hunk.old)
         # With the line end before it, only whole lines are found.
         places = [at + 1 for at in kit.occurrences(self.text, f"\n{block}", max(start - 1, 0))]

@@ -299,7 +299,7 @@ def _asking_all(callbacks: Sequence[kit.OnAsk]) -> kit.OnAsk | None:
             answer: kit.PermissionAnswer = kit.call_back(callback, request)
             if isinstance(answer, Allow):
                 changed |= answer.arguments or {}
-                # The diff was that of other arguments.
+                # The diff belongs to the arguments before the answer.
                 given = {**request.arguments, **changed}
                 request = replace(request, arguments=given, diff="", changes=()) if changed else request
             elif answer is not True:

@@ -21,7 +21,7 @@ MAX_STEPS = 10_000
 MAX_CHANGES = 50_000  # of all kept steps together
 
 Author = tuple[str, str]  # kind and name, as `call_context.author`
-Groups = tuple[int, ...]  # numbers of transactions, the outermost first
+Groups = tuple[int, ...]  # the enclosing transactions, the outermost first
 Scope = Sequence[str] | None  # the paths at or below which something is about, or None for all
 
 

@@ -40,8 +40,8 @@ from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import VCS_NAMES, Walk
 
 _IGNORED, _VCS = "ignored", "version control"
-LEFT_OUT = {_IGNORED, _VCS}  # reasons of names whose contents a scan does not read
-UNSEEN = {"unreadable", "too deep"}  # reasons of names whose changes a scan may not see
+LEFT_OUT = {_IGNORED, _VCS}  # reasons for which a scan does not read contents
+UNSEEN = {"unreadable", "too deep"}  # reasons for which a scan may miss a change
 _STORES = {"objects", "lfs"}  # of git; a change there goes with one elsewhere
 _MOST_NAMED = 20  # changed paths of an ignored directory
 _LARGEST_INTEGER = 2**63 - 1  # that SQLite and JSON readers store

@@ -113,7 +113,7 @@ def catches(pattern: str, line: str) -> bool:
 
 def _behind(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ...]]:
     """Yield a command, and the commands that it starts: behind assignments, keywords, wrappers, `sh -c`."""
-    yield words
+    yield words if depth <= _MOST_BEHIND else (_UNKNOWN,)  # which any pattern catches
     if not words or depth > _MOST_BEHIND:
         return
     name = words[0].rpartition("/")[2]

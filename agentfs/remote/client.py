@@ -69,7 +69,7 @@ class _Session:
         """Close a lost connection, so that the next call opens another one; by default the last one."""
         with self._lock:
             connection = connection or self._connection
-            if self._connection is connection:  # else another call has opened the next one
+            if self._connection is connection:  # unless another call has opened a new one
                 self._connection = None
         if connection is not None:
             connection.close()
@@ -230,7 +230,7 @@ def _value_of(message: Received, returns: Any, *, applied: bool | None, raised: 
     If a function of the program has `raised` an error, that is the one to raise, unless it was handled.
     """
     if isinstance(message.get("error"), Exception):
-        error = message.pop("error")  # taken out, so that no frame of its traceback refers to it
+        error = message.pop("error")  # popped: a frame of its traceback would keep it alive
         if raised is not None and not isinstance(error, AgentFSError):
             raise raised
         raise error from raised

@@ -33,7 +33,7 @@ from agentfs.search import options
 
 MAX_LINE = 80 * MIB
 MAX_MEMORY = 256 * MIB  # of a line and its values
-_MAX_COPIED = 1 * MIB  # characters that the texts of a line may have twice, as a part and in the whole
+_MAX_COPIED = 1 * MIB  # characters in the nested texts of a line, each copied into the text around it
 # The most bytes of memory that a token of JSON takes once it is decoded, by its first byte.
 _MEMORY_OF = {b"{": 500, b"[": 100, b":": 40, b",": 50, b'"': 50}
 
@@ -201,7 +201,7 @@ def memory_of(line: bytes) -> int:
 
 def _error(message: str, code: str = "", hint: str = "", details: Any = None) -> Exception:
     details = _read(details or {}, _kind(dict[str, Any]))
-    details.pop("suggested_calls", None)  # made again from the hint
+    details.pop("suggested_calls", None)  # this side makes them again from the hint
     message, hint = (_read(each, _kind(str)) for each in (message, hint))
     return _LEAVES[code](message, hint=hint, details=details) if code else RuntimeError(message)
 

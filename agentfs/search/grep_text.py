@@ -60,7 +60,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         AgentFSError: As `Workspace.grep`.
     """
     began = time.monotonic()
-    if options.encoding is not None:  # kept texts were read without it
+    if options.encoding is not None:  # the kept texts were decoded without this encoding
         context = context._replace(root=context.root.unwatched)
     meant, found, glob_note = search_for(context, options)
     if options.line_ids:

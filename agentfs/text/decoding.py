@@ -80,7 +80,7 @@ def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
     message = f"The encoding {encoding} does not have the character"
     if encoding == UNKNOWN_8BIT:
         allowed = "ASCII and characters that the file already has"
-        message = "The file has an unknown 8-bit encoding, so there is no known byte for the character"
+        message = "The file has an unknown 8-bit encoding, which may have no byte for the character"
     return EncodingError(
         f"{message} {literal(character)} ({number}) in line {line} of the text.",
         hint=f"Use only {allowed}, or escapes of the file's own language.",

@@ -46,7 +46,7 @@ class CallContext:
 
     @property
     def cancelled(self) -> bool:
-        """True if the program no longer waits for the call, so that it should end."""
+        """True if the program no longer waits for the call; the tool should end soon."""
         return self._execution is not None and self._execution.is_abandoned
 
     def progress(self, entries: int = 1) -> None:

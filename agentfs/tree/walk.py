@@ -275,7 +275,7 @@ class Walk:
         base = with_slash(visit.directory.real_path)
         leading = self._trees.names(visit.directory.real_path)
         pinned = [entry for entry in entries if entry.name in leading] if leading else []
-        if pinned:  # the rules of this tree say nothing about others
+        if pinned:  # the rules of this tree do not apply to mounts
             entries = [entry for entry in entries if entry.name not in leading]
         kept, ignored = visit.rules.partition(base, entries, self.deadline)
         if len(kept) + len(ignored) < len(entries):

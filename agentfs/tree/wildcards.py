@@ -147,7 +147,7 @@ def _translate(part: PatternPart) -> str:
 
 
 def _joined(sections: Sequence[str], gap: str, last_gap: str) -> str:
-    """Join regexes by what stands between them. Atomic groups around all but the last bound the work."""
+    """Join regexes with a regex for each gap. Atomic groups around all but the last bound the work."""
     first, *others = sections
     atomic = "".join(f"(?>{gap}{section})" for section in others[:-1])
     return first + atomic + "".join(f"{last_gap}{section}" for section in others[-1:])

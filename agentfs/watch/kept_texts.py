@@ -58,7 +58,7 @@ class KeptTexts:
         self.blocks.begin_search()
 
     def is_kept_or_wanted(self, file: KeptFile) -> bool:
-        """Return True if a file is kept, or if this call may keep it and there may be room for it."""
+        """Return True if a file is kept, or if this call may keep it and it may fit."""
         return file.is_kept or (self.budget > 0 and file.previous_use > self.blocks.full_for)
 
     def mark_used(self, entries: Iterable[object]) -> None:

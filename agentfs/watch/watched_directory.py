@@ -39,7 +39,7 @@ class WatchedDirectory(Directory):
 
     @classmethod
     def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
-        """Return the directory where a walk starts; with the same path, that of the last walk."""
+        """Return the directory where a walk starts. A walk from the same path reuses it."""
         opened: Self | None = kept.opened
         if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - same class
             opened = kept.opened = cls(context, path, kept, texts)

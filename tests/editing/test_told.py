@@ -31,12 +31,16 @@ def test_a_write_after_a_formatter_needs_no_read_of_lines_that_a_diff_has_shown(
     assert ws.write("a.py", "new\n").bytes_written == 4
 
 
-def test_lines_around_an_edit_were_seen_in_its_diff(ws, tmp_path):
+@pytest.mark.parametrize(("until", "since", "code"), [(5, 13, ""), (4, 13, "unread"), (5, 14, "unread")])
+def test_just_the_lines_around_an_edit_were_seen_in_its_diff(ws, tmp_path, until, since, code):
     (tmp_path / "a.py").write_text("".join(f"x{number} = {number}\n" for number in range(20)))
-    ws.read("a.py", limit=5)
-    ws.read("a.py", offset=13)
+    ws.read("a.py", limit=until)
+    ws.read("a.py", offset=since)
     ws.edit("a.py", "x8 = 8", "x8 = 80")  # shows lines 6 to 12
-    assert ws.write("a.py", "new\n").bytes_written == 4
+    if code:
+        assert missed(lambda: ws.write("a.py", "new\n")).code == code
+    else:
+        assert ws.write("a.py", "new\n").bytes_written == 4
 
 
 def test_lines_of_a_diff_that_is_not_shown_were_not_seen(tmp_path):

@@ -236,6 +236,12 @@ def test_deny_rules_see_through_wrappers_and_grammar(line):
     assert catches("rm x*", line)
 
 
+def test_regression_a_command_behind_many_wrappers_is_caught():
+    """Behind more than 20 of them, no rule caught it."""
+    assert catches("rm x*", f"{'sudo ' * 30}rm x")
+    assert catches("rm x*", f"{'sudo ' * 5000}rm x")
+
+
 @pytest.mark.parametrize("line", [
     "sudo ls rm", "env A=rm ls", "echo rm x", "sh -c 'ls x'", "grep 'rm x' f", "timeout 5 ls x", "sh x -c",
 ])  # fmt: skip

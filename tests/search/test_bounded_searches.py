@@ -274,6 +274,8 @@ def test_a_crowded_directory_is_listed_in_part_and_said_so(
     assert ws.glob("f0*").total == 0, "the rules of a crowded directory are read, wherever they are in it"
     assert not ws.grep("x", output_mode="total").exact
     assert ws.ls("d").skipped.reached is None
+    monkeypatch.setattr(walk, "MAX_LISTED", 20)
+    assert ws.glob("f0*").total == 0, "also if the rule file is not among the listed names"
 
 
 def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(

@@ -465,3 +465,12 @@ def test_a_notebook_is_searched_as_it_is_read(tree):
     with Workspace(tree({"n.ipynb": json.dumps(notebook)})) as ws:
         (match,) = ws.grep('say("hello")', fixed_strings=True).matches
         assert ws.read("n.ipynb").content.splitlines()[match.line - 1] == match.text == 'say("hello")'
+
+
+def test_only_a_line_of_more_than_the_most_characters_is_cut(tmp_path):
+    (tmp_path / "a.txt").write_text(f"needle{'a' * 14}\nneedle{'b' * 15}\n")
+    with Workspace(tmp_path, limits=Limits(grep_line_chars=20)) as ws:
+        whole, cut = ws.grep("needle").matches
+    assert whole.text == f"needle{'a' * 14}"
+    assert whole.cut == (0, 0)
+    assert cut.cut != (0, 0)
