@@ -89,7 +89,7 @@ class FileEdit:
         """The lines that differ in the shown texts."""
         return line_changes(as_read(self.before), as_read(self.after))
 
-    @property
+    @cached_property
     def changed(self) -> tuple[tuple[int, int], ...]:
         """The first and last line of each change, in the new shown text."""
         return changed_ranges(self.hunks, count_lines(as_read(self.after)))

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agentfs.fs import Change, FileNode, Node
+from agentfs.fs.node import EntryNode
 from agentfs.history.log import Author, Step, file_moves
 from agentfs.text.diff import ReplacedLines, git_line_changes, line_count, split_lines
 from agentfs.text.git_patch import Blob
@@ -32,6 +33,11 @@ class TracedHunk(NamedTuple):
 
     place: ReplacedLines
     origins: tuple[Trace, ...]
+
+    @property
+    def touches_other(self) -> bool:
+        """True if it is not only of this workspace."""
+        return any(each.touches_other for each in self.origins)
 
 
 def is_text(node: Node | None, text: str) -> bool:
@@ -129,7 +135,7 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
         births: dict[str, dict[int, Author]] = {}
         for path, start, end, other in step.by_others:
             births.setdefault(path, {}).update(dict.fromkeys(range(start, end), other))
-        changed = [each for each in step.changes if _is_of_file(each)]
+        changed = [each for each in step.changes if has_file(each)]
         for each in changed:
             known = files.get(each.path) or TracedFile.of(each.before)
             put(each.path, known.advanced(each.before, BY_OTHERS))
@@ -145,9 +151,9 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
     return files
 
 
-def _is_of_file(change: Change) -> bool:
-    nodes = (change.before, change.after)
-    return not change.of_directory or any(isinstance(each, FileNode) for each in nodes)
+def has_file(change: Change) -> bool:
+    """Return True if a change is not only of a directory."""
+    return any(isinstance(node, EntryNode) for node in (change.before, change.after))
 
 
 def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int) -> FileNode:

@@ -375,10 +375,6 @@ class Contents:
             self._unwritten.clear()
             self._memory_bytes = 0
 
-    def size_of(self, digests: Collection[str]) -> int:
-        """Return how many bytes some contents take."""
-        return sum(self._sizes.get(digest, 0) for digest in digests)
-
     def collect(self, needed: Collection[str]) -> None:
         """Drop all contents that are not needed; those on disk with the next transaction."""
         with self._lock:

@@ -8,6 +8,7 @@ bounded: the oldest are dropped.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, NamedTuple, cast
 
 from agentfs.base import call_context
@@ -53,7 +54,8 @@ class Portion(NamedTuple):
     is_made: bool
     paths: Sequence[str]
     by: int
-    order: int  # among all portions: the latest comes last
+    groups: Groups  # of the step
+    order: int  # among all portions: the latest comes first
 
 
 class UndoPlan(NamedTuple):
@@ -225,47 +227,47 @@ class Log:
         self.last_group += 1
         return self.last_group
 
-    def portions(self, position: int | None = None) -> list[Portion]:
-        """Return what of each step was made or taken back at a position, by default the last."""
-        last: dict[tuple[int, str], tuple[int, int, int, bool]] = {}
+    def portions(self, position: int | None = None) -> Iterator[Portion]:
+        """Yield what of each step was made or taken back at a position, by default the last; latest first."""
+        known: dict[int, set[str]] = {}  # paths that a later step has toggled, by step
+        order = count()
         steps = self._steps if position is None else self._steps[: position - self.dropped]
-        for by, step in enumerate(steps, self.dropped + 1):
-            made = Toggle(by, takes_back=False, paths=tuple(each.path for each in step.changes))
-            toggles = (made,) if step.toggles is None else step.toggles
-            for at, (number, takes_back, paths) in enumerate(toggles):
-                if number > self.dropped:
-                    state = by, at, number, not takes_back
-                    last.update(((number, path), state) for path in paths)
-        found: dict[tuple[int, int, int, bool], list[str]] = {}
-        for (_, path), state in last.items():
-            found.setdefault(state, []).append(path)
-        return [
-            Portion(number, is_made, paths, by, order)
-            for order, ((by, _, number, is_made), paths) in enumerate(sorted(found.items()))
-        ]
+        for by, step in zip(range(self.dropped + len(steps), 0, -1), reversed(steps), strict=False):
+            if step.toggles is None:
+                later = known.get(by, ())
+                if left := [each.path for each in step.changes if each.path not in later]:
+                    yield Portion(by, True, left, by, step.groups, next(order))
+            for number, takes_back, paths in reversed(step.toggles or ()):
+                later = known.setdefault(number, set())
+                left = [path for path in paths if path not in later]
+                if left and number > self.dropped:
+                    later.update(left)
+                    yield Portion(number, not takes_back, left, by, self.step(number).groups, next(order))
 
     def units(
-        self, portions: Sequence[Portion], *, made: bool, scope: Scope = None, within: Groups = ()
-    ) -> list[list[Portion]]:
-        """Return what `undo` can take back, or `redo` make again, the latest first: portions by step.
+        self, scope: Scope = None, within: Groups = ()
+    ) -> tuple[list[list[Portion]], list[list[Portion]]]:
+        """Return what `undo` can take back, and what `redo` can make again: portions by step, latest first.
 
         The portions of a transaction are together; to redo, so is what one call took back. `within` is the
         `groups` of the transaction that asks, which has only its own.
         """
         depth = len(within)
-        found: dict[object, list[Portion]] = {}
-        for each in reversed(portions):
-            groups, by_groups = self.step(each.number).groups, self.step(each.by).groups
-            if each.is_made is not made or groups[:depth] != within:
+        made: dict[object, list[Portion]] = {}
+        back: dict[object, list[Portion]] = {}
+        for each in self.portions():
+            groups = each.groups
+            if groups[:depth] != within:
                 continue
             if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
                 continue
-            # An undo within a transaction is a part of the transaction, and not offered alone.
-            if not made and groups[depth:] and by_groups[: depth + 1] == groups[: depth + 1]:
-                continue
             unit = groups[depth : depth + 1] or each.number
-            found.setdefault(unit if made else (unit, each.by), []).append(each)
-        return [*found.values()]
+            if each.is_made:
+                made.setdefault(unit, []).append(each)
+            # An undo within a transaction is a part of the transaction, and not offered alone.
+            elif not (groups[depth:] and self.step(each.by).groups[: depth + 1] == groups[: depth + 1]):
+                back.setdefault((unit, each.by), []).append(each)
+        return [*made.values()], [*back.values()]
 
     def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:
         """Return the toggled paths of each step; the steps of a transaction are one."""
@@ -280,7 +282,7 @@ class Log:
         steps: list[tuple[Change, ...]] = []
         toggles: list[Toggle] = []
         last = 0
-        for each in sorted(portions, key=lambda each: each.order, reverse=True):
+        for each in sorted(portions, key=lambda each: each.order):
             if changes := _changes_in(self.step(each.number), each.paths, scope):
                 toggles.append(Toggle(each.number, each.is_made, tuple(change.path for change in changes)))
                 steps.append(reverse(changes) if each.is_made else _with_modes(changes, self.step(each.by)))

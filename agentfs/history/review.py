@@ -12,7 +12,7 @@ from agentfs.base.lazy import hashlib
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
-from agentfs.history.authors import BY_OTHERS, TracedFile, TracedHunk, is_text, replay, text_of
+from agentfs.history.authors import BY_OTHERS, TracedFile, TracedHunk, has_file, is_text, replay, text_of
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, net_changes, with_contents
@@ -28,21 +28,16 @@ _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
 
 
-class FoundHunk(NamedTuple):
-    """A hunk of a file, its place in base and file, and True if it is not only of this workspace."""
-
-    shown: Hunk
-    place: ReplacedLines
-    touches_other: bool
-
-
 class FoundFile(NamedTuple):
-    """The change of one file since its base, and its hunks; `old_path` is "" if it is not renamed."""
+    """The change of one file since its base; `old_path` is "" if it is not renamed.
+
+    `traced` has the places of the hunks that `shown` has.
+    """
 
     change: Change
     old_path: str
     shown: FileReview
-    hunks: tuple[FoundHunk, ...]
+    traced: tuple[TracedHunk, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -50,6 +45,11 @@ class FoundFile(NamedTuple):
         nodes = self.change.before, self.change.after
         by_lines = all(isinstance(node, FileNode) for node in nodes)
         return not by_lines or self.shown.kind != "changed"
+
+    @property
+    def places(self) -> list[tuple[Hunk, TracedHunk]]:
+        """Its hunks with their places."""
+        return [*zip(self.shown.hunks, self.traced, strict=True)]
 
     @property
     def ids(self) -> list[str]:
@@ -85,7 +85,7 @@ def changed_files(
     for path in dict.fromkeys((*net, *(accepted if since is None else ()))):
         call_context.check()
         known = net.get(path)
-        if not root.is_usable(path) or (known is not None and known.of_directory and not _has_file(known)):
+        if not root.is_usable(path) or not (known is None or has_file(known)):
             continue
         base = known.before if known else accepted.get(path)
         if path in accepted:
@@ -114,8 +114,8 @@ def changed_files(
             shown = [path and root.display_path(path) for path in (change.path, old_path)]
             file = FileReview(shown[0], kind, (), shown[1] or None)
             hunks = tuple(_hunks(change, file, traced[change.path], encoding, suffix)) if shows else ()
-            file = replace(file, hunks=tuple(each.shown for each in hunks))
-            files.append(FoundFile(change, old_path, file, hunks))
+            file = replace(file, hunks=tuple(hunk for hunk, _ in hunks))
+            files.append(FoundFile(change, old_path, file, tuple(place for _, place in hunks)))
     notes = [
         f"{reason}: {name_paths([*map(root.display_path, paths)])}"
         for reason, paths in (
@@ -125,11 +125,6 @@ def changed_files(
         if paths
     ]
     return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), origins, tuple(notes))
-
-
-def _has_file(change: Change) -> bool:
-    nodes = change.before, change.after
-    return any(node is not None and not isinstance(node, DirectoryNode) for node in nodes)
 
 
 def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None) -> Iterator[Change]:
@@ -143,8 +138,8 @@ def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None)
 
 def _hunks(
     change: Change, file: FileReview, version: TracedFile, encoding: str | None, suffix: str
-) -> Iterator[FoundHunk]:
-    """Yield the hunks of one file; the ids of those of a review since a checkpoint end in `suffix`."""
+) -> Iterator[tuple[Hunk, TracedHunk]]:
+    """Yield the hunks of one file with their places. Ids of a review since a checkpoint end in `suffix`."""
     base = text_of(change.before)
     are_texts = is_text(change.before, base) and is_text(change.after, version.text)
     traced = [*version.hunks(base)] if are_texts else []
@@ -173,7 +168,7 @@ def _hunks(
             origins=tuple(origins),
             note=this,
         )
-        yield FoundHunk(shown, each.place, any(trace.touches_other for trace in each.origins))
+        yield shown, each
 
 
 def _note(change: Change) -> str:

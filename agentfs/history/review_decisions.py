@@ -86,7 +86,7 @@ def _check(found: FoundChanges, ids: Sequence[str], groups: Sequence[Sequence[st
 
     The groups are the hunks to accept and those to reject.
     """
-    hunks = {hunk.shown.id: hunk for file in found.files for hunk in file.hunks}
+    hunks = {hunk.id: (hunk, traced) for file in found.files for hunk, traced in file.places}
     if missing := sorted({*ids} - hunks.keys()):
         raise ConflictError(
             f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
@@ -94,8 +94,8 @@ def _check(found: FoundChanges, ids: Sequence[str], groups: Sequence[Sequence[st
             hint="Make a new review, and decide again.",
             details={"ids": missing},
         )
-    if others := [each for each in groups[1] if hunks[each].touches_other]:
-        hunk = hunks[others[0]].shown
+    if others := [each for each in groups[1] if hunks[each][1].touches_other]:
+        hunk = hunks[others[0]][0]
         raise ConflictError(
             f"{quote(hunk.path)} ({hunk.where}) has changes by another program there; nothing was done.",
             hint="Pass the text that you want in `edit`, or reject the other hunks only.",
@@ -151,7 +151,7 @@ def _decide(
         whole = (Change(file.old_path, change.before, None), moved)
     if not is_changed:
         return _Decided(accepted=whole)
-    note = file.hunks[0].shown.note or f"it was {file.shown.kind}"
+    note = file.shown.hunks[0].note or f"it was {file.shown.kind}"
     return _Decided(reverse(whole), (ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note),))
 
 
@@ -170,9 +170,9 @@ def _decide_lines(
     places: list[ReviewedPlace] = []
     place = partial(ReviewedPlace, file.shown.path)
     shift = 0
-    for hunk in file.hunks:
-        a, b, c, d = hunk.place
-        id_, note = hunk.shown.id, hunk.shown.note
+    for hunk, traced in file.places:
+        a, b, c, d = traced.place
+        id_, note = hunk.id, hunk.note
         if note and id_ in edit:
             raise _not_lines(file.shown)
         if note and id_ in reject:

@@ -33,7 +33,7 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     scope, log = real_paths(context.root, paths), journal.log
 
     def plan() -> UndoPlan:
-        units = log.units(log.portions(), made=True, scope=scope, within=journal.groups)
+        units, _ = log.units(scope, journal.groups)
         return log.plan(_first(units, steps, "undo", journal.out_of_reach), scope)
 
     return _result(journal, context, plan, "Undid", call("undo"))
@@ -44,7 +44,7 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     log = journal.log
 
     def plan() -> UndoPlan:
-        units = log.units(log.portions(), made=False, within=journal.groups)
+        _, units = log.units(within=journal.groups)
         return log.plan(_first(units, steps, "redo"))
 
     return _result(journal, context, plan, "Redid", None)
@@ -66,7 +66,7 @@ def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]
     log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(chain(*log.units(log.portions(), made=True, within=journal.groups)))
+        return log.plan(chain(*log.units(within=journal.groups)[0]))
 
     return retried(partial(_carry_out, journal, context, plan, None)).outcome.clashes
 
@@ -173,8 +173,7 @@ def _result(
     with journal.exclusive():
         count = len(log.toggled(plan.toggles, groups))
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
-        portions = log.portions()
-        undoable, redoable = (len(log.units(portions, made=made, within=groups)) for made in (True, False))
+        undoable, redoable = map(len, log.units(within=groups))
     notes = [
         f"the directory {quote(root.display_path(path))} stays, because it is not empty" for path in remaining
     ]

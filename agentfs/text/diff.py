@@ -179,9 +179,9 @@ def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
 
     The `\r` of line ends is left out of a hunk in which all lines have it.
     """
-    if any(each.endswith("\r") for each in lines):
+    if "\r" in "".join(lines):
         lines = _without_equal_returns(lines)
-    if any(len(each) > _LINE_CHARS for each in lines):
+    if max(map(len, lines), default=0) > _LINE_CHARS:
         lines = [cut_line(each, _LINE_CHARS) for each in _around_changes(lines)]
     shown: list[str] = []
     for line in visible_lines(lines):

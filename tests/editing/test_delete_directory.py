@@ -16,7 +16,6 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.results import DeleteResult
 from tests.editing.test_move_directory import fresh, put_hook
 from tests.history.judges import snapshot
 
@@ -239,24 +238,3 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, mon
                     assert os.path.lexists(top / "d")
             assert snapshot(out) == before
             fresh(top)
-
-
-def test_many_files_are_deleted_and_undone(tmp_path):
-    for number in range(300):
-        path = tmp_path / "d" / f"{number % 20}" / f"{number}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{number % 7}\n")
-    before = snapshot(tmp_path)
-    with Workspace(tmp_path) as ws:
-        assert ws.delete("d", recursive=True).files == 300
-        assert not snapshot(tmp_path)
-        ws.undo()
-    assert snapshot(tmp_path) == before
-
-
-def test_the_result_is_the_same_in_a_watched_workspace(top):
-    with Workspace(top, watch=True) as ws:
-        ws.grep("same")
-        done = ws.delete("d", recursive=True)
-        assert done == DeleteResult("d", "directory", 8, text=done.text)
-        assert not ws.grep("same").matches

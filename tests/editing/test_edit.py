@@ -1,8 +1,6 @@
-import difflib
 import gc
 import os
 import stat
-import subprocess
 import threading
 import weakref
 from types import SimpleNamespace
@@ -12,7 +10,6 @@ import pytest
 from agentfs import AgentFSError, Edit, Limits, Workspace
 from agentfs.errors import NoMatchError
 from agentfs.fs import revision_of
-from tests.conftest import needs
 
 
 @pytest.fixture
@@ -279,20 +276,6 @@ def test_the_changed_field_names_each_range(env):
     assert env.edit(("a", "A\nA", True)).changed == ((1, 2), (4, 5), (7, 8))
 
 
-@needs("git")
-def test_git_applies_the_diff(env, tmp_path_factory):
-    lines = [f"line {number}\n" for number in range(60)]
-    before = "".join(lines).encode()
-    env.put(before)
-    result = env.edit(("line 7\n", "seven\nand more\n"), ("line 50\n", ""))
-    other = tmp_path_factory.mktemp("other")
-    (other / "f.txt").write_bytes(before)
-    subprocess.run(["git", "apply"], input=result.diff.encode(), cwd=other, check=True)
-    assert (other / "f.txt").read_bytes() == env.get()
-    assert "-line 50" in result.text
-    assert "+seven" in result.text
-
-
 def test_the_text_is_short_and_the_diff_complete(env):
     env.put(b"".join(b"line %d\n" % number for number in range(2000)))
     result = env.edit(*((f"line {number}\n", f"{number}\n") for number in range(9, 2000, 20)))
@@ -353,16 +336,6 @@ def test_thirty_edits_at_once_are_all_made(env):
     for thread in threads:
         thread.join()
     assert env.get() == "".join(f"[{number}]\n" for number in range(30)).encode()
-
-
-def test_the_diff_agrees_with_difflib_on_the_lines_changed(env):
-    before = [f"{number}\n" for number in range(40)]
-    env.put("".join(before).encode())
-    result = env.edit(("\n10\n", "\nten\n"), ("\n20\n21\n", "\n"), ("\n30\n", "\n30\n30b\n"))
-    after = env.get().decode().splitlines(keepends=True)
-    codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    expected = tuple((j1 + 1, max(j1 + 1, j2)) for tag, _, _, j1, j2 in codes if tag != "equal")
-    assert result.changed == expected
 
 
 def test_a_block_that_two_steps_find_at_two_places_is_refused(tmp_path):

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import shutil
 import signal
 import sqlite3
@@ -222,10 +221,6 @@ def fail_in_the_kernel(root, tmp_path, fault, step):
     assert all("io" in text for text in outcomes - {"failed"})
 
 
-def fails(*_, **__):
-    raise FileIOError("The disk is full.")
-
-
 LIMITED = """
 import json, resource, signal, sys
 from agentfs import AgentFSError, Workspace
@@ -367,24 +362,3 @@ def test_one_that_is_removed_in_use_is_told_before_anything_is_changed(root, tmp
             ws.edit("a.txt", "old", "new")
         assert ws.read("a.txt").content == "old\n"
     assert snapshot(root) == before
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
-def test_a_copy_of_the_process_writes_nothing_into_it(root, tmp_path):
-    with Workspace(root, state=tmp_path / "state") as ws:
-        ws.edit("a.txt", "old", "new")
-        child = os.fork()
-        if child == 0:
-            try:
-                ws.read("b.txt")
-                ws.forget()
-                ws.edit("a.txt", "new", "newer")
-            except FileIOError as error:
-                os._exit("was forked" in str(error))
-            finally:
-                os._exit(9)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-        ws.write("c.txt", "c\n")
-    with Workspace(root, state=tmp_path / "state") as ws:
-        assert ws.recovery_notes == ()
-        assert ws.undo(2).steps == 2

@@ -3,14 +3,13 @@
 import os
 import shutil
 import subprocess
-import threading
 import tracemalloc
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.base import call_context
-from agentfs.errors import ConflictError, FileIOError, NotFoundError, ReadOnlyError, RefusedError
+from agentfs.errors import ConflictError, FileIOError, NotFoundError, ReadOnlyError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscalls
 from agentfs.history import database, operations, report
 from agentfs.history.database import Contents
@@ -59,17 +58,6 @@ def test_regression_what_was_undone_can_be_redone_after_a_new_change(ws, tmp_pat
     ws.write("b", "2\n")
     assert ws.redo().redoable == 0
     assert sorted(snapshot(tmp_path)) == ["a", "b"]
-
-
-def test_modes_come_back(ws, tmp_path):
-    (tmp_path / "run.sh").write_text("echo one\n")
-    (tmp_path / "run.sh").chmod(0o751)
-    ws.edit("run.sh", "one", "two")
-    ws.read("run.sh")
-    ws.delete("run.sh")
-    ws.undo(2)
-    assert (tmp_path / "run.sh").stat().st_mode & 0o777 == 0o751
-    assert (tmp_path / "run.sh").read_text() == "echo one\n"
 
 
 def test_a_file_that_somebody_else_changed_is_not_undone_and_the_diff_is_shown(ws, tmp_path):
@@ -150,25 +138,6 @@ def test_bad_input_is_a_typed_error_and_changes_nothing(tmp_path, act, code):
         assert snapshot(tmp_path) == before
 
 
-def test_rollback_goes_to_a_checkpoint_and_redo_comes_back(ws, tmp_path):
-    ws.write("a", "1\n")
-    name = ws.checkpoint().name
-    ws.write("b", "2\n")
-    ws.move("a", "c")
-    after = snapshot(tmp_path)
-    assert ws.rollback(name).steps == 2
-    assert sorted(snapshot(tmp_path)) == ["a"]
-    assert ws.rollback(name).steps == 0
-    ws.redo(2)
-    assert snapshot(tmp_path) == after
-
-
-def test_an_unknown_checkpoint_names_those_there_are(ws):
-    ws.checkpoint("turn-1")
-    with pytest.raises(NotFoundError, match='There are "turn-1"'):
-        ws.rollback("turn-2")
-
-
 def test_regression_a_checkpoint_stays_whatever_is_done_after_it(ws, tmp_path):
     ws.checkpoint("start")
     ws.write("a", "1\n")
@@ -220,23 +189,6 @@ def test_changes_puts_several_changes_of_one_file_into_one(ws, tmp_path):
     assert ws.changes(since="c").files[0].path == "a.txt", "what was undone since is a change too"
 
 
-def test_changes_says_what_was_moved(ws, tmp_path):
-    (tmp_path / "a.txt").write_text("one\n")
-    ws.move("a.txt", "d/b.txt")
-    by_path = {f.path: f for f in ws.changes().files}
-    assert (by_path["d/b.txt"].action, by_path["d/b.txt"].moved_from) == ("moved", "a.txt")
-    assert sorted(by_path) == ["d", "d/b.txt"]
-
-
-def test_a_move_keeps_the_file_itself_and_what_was_seen_of_it(ws, tmp_path):
-    (tmp_path / "a.txt").write_text("one\n")
-    inode = (tmp_path / "a.txt").stat().st_ino
-    ws.read("a.txt")
-    ws.move("a.txt", "b.txt")
-    assert (tmp_path / "b.txt").stat().st_ino == inode
-    ws.write("b.txt", "two\n")
-
-
 def test_a_link_is_deleted_and_moved_itself_and_never_followed(tmp_path):
     top = tmp_path / "root"
     top.mkdir()
@@ -281,29 +233,6 @@ def test_a_workspace_that_may_only_read_undoes_nothing(ws, tmp_path):
     ws._root.policy = Policy(read_only=True)
     with pytest.raises(ReadOnlyError):
         ws.undo()
-
-
-def test_a_write_protected_file_is_not_deleted(ws, tmp_path):
-    (tmp_path / "a").write_text("1\n")
-    (tmp_path / "a").chmod(0o444)
-    ws.read("a")
-    with pytest.raises(RefusedError):
-        ws.delete("a")
-
-
-def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
-    def work(number: int) -> None:
-        for turn in range(10):
-            ws.write(f"{number}/{turn}", f"{number} {turn}\n")
-            ws.edit(f"{number}/{turn}", f"{turn}\n", "changed\n")
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert ws.undo(160).steps == 160
-    assert snapshot(tmp_path) == {}
 
 
 def test_contents_go_to_the_disk_when_they_are_many():
@@ -380,16 +309,6 @@ def test_only_binary_parts_of_the_patch_name_contents_by_their_hash(tmp_path):
     assert git_applied(tmp_path / "original", patch, tmp_path / "copy") == snapshot(top)
     assert patch.count(b"\nindex ") == 1
     assert b"\ndiff --git a/binary b/binary\nindex " in b"\n" + patch
-
-
-def test_the_methods_are_tools_by_name(ws):
-    tools = ws.tools(["write", "delete", "move", "undo", "redo", "checkpoint", "rollback", "changes"])
-    assert tools.call("write", {"path": "a", "content": "x\n"}).success
-    assert tools.call("move", {"path": "a", "to": "b"}).success
-    assert "created" in tools.call("changes", {}).content
-    assert tools.call("undo", {"steps": "2"}).success
-    assert not tools.call("rollback", {"to": "nowhere"}).success
-    assert tools.schemas("openai")
 
 
 @pytest.mark.parametrize("kept", [False, True])

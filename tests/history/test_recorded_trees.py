@@ -10,12 +10,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from tests.faults.calls import CountedCalls, kill_itself
-from tests.history.judges import snapshot, standing
+from tests.history.judges import Snapshot, snapshot, standing
 
 PROCESSES = 4
 NAMES = ["a", "b.txt", "c.py", "d/e", "d/f/g", "h/i", "h/j.txt", "k", "Upper", "l/m/n/o"]
@@ -107,119 +109,95 @@ def own_change(ws: Workspace, draw: random.Random) -> None:
             ws.move(name, other)
 
 
-def check_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
-    draw = random.Random(seed)
-    root, state = top / "root", top / "state"
-    root.mkdir()
-    outside(others, root, draw)
-    policy = Policy(overwrite="always")
-    kept = state if draw.random() < 0.5 else None
+def work(others: subprocess.Popen[str], root: Path, ws: Workspace, draw: random.Random, calls: Any) -> None:
+    """Record changes of others and of the workspace; `calls` counts only the calls of this process."""
+    for _ in range(draw.randrange(1, 4)):
+        with ws.recording("outside"):
+            for _ in range(draw.randrange(6)):
+                if draw.random() < 0.5:
+                    at, calls.at = calls.at, 0
+                    outside(others, root, draw)
+                    calls.at = at
+                else:
+                    with suppress(AgentFSError):
+                        own_change(ws, draw)
+
+
+def check_steps(others: subprocess.Popen[str], root: Path, draw: random.Random, settings: Any) -> None:
+    """Each step leads to the tree before it."""
     states = [snapshot(root)]
-    with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
+    with Workspace(root, **settings) as ws:
         for _ in range(draw.randrange(1, 6)):
             if draw.random() < 0.5:
                 with ws.recording("outside"):
                     outside(others, root, draw)
             else:
-                try:
+                with suppress(AgentFSError):
                     own_change(ws, draw)
-                except AgentFSError:
-                    continue
             if snapshot(root) != states[-1]:
                 states.append(snapshot(root))
-        for back, forth in ((ws.undo, ws.redo),) * 2:
-            for wanted in states[-2::-1]:
-                back()
-                assert snapshot(root) == wanted, seed
-            for wanted in states[1:]:
-                forth()
-                assert snapshot(root) == wanted, seed
+        for _ in range(2):
+            for act, wanted in ((ws.undo, states[-2::-1]), (ws.redo, states[1:])):
+                for state in wanted:
+                    act()
+                    assert snapshot(root) == state
         if len(states) > 1:
             ws.undo(len(states) - 1)
-        assert snapshot(root) == states[0], seed
-    assert not list(root.rglob(".agentfs-*"))
+        assert snapshot(root) == states[0]
 
 
-def check_mixed_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
-    draw = random.Random(seed)
-    root, state = top / "root", top / "state"
-    root.mkdir()
-    outside(others, root, draw)
+def check_mixed(others: subprocess.Popen[str], root: Path, draw: random.Random, settings: Any) -> None:
+    """All steps together lead back and forth; a state directory is opened again before."""
     before = snapshot(root)
-    policy = Policy(overwrite="always")
-    kept = state if draw.random() < 0.5 else None
-    with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
-        with ws.recording("outside"):
-            for _ in range(draw.randrange(2, 8)):
-                if draw.random() < 0.5:
-                    outside(others, root, draw)
-                else:
-                    with suppress(AgentFSError):
-                        own_change(ws, draw)
-        after = snapshot(root)
-        steps = len(standing(ws))
-        for _ in range(2):
-            for _ in range(steps):
-                ws.undo()
-            assert snapshot(root) == before
-            for _ in range(steps):
-                ws.redo()
-            assert snapshot(root) == after
-    assert not list(root.rglob(".agentfs-*"))
+    with Workspace(root, **settings) as ws:
+        work(others, root, ws, draw, SimpleNamespace(at=0))
+        if settings["state"] is None:
+            lead_back_and_forth(ws, root, before)
+    if settings["state"] is not None:
+        with Workspace(root, **settings) as ws:
+            lead_back_and_forth(ws, root, before)
 
 
-def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
+def check_killed(others: subprocess.Popen[str], root: Path, draw: random.Random, settings: Any) -> None:
     """A process is killed within a recording; the next one completes it."""
-    draw = random.Random(seed)
-    root, state = top / "root", top / "state"
-    root.mkdir()
-    outside(others, root, draw)
-    before = snapshot(root)
-    policy = Policy(overwrite="always")
-    watch = draw.random() < 0.5
+    before, settings = snapshot(root), {**settings, "state": root.parent / "state"}
     child = os.fork()
     if child == 0:
         with suppress(Exception):
             calls = CountedCalls(pytest.MonkeyPatch(), kill_itself)
-            with Workspace(root, policy=policy, state=state, watch=watch) as ws:
-                at = draw.choice([30, 100, 300, 1000])
-                calls.at = calls.count + draw.randrange(at)
-                for _ in range(draw.randrange(1, 4)):
-                    with ws.recording("outside"):
-                        for _ in range(draw.randrange(6)):
-                            if draw.random() < 0.5:
-                                at, calls.at = calls.at, 0
-                                outside(others, root, draw)
-                                calls.at = at
-                            else:
-                                with suppress(AgentFSError):
-                                    own_change(ws, draw)
+            with Workspace(root, **settings) as ws:
+                calls.at = calls.count + draw.randrange(draw.choice([30, 100, 300, 1000]))
+                work(others, root, ws, draw, calls)
         os._exit(0)
     os.waitpid(child, 0)
-    with Workspace(root, policy=policy, state=state, watch=watch) as ws:
+    with Workspace(root, **settings) as ws:
         for left in root.rglob(".agentfs-*.tmp"):
             left.unlink()  # of the killed change; agentfs removes it after an hour
-        after = snapshot(root)
-        steps = len(standing(ws))
-        for _ in range(2):
+        lead_back_and_forth(ws, root, before)
+
+
+def lead_back_and_forth(ws: Workspace, root: Path, before: Snapshot) -> None:
+    after, steps = snapshot(root), len(standing(ws))
+    for _ in range(2):
+        for act, wanted in ((ws.undo, before), (ws.redo, after)):
             for _ in range(steps):
-                ws.undo()
-            assert snapshot(root) == before, ws.recovery_notes
-            for _ in range(steps):
-                ws.redo()
-            assert snapshot(root) == after, ws.recovery_notes
-    assert not list(root.rglob(".agentfs-*"))
+                act()
+            assert snapshot(root) == wanted, ws.recovery_notes
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("check", [check_round, check_mixed_round, check_killed_round])
-def test_each_step_back_gives_the_tree_before_it(others, check, count, monkeypatch):
+@pytest.mark.parametrize("check", [check_steps, check_mixed, check_killed])
+def test_each_step_back_gives_the_tree_before_it(others, check, count):
     for seed in range(count):
-        # 0 lists only changed directories even in a small tree.
-        top = Path(tempfile.mkdtemp(prefix="agentfs-test-"))
+        top, draw = Path(tempfile.mkdtemp(prefix="agentfs-test-")), random.Random(seed)
+        (top / "root").mkdir()
+        settings = {"policy": Policy(overwrite="always"), "watch": draw.random() < 0.5}
+        settings["state"] = top / "state" if draw.random() < 0.5 else None
         try:
-            check(others, top, seed)
+            outside(others, top / "root", draw)
+            check(others, top / "root", draw, settings)
+            assert not list((top / "root").rglob(".agentfs-*"))
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise

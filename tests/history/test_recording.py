@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import pytest
 
-import agentfs
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.cli import main
 from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
@@ -18,7 +17,6 @@ from agentfs.fs import syscalls
 from agentfs.history.scan import Status
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, snapshot
-from tests.remote.over_pipe import open_pipe
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
@@ -145,14 +143,6 @@ def test_a_block_that_raises_is_recorded_too(root, reopened):
     assert [file.action for file in recorded.result.files] == ["deleted"]
     reopened().undo()
     assert snapshot(root) == before
-
-
-def test_later_changes_of_another_agent_survive_the_undo(root, reopened):
-    with reopened().recording("sed"):
-        run("sed -i s/^2$/two/ a.txt", root)
-    (root / "a.txt").write_text((root / "a.txt").read_text() + "theirs\n")
-    reopened().undo()
-    assert (root / "a.txt").read_text() == TEN + "theirs\n"
 
 
 def test_changes_of_the_workspace_within_the_block_are_its_own_steps(root, reopened):
@@ -329,29 +319,6 @@ def test_a_file_that_became_a_directory_or_the_reverse_comes_back(root, reopened
     assert snapshot(root) == before
     reopened().redo()
     assert snapshot(root) == after
-
-
-def test_checkpoints_and_rollback_cover_recordings(root, reopened):
-    before = snapshot(root)
-    reopened().checkpoint("start")
-    reopened().edit("a.txt", "1\n2", "one\n2")
-    with reopened().recording("mess"):
-        run(EVERYTHING, root)
-    after = snapshot(root)
-    reopened().checkpoint("end")
-    assert reopened().rollback("start").steps == 2
-    assert snapshot(root) == before
-    reopened().rollback("end")
-    assert snapshot(root) == after
-
-
-def test_a_step_can_be_undone_for_some_paths(root, reopened):
-    with reopened().recording("mess"):
-        run(EVERYTHING, root)
-    reopened().undo(paths=["run.sh", "a.txt"])
-    assert (root / "a.txt").read_text() == TEN
-    assert (root / "run.sh").stat().st_mode & 0o777 == 0o755
-    assert (root / "lib").exists()
 
 
 # What is not covered
@@ -616,17 +583,6 @@ def test_the_command_line_shows_labels(root, tmp_path, capsys):
     assert '"label": "make fmt"' in capsys.readouterr().out
     assert main(["call", "undo", "--state", str(state)]) == 0
     assert (root / "a.txt").read_text() == TEN
-
-
-def test_over_connect_it_records_at_the_far_side(tmp_path):
-    (tmp_path / "a.txt").write_text(TEN)
-    with agentfs.connect(open_pipe(), tmp_path) as remote:
-        with remote.recording("far") as recorded:
-            (tmp_path / "a.txt").write_text("x\n")
-        assert [file.path for file in recorded.result.files] == ["a.txt"]
-        assert "undo takes it back" in recorded.result.text
-        remote.undo()
-    assert (tmp_path / "a.txt").read_text() == TEN
 
 
 def test_a_recording_that_begins_within_another_hides_no_change_of_other_programs(tmp_path):

@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.errors import ConflictError, FileIOError, InvalidArgumentError, NotFoundError, UnreadError
-from agentfs.fs import syscalls
+from agentfs.errors import ConflictError, UnreadError
 from agentfs.history.log import net_changes
 from agentfs.history.state import read_journal
 from tests import kit
@@ -102,17 +101,6 @@ def test_forget_without_a_state_directory(ws, tmp_path):
         ws.write("a", "y\n")
 
 
-def test_changes_of_others_while_the_directory_was_closed_are_not_undone(root, reopened):
-    reopened().edit("a.txt", "one", "1")
-    (root / "a.txt").write_text("theirs\n")
-    ws = reopened()
-    assert ws.recovery_notes == (), "it was no change of ours"
-    with pytest.raises(ConflictError) as caught:
-        ws.undo()
-    assert "+theirs" in caught.value.details["diff"]
-    assert (root / "a.txt").read_text() == "theirs\n"
-
-
 def test_rollback_over_foreign_changes_is_refused_with_the_diff(root, reopened):
     ws = reopened()
     ws.checkpoint("start")
@@ -127,30 +115,6 @@ def test_rollback_over_foreign_changes_is_refused_with_the_diff(root, reopened):
         assert "+theirs" in caught.value.details["diff"]
         assert snapshot(root) == before
         assert len(standing(ws)) == 2
-
-
-def test_undo_past_the_beginning_and_an_unknown_checkpoint(root, reopened):
-    reopened().edit("a.txt", "one", "1")
-    ws = reopened()
-    with pytest.raises(InvalidArgumentError, match="Only 1 step can be undone"):
-        ws.undo(2)
-    with pytest.raises(NotFoundError, match="There is none yet"):
-        ws.rollback("nowhere")
-    ws.checkpoint("here")
-    with pytest.raises(NotFoundError, match='There are "here"'):
-        reopened().rollback("nowhere")
-
-
-def test_a_transaction_is_one_step_afterwards_too(root, reopened):
-    before = snapshot(root)
-    ws = reopened()
-    with ws.transaction() as tx:
-        tx.edit("a.txt", "one", "1")
-        tx.write("d/b", "x\n")
-        tx.move("a.txt", "d/a")
-    ws = reopened()
-    assert ws.undo().steps == 1
-    assert snapshot(root) == before
 
 
 def test_names_that_are_not_utf8_links_and_modes_come_back(root, reopened):
@@ -177,49 +141,6 @@ def test_the_owner_of_a_deleted_file_comes_back(root, reopened):
     reopened().undo()
     found = (root / "a.txt").stat()
     assert (found.st_uid, found.st_gid) == (1234, 2345)
-
-
-def test_a_failed_change_is_not_a_step(root, reopened, monkeypatch):
-    ws = reopened()
-    ws.write("a", "1\n")
-    before = snapshot(root)
-
-    def fail(*_, **__):
-        raise OSError(5, "it fails")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(syscalls, "replace", fail)
-        with pytest.raises(FileIOError):
-            ws.edit("a", "1", "2")
-    assert snapshot(root) == before
-    ws = reopened()
-    assert len(standing(ws)) == 1
-    assert ws.recovery_notes == ()
-
-
-def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reopened, monkeypatch):
-    rename = syscalls.replace
-
-    def interrupted(*names, **more):
-        rename(*names, **more)
-        raise KeyboardInterrupt
-
-    ws = reopened()
-    with monkeypatch.context() as patched:
-        patched.setattr(syscalls, "replace", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            ws.edit("a.txt", "one", "1")
-    assert (root / "a.txt").read_text().startswith("1\n")
-    for again in (ws, reopened):
-        ws = again if again is ws else reopened()
-        assert len(standing(ws)) == 1
-    ws.undo()
-
-
-def test_a_view_and_a_transaction_share_the_state(root, reopened):
-    ws = reopened()
-    ws.view().edit("a.txt", "one", "1")
-    assert len(standing(reopened())) == 1
 
 
 def test_changes_made_side_by_side_are_all_there_afterwards(root, reopened):

@@ -25,7 +25,6 @@ _LOCAL = {
         "test_each_behaviour_is_in_the_module_of_the_map",
         "test_a_change_cancelled_before_its_file_changed_is_not_a_step",
         "test_a_change_interrupted_after_some_calls_is_whole_and_leaves_nothing",
-        "test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal",
         "test_an_interrupt_right_after_the_rename_leaves_a_step",
         "test_an_interrupt_waits_for_the_end_of_the_change",
         "test_the_handlers_of_several_signals_run_after_the_change_even_if_each_raises",
