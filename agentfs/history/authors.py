@@ -113,7 +113,7 @@ class TracedFile(NamedTuple):
             for run in runs:
                 end = start + len(run)
                 old_end = b if len(runs) == 1 or b - a != d - c else old + len(run)
-                marked = tuple(each._replace(touches_other=touches) for each in run)
+                marked = tuple([each._replace(touches_other=True) for each in run] if touches else run)
                 yield TracedHunk(ReplacedLines(old, old_end, start, end), marked)
                 start, old = end, old_end
 

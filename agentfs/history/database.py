@@ -129,17 +129,17 @@ class Database:
 
     def damaged(self, what: str) -> FileIOError:
         """Return the error for a damaged database."""
-        if not self._opening:
-            return FileIOError(
-                f"The state directory of this workspace is damaged: {what}.",
-                hint="Nothing was changed. Ask the user to look at it.",
-                details={"error": what},
-            )
+        hint = "Nothing was changed. Ask the user to look at it."
+        if self._opening:
+            hint = "Move the directory away and begin a new one: the files of the workspace stay as they are."
         return FileIOError(
-            f"The state directory {quote(self.path)} is damaged: in {quote(FILE)}, {what}.",
-            hint="Move the directory away and begin a new one: the files of the workspace stay as they are.",
-            details={"path": self.path, "file": FILE, "error": what},
+            f"The state directory {self._named} is damaged: {what}.", hint=hint, details={"error": what}
         )
+
+    @property
+    def _named(self) -> str:
+        """The path for messages: a model must not see it."""
+        return quote(self.path) if self._opening else "of this workspace"
 
     def _usable(self) -> "sqlite3.Connection":
         if self._forked:
@@ -176,23 +176,21 @@ class Database:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        details = {"parameter": "state", "path": self.path}
+        hint = "Give an empty directory, or one that does not exist yet."
         if (application, version, tables) == (0, 0, 0) and self._directory is not None:
             self._create(connection, "WAL")
-        elif application != _APPLICATION_ID:
-            raise InvalidArgumentError(
-                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} belongs to"
-                " another program.",
-                hint="Give an empty directory, or one that does not exist yet.",
-                details=details,
-            )
+            return
+        if application != _APPLICATION_ID:
+            what = f"is not one of agentfs: its file {quote(FILE)} belongs to another program"
         elif version != DATABASE_VERSION:
-            raise InvalidArgumentError(
-                f"The state directory {quote(self.path)} has version {version} of the format; this"
-                f" agentfs reads version {DATABASE_VERSION}.",
-                hint="Use the agentfs that wrote it, or give a new directory.",
-                details={**details, "version": version},
-            )
+            what = f"has version {version} of the format; this agentfs reads version {DATABASE_VERSION}"
+            hint = "Use the agentfs that wrote it, or give a new directory."
+        else:
+            return
+        details = {"parameter": "state", "path": self.path, "version": version}
+        raise InvalidArgumentError(
+            f"The state directory {quote(self.path)} {what}.", hint=hint, details=details
+        )
 
     def _create(self, connection: "sqlite3.Connection", journal_mode: str) -> None:
         connection.execute("PRAGMA auto_vacuum=FULL")
@@ -228,10 +226,8 @@ class Database:
         return self._failed(number, os.strerror(number) if code == _FULL else str(error))
 
     def _failed(self, number: int, text: str) -> FileIOError:
-        where = "The temporary file with the history of this workspace"
-        if not self.temporary:
-            named = quote(self.path) if self._opening else "of this workspace"
-            where = f"The state directory {named}"
+        temporary = "The temporary file with the history of this workspace"
+        where = temporary if self.temporary else f"The state directory {self._named}"
         action = "free disk space there" if number == errno.ENOSPC else "look at it"
         return FileIOError(
             f"{where} failed: {text}.",
@@ -325,14 +321,17 @@ class Contents:
 
     def read(self, digest: str) -> Iterator[bytes]:
         """Yield the pieces of a content; raises FileIOError if it is damaged."""
+        data = self._unwritten.get(digest)
+        if data is not None:
+            yield data
+            return
         where = "temporary file" if self.database.temporary else "state directory"
         damaged = FileIOError(
             f"A content of the journal in the {where} is damaged; nothing was done.",
             hint="Undo fewer steps, or edit the file.",
             details={"digest": digest},
         )
-        data = self._unwritten.get(digest)
-        yield from checked_pieces(self._stored_pieces(digest) if data is None else (data,), digest, damaged)
+        yield from checked_pieces(self._stored_pieces(digest), digest, damaged)
 
     def _stored_pieces(self, digest: str) -> Iterator[bytes]:
         query = "SELECT data FROM contents WHERE digest = ? AND piece = ?"
