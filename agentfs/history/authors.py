@@ -153,7 +153,8 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
 
 def has_file(change: Change) -> bool:
     """Return True if a change is not only of a directory."""
-    return any(isinstance(node, EntryNode) for node in (change.before, change.after))
+    nodes = change.before, change.after
+    return not change.of_directory or any(isinstance(node, EntryNode) for node in nodes)
 
 
 def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int) -> FileNode:

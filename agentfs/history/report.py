@@ -3,14 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, call, plural
 from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.log import Step, file_moves, filled_changes
-from agentfs.history.step_merge import Clash, Lines
+from agentfs.history.step_merge import Clash
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text.decoding import decode
@@ -294,66 +294,48 @@ def patch_lines(patch: bytes) -> list[str]:
 
 def changed_meanwhile(change: Change, found: Node | None, root: Root) -> AgentFSError:
     """Return the error for a path that was changed just before a call could change it."""
-    happened = _what_happened(root, change.path, change.before, found)
-    by = root.recorder.origin(change.path, found, root.display_path) if root.recorder else "another program"
-    details = _shown_difference(change.path, change.before, found, root)
-    return StaleError(
-        f"{happened} by {by}; nothing was changed." + (" This is what changed:" if details["places"] else ""),
-        hint=_look_hint(change.path, found, root),
-        details=details,
-    )
+    return clash_error([Clash(change.path, change.before, found)], root, done="changed", kind=StaleError)
 
 
 def clash_error(
     clashes: Sequence[Clash],
-    origin: Callable[[str, Node | None, Display], str],
     root: Root,
-    rest: NextCall | None,
+    *,
     done: str,
-) -> ConflictError:
-    """Return the error for steps that clash; `rest` is the call for the other paths, `done` a participle."""
-    first = clashes[0]
-    happened = [
-        f"{_what_happened(root, path, expected, found, lines)} by {origin(path, found, root.display_path)}"
-        for path, expected, found, lines in clashes[:_FILES_SHOWN]
-    ]
-    details = _shown_difference(first.path, first.expected, first.found, root)
-    details["conflicts"] = [
-        {"path": root.display_path(each.path), "lines": [list(lines) for lines in each.lines]}
-        for each in clashes
-    ]
-    message = f"{happened[0]}; nothing was {done}."
+    rest: NextCall | None = None,
+    kind: type[AgentFSError] = ConflictError,
+) -> AgentFSError:
+    """Return the error for clashes; `rest` is the call for the other paths, `done` a participle."""
+    display, recorder = root.display_path, root.recorder
+    happened: list[str] = []
+    for each in clashes[:_FILES_SHOWN]:
+        by = recorder.origin(each.path, each.found, display) if recorder else "another program"
+        happened.append(f"{_what_happened(quote(display(each.path)), each)} by {by}")
+    path, expected, found, _ = clashes[0]
+    is_shown = root.may_show(path)
+    diff = _patch_of(Change(path, expected, found)) if is_shown else b""
+    places = patch_lines(diff)
+    message = f"{happened[0]}; nothing was {done}." + (" This is what changed:" if places else "")
     if len(clashes) > 1:
         message = f"{len(clashes)} paths were changed since, in the same places; nothing was {done}:"
-        details["places"] = [*happened, *details["places"]]
-    elif details["places"]:
-        message += " This is what changed:"
-    look = _look_hint(first.path, first.found, root)
-    return ConflictError(
-        message, hint=Advice("Call ", rest, " for the other paths. ", look) if rest else look, details=details
-    )
-
-
-def _shown_difference(path: str, expected: Node | None, found: Node | None, root: Root) -> dict[str, Any]:
-    diff = _patch_of(Change(path, expected, found)) if root.may_show(path) else b""
-    return {
-        "path": root.display_path(path),
+        places = [*happened, *places]
+    hint = "Look at what is there now, and change what should be different."
+    if isinstance(found, FileNode) and is_shown:
+        read = call("read", path=display(path))
+        hint = Advice("Call ", read, " to see it, and change what should be different.")
+    details = {
+        "path": display(path),
         "diff": diff.decode("utf-8", "backslashreplace"),
-        "places": patch_lines(diff),
+        "places": places,
+        "conflicts": [{"path": display(each.path), "lines": [*map(list, each.lines)]} for each in clashes],
     }
+    if rest is not None:
+        hint = Advice("Call ", rest, " for the other paths. ", hint)
+    return kind(message, hint=hint, details=details)
 
 
-def _look_hint(path: str, found: Node | None, root: Root) -> str:
-    action = "change what should be different."
-    if isinstance(found, FileNode) and root.may_show(path):
-        return Advice("Call ", call("read", path=root.display_path(path)), f" to see it, and {action}")
-    return f"Look at what is there now, and {action}"
-
-
-def _what_happened(
-    root: Root, path: str, expected: Node | None, found: Node | None, lines: Lines = ()
-) -> str:
-    name = quote(root.display_path(path))
+def _what_happened(name: str, clash: Clash) -> str:
+    _, expected, found, lines = clash
     if found is None:
         return f"{name} was deleted"
     if expected is None:
@@ -361,8 +343,7 @@ def _what_happened(
     if isinstance(found, FileNode) and isinstance(expected, FileNode):
         if found.digest == expected.digest:
             return f"The mode of {name} was changed"
-        where = f" ({line_ranges(lines)})" if lines else ""
-        return f"{name} was changed{where}"
+        return f"{name} was changed" + (f" ({line_ranges(lines)})" if lines else "")
     return f"{name} was replaced"
 
 

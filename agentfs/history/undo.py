@@ -152,16 +152,14 @@ def _result(
     def refuse(plan: UndoPlan, outcome: Outcome) -> AgentFSError:
         clashing = {each.path for each in outcome.clashes}
         rest = {each.path for each in outcome.changes if not each.of_directory} - clashing
-        if again is None or not 0 < len(rest) <= MOST_OFFERED:
-            return clash_error(
-                outcome.clashes, journal.origin, root, None, "redone" if again is None else "undone"
-            )
-        count = sum(not rest.isdisjoint(paths) for paths in log.toggled(plan.toggles, groups))
-        steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
-        others = call(
-            again["name"], **again["arguments"], **steps, paths=[*map(root.display_path, sorted(rest))]
-        )
-        return clash_error(outcome.clashes, journal.origin, root, others, "undone")
+        others: NextCall | None = None
+        if again is not None and 0 < len(rest) <= MOST_OFFERED:
+            count = sum(not rest.isdisjoint(paths) for paths in log.toggled(plan.toggles, groups))
+            steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
+            shown = [*map(root.display_path, sorted(rest))]
+            others = call(again["name"], **again["arguments"], **steps, paths=shown)
+        done = "redone" if again is None else "undone"
+        return clash_error(outcome.clashes, root, done=done, rest=others)
 
     plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan, refuse))
     # A wanted change that another program has made already is shown too.
