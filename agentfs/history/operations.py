@@ -12,7 +12,7 @@ from agentfs.fs import Change, Root, quote
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, is_same_node, net_changes, with_contents
-from agentfs.history.report import changes_result, name_paths
+from agentfs.history.report import changes_result, name_paths, path_notes
 from agentfs.history.step_merge import Disk
 from agentfs.history.undo import RequestedPaths, real_paths, roll_back_transaction
 from agentfs.results import ChangesResult, CheckpointResult
@@ -55,9 +55,7 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
         if not net.of_directory and not is_same_node(net.after, now):
             marked[_BY_OTHERS].append(net.path)
         found.append(Change(net.path, net.before, now, net.moved_from))
-    notes = [
-        f"{why}: {name_paths([*map(root.display_path, paths)])}" for why, paths in marked.items() if paths
-    ]
+    notes = path_notes(root.display_path, marked)
     if dropped:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))
         gone = "step 1 is no longer kept" if dropped == 1 else f"steps 1 to {dropped} are no longer kept"

@@ -283,6 +283,11 @@ def name_paths(paths: Sequence[str]) -> str:
     return first_names([*map(quote, paths)], _NAMES_SHOWN)
 
 
+def path_notes(display: Display, reasons: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a note for each reason that some paths have."""
+    return [f"{why}: {name_paths([*map(display, paths)])}" for why, paths in reasons.items() if paths]
+
+
 def patch_lines(patch: bytes) -> list[str]:
     """Return the lines of a patch for a model: bounded, and with every character visible."""
     shown, complete = _first_lines(patch, _PATCH_LINES, _PATCH_CHARS)

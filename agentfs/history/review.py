@@ -16,7 +16,7 @@ from agentfs.history.authors import BY_OTHERS, TracedFile, TracedHunk, has_file,
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, net_changes, with_contents
-from agentfs.history.report import name_paths, paired
+from agentfs.history.report import paired, path_notes
 from agentfs.history.step_merge import Disk, merge_nodes, read_node
 from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.results import FileReview, Hunk, Origin, Review
@@ -116,14 +116,8 @@ def changed_files(
             hunks = tuple(_hunks(change, file, traced[change.path], encoding, suffix)) if shows else ()
             file = replace(file, hunks=tuple(hunk for hunk, _ in hunks))
             files.append(FoundFile(change, old_path, file, tuple(place for _, place in hunks)))
-    notes = [
-        f"{reason}: {name_paths([*map(root.display_path, paths)])}"
-        for reason, paths in (
-            ("not shown, because it cannot be read or is too large", unknown),
-            ("not shown, because reading is not allowed", closed),
-        )
-        if paths
-    ]
+    reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
+    notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
     return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), origins, tuple(notes))
 
 

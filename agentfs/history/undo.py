@@ -15,7 +15,7 @@ from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
 from agentfs.history.log import Portion, Step, UndoPlan, net_changes
-from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, name_paths
+from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, path_notes
 from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
 from agentfs.results import UndoResult
 from agentfs.shown.read_tracker import ReadTracker
@@ -175,11 +175,13 @@ def _result(
     notes = [
         f"the directory {quote(root.display_path(path))} stays, because it is not empty" for path in remaining
     ]
-    for why, paths in (
-        ("merged with changes by another program", outcome.merged),
-        ("left as it is, because its content was not kept", lost),
-    ):
-        notes += [f"{why}: {name_paths([*map(root.display_path, sorted(paths))])}"] if paths else []
+    notes += path_notes(
+        root.display_path,
+        {
+            "merged with changes by another program": sorted(outcome.merged),
+            "left as it is, because its content was not kept": sorted(lost),
+        },
+    )
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
     result = UndoResult(count, files, undoable, redoable, notes=(*notes, *applied.notes))
     return with_text(result, head, below=file_lines(files))
