@@ -247,16 +247,6 @@ def test_decisions_are_all_made_or_none(top: Path):
         assert "new 5\n" in (top / "a.py").read_text()
 
 
-def test_line_ends_and_encoding_are_those_of_the_file(top: Path):
-    (top / "a.py").write_bytes("é\r\nb\r\nc\r\n".encode("latin-1"))
-    with Workspace(top) as ws:
-        ws.edit("a.py", "b", "B")
-        review = ws.review()
-        assert review.hunks[0].new_lines == ("B\r\n",)
-        ws.apply_review(edit={review.hunks[0].id: "x\ny"})
-        assert (top / "a.py").read_bytes() == "é\r\nx\r\ny\r\nc\r\n".encode("latin-1")
-
-
 def test_hidden_and_special_files_are_not_shown(top: Path):
     with Workspace(top) as ws:
         ws.write("b.py", "secret\n")
@@ -270,19 +260,6 @@ def test_hidden_and_special_files_are_not_shown(top: Path):
         with pytest.raises(AgentFSError):
             ws.apply_review(reject=ids_of(ws.review()))
         assert (top / ".env").read_text() == "secret\n"
-
-
-def test_read_only_and_transactions(top: Path):
-    with Workspace(top) as ws:
-        with ws.transaction() as staged:
-            staged.edit("a.py", "line 3\n", "three\n")
-            staged.edit("a.py", "line 9\n", "nine\n")
-            review = staged.review()
-            staged.apply_review(reject=[review.hunks[0].id])
-            staged.apply_review(accept=[review.hunks[1].id])
-        assert ws.review().hunks == ()
-        view = ws.view(policy=ws.policy)
-        assert view.review().hunks == ws.review().hunks
 
 
 def test_read_only_takes_nothing_back(top: Path, tmp_path: Path):
