@@ -63,7 +63,9 @@ __all__ = [
     "tool",
 ]
 
-set_finder(lambda name: import_module("agentfs.dialects").find(name))
+set_finder(
+    lambda name: import_module("agentfs.dialects").find(name), lambda: import_module("agentfs.branches")
+)
 
 _LAZY = {
     "CallContext": "tools.tool",

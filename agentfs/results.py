@@ -521,6 +521,19 @@ class RecordedResult(ChangesResult):
 
 
 @frozen
+class MergeResult(RecordedResult):
+    """The result of `Branch.merge`: the changes of the parent.
+
+    Attributes:
+        merged: The paths whose texts hold the changes of both.
+        equal: The paths that both have changed in the same way.
+    """
+
+    merged: tuple[str, ...] = ()
+    equal: tuple[str, ...] = ()
+
+
+@frozen
 class RunResult(Result):
     """The result of `run`.
 

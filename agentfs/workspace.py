@@ -13,7 +13,7 @@ from agentfs import commands, concurrency, editing, history, reading, results, s
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.arguments.kinds import TextOrList
-from agentfs.base.lazy import find_dialect, import_before_writes
+from agentfs.base.lazy import branches, find_dialect, import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, UnknownToolError, must_be
 from agentfs.events import OnEvent
@@ -332,6 +332,32 @@ class Workspace:
         other = copy(self)
         vars(other).update(changed, _guarded_by="")
         return other
+
+    def branch(self, name: str) -> Any:
+        """Open a branch: a workspace whose tools and commands change a copy of this tree, until it is merged.
+
+        Its tools run in the sandbox of a staged command, on an overlay that is kept. Files that it has not
+        changed show this tree at some moment since the opening. Git's references and index are its own, and
+        what it changes in `.git` stays in it. It has the policy and the limits of this workspace.
+
+        Args:
+            name: A name, also for the directory that keeps the branch in the `state` of this workspace.
+                Without `state`, closing the branch discards it.
+
+        Returns:
+            The branch, an `agentfs.branches.Branch`, with `merge`, `discard` and `close`.
+
+        Raises:
+            AgentFSError: `unsupported` if the system cannot stage commands, if the state directory lies on an
+                overlay, or if this workspace has mounts, is remote or itself a branch; `invalid_argument`
+                for the name; `busy` if the branch is open already.
+        """
+        return branches().open_branch(self, name)
+
+    def branches(self) -> list[str]:
+        """Return the names of the branches that are kept or open."""
+        names: list[str] = branches().names_of(self)
+        return names
 
     @tool(effect="read", default=True)
     def read(
@@ -995,6 +1021,10 @@ class Workspace:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `timeout`.
         """
         return history.review.review(self._journal, self._context, since, paths)
+
+    def _first_versions(self, skip: int) -> dict[str, list[bytes]]:
+        """Return the first versions in the journal, without the first `skip`; see `history.operations`."""
+        return history.operations.first_versions(self._journal, skip)
 
     @tool(effect="write", for_models=False)
     def apply_review(

@@ -578,7 +578,7 @@ LOOKS = {
     "memory": ("memory", "path", {"command": "view"}),
 }
 # Methods of `Workspace` without a row: they open, close or make views and names.
-NO_ROWS = {"close", "forget", "recorded", "tools", "transaction", "view"}
+NO_ROWS = {"branch", "branches", "close", "forget", "recorded", "tools", "transaction", "view"}
 
 
 # Targets that a kind of method is not combined with, because another kind shows the same.

@@ -19,22 +19,23 @@ MOST = {
     ("mcp",): 260,
     ("frameworks",): 596,
     ("dialects",): 2_408,
-    ("remote",): 754,
+    ("remote",): 766,
+    ("branches",): 539,
     ("store",): 489,
-    ("commands",): 2_172,
+    ("commands",): 2_217,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
-    ("history",): 3_024,
+    ("history",): 3_042,
     ("reading", "shown"): 1_294,
     ("search", "patterns"): 3_003,
     ("watch",): 1_127,
     ("tree",): 1_122,
     ("text",): 1_018,
     ("fs",): 3_188,
-    ("base", "concurrency"): 739,
-    ("",): 1_495,  # the modules at the top
+    ("base", "concurrency"): 742,
+    ("",): 1_508,  # the modules at the top
 }
 
 

@@ -91,11 +91,17 @@ def lazy_submodules(package: str) -> Callable[[str], ModuleType]:
 
 
 _finders: list[Callable[[str], Any]] = []
+_branches: list[Callable[[], ModuleType]] = []
 
 
-def set_finder(find: Callable[[str], Any]) -> None:
-    """Set the function that `find_dialect` calls."""
-    _finders[:] = [find]
+def set_finder(find: Callable[[str], Any], branches: Callable[[], ModuleType]) -> None:
+    """Set the function that `find_dialect` calls, and the one that imports the package of branches."""
+    _finders[:], _branches[:] = [find], [branches]
+
+
+def branches() -> Any:
+    """Return the package of branches, which is above workspaces."""
+    return _branches[0]()
 
 
 def find_dialect(name: str) -> Any:

@@ -9,6 +9,7 @@ from agentfs.commands.effects import Effects, set_times
 from agentfs.commands.git_index import masks_in_index
 from agentfs.commands.git_settings import is_lost_object, permitted
 from agentfs.commands.hidden_files import status_of
+from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
 from agentfs.commands.staged_process import Staged
 from agentfs.errors import ConflictError, ProtectedError
@@ -39,24 +40,37 @@ def apply_effects(
         AgentFSError: `protected` for a protected name; `refused` for a rule or by the user; `conflict` if
             others have changed the same lines meanwhile.
     """
-    root, journal, limits = around.root, around.journal, around.limits
     merged = _merged(around, effects, staged)
+    return apply_merged(around, merged, effects, staged.masks, label, preview=preview)
+
+
+def apply_merged(
+    around: Surroundings,
+    merged: list[Change],
+    effects: Effects,
+    masks: Mapping[str, Mask],
+    label: str,
+    *,
+    preview: bool,
+) -> RecordedResult:
+    """Apply changes from the present state, which were made of `effects`, as `apply_effects` does."""
+    root, journal, limits = around.root, around.journal, around.limits
     for each in [each for each in merged if is_lost_object(each)]:
         effects.leave("removal of a git object", each.path)
         merged.remove(each)
     # An empty file has an empty mask, and an index may have it.
-    contents = {path: mask.content for path, mask in staged.masks.items() if mask.hides}
+    contents = {path: mask.content for path, mask in masks.items() if mask.hides}
     exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, contents)
     exempt |= effects.free
     guarded = (each.path for each in merged if root.is_protected(each.path))
     refused = {*effects.refused, *(path for path in guarded if path not in exempt)}
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
     merged = _without_refused(merged, effects, masks_in_index(merged, contents), _EMPTIED)
-    if others := [path for path in refused if not _git_directory(path)]:
+    if others := [path for path in refused if not git_directory(path)]:
         hint = "Run it without these changes; only the user may make them."
         raise _protected(root, others, "changed protected names", hint)
     changes = with_moves(merged)
-    of_git = {each.path: top for each in changes if (top := _git_directory(each.path))}
+    of_git = {each.path: top for each in changes if (top := git_directory(each.path))}
     kept = tuple(each for each in changes if each.path not in of_git)
     touched = [each.path for each in kept if each.changes_nothing]
     unkept = {*_too_large(kept, limits), *touched, *of_git}
@@ -150,16 +164,16 @@ def _without_refused(
 
     Half of the changes of a repository could lose a commit. `refused` maps each path to the one to name.
     """
-    tops = {top for path in refused if (top := _git_directory(path))}
+    tops = {top for path in refused if (top := git_directory(path))}
     for path, named in refused.items():
-        if top := _git_directory(path):
+        if top := git_directory(path):
             effects.leave(f"everything in {quote(top)}, {why}", named)
     above = {each for top in tops for each in directories_above(top)}
 
     def stays(change: Change) -> bool:
         return not isinstance(change.after, DirectoryNode) and change.path in above
 
-    return [each for each in changes if _git_directory(each.path) not in tops and not stays(each)]
+    return [each for each in changes if git_directory(each.path) not in tops and not stays(each)]
 
 
 def _is_touched(root: Root, change: Change, effects: Effects) -> bool:
@@ -220,7 +234,7 @@ def _made_with_directories(changes: Sequence[Change], root: Root, contents: Mapp
     return {each.path for each in changes if each.before is None and each.after and is_free(each)}
 
 
-def _git_directory(path: str) -> str:
+def git_directory(path: str) -> str:
     """Return the outermost directory of version control in which a path lies, or ""."""
     parts = path.split("/")
     at = next((number for number, name in enumerate(parts) if name.lower() in VCS_NAMES), None)

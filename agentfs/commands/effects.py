@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,9 +49,15 @@ class Effects:
 
 
 def effects_of(
-    overlays: Mapping[str, Overlay], masks: Mapping[str, Mask], root: Root, most_bytes: int
+    overlays: Mapping[str, Overlay],
+    masks: Mapping[str, Mask],
+    root: Root,
+    most_bytes: int,
+    is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> Effects:
     """Return the changes in overlays whose processes have ended, each by the real path of its tree in `root`.
+
+    A path that is not wanted is left out, with all below it.
 
     Raises:
         AgentFSError: `too_large` if the new files of a tree have more than `most_bytes`.
@@ -61,7 +67,7 @@ def effects_of(
         if overlay.is_read_only:
             continue
         upper = _Upper(overlay.upper, root, most_bytes, top, found, masks)
-        nodes = upper.nodes()
+        nodes = upper.nodes(is_wanted)
         moved = upper.moved_masks(nodes)
         for path, status in nodes:
             if path in moved:
@@ -86,7 +92,7 @@ class _Upper:
         self._links: set[tuple[int, int]] = set()
         self._new = set[str]()  # directories that the tree does not have
 
-    def nodes(self) -> list[tuple[str, os.stat_result]]:
+    def nodes(self, is_wanted: Callable[[str], bool]) -> list[tuple[str, os.stat_result]]:
         """Return all nodes, each directory before its entries; raise `too_large` before one is loaded."""
         found: list[tuple[str, os.stat_result]] = []
         stack, size = [self._top], 0
@@ -96,7 +102,7 @@ class _Upper:
                 for entry in entries:
                     call_context.check()
                     path = f"{directory}/{entry.name}" if directory else entry.name
-                    if self._root.trees.of(path).path != self._top:
+                    if self._root.trees.of(path).path != self._top or not is_wanted(path):
                         continue  # the place where another tree is shown
                     status = entry.stat(follow_symlinks=False)
                     found.append((path, status))

@@ -38,6 +38,10 @@ class Sweep(NamedTuple):
     names: Mapping[str, Collection[str]]
     above: Collection[str] = ()
 
+    def appeared_since(self, earlier: "Sweep") -> list[str]:
+        """Return the hidden paths that an earlier sweep has not found."""
+        return sorted({*self.hidden, *self.above}.difference(earlier.hidden, earlier.above))
+
 
 class HiddenFiles:
     """The paths in one root whose contents are not shown. Thread-safe."""

@@ -96,7 +96,7 @@ class _Masks:
         with suppress(OSError):  # it has just vanished
             status = os.lstat(os.path.join(source, below))
             if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-                _make_directories(source, upper, os.path.dirname(below), self._made)
+                make_directories(source, upper, os.path.dirname(below), self._made)
                 full = os.path.join(upper, below)
                 _make(full, status, content or b"")
                 told = status.st_size > 0 and assumed is None, content is not None, assumed
@@ -151,10 +151,13 @@ def _make(full: str, status: os.stat_result, content: bytes) -> None:
     os.utime(full, ns=(status.st_mtime_ns - 1, status.st_mtime_ns))
 
 
-def _make_directories(source: str, upper: str, below: str, made: dict[str, os.stat_result]) -> None:
+def make_directories(source: str, upper: str, below: str, made: dict[str, os.stat_result]) -> None:
+    """Create the directories of a path in an upper layer, with the modes that they have below it."""
     full = os.path.join(upper, below)
     if below and full not in made:
-        _make_directories(source, upper, os.path.dirname(below), made)
+        make_directories(source, upper, os.path.dirname(below), made)
+        if os.path.lexists(full) and stat.S_ISDIR(os.lstat(full).st_mode):
+            return  # of a layer that was used before
         made[full] = os.lstat(os.path.join(source, below))
         os.mkdir(full)
         _make_alike(full, made[full])

@@ -29,7 +29,7 @@ HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH PKG_CONFIG_PATH CC
 MAKEFLAGS VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT PYTHONPATH PYTHONDONTWRITEBYTECODE NVM_DIR NODE_PATH PNPM_HOME
 JAVA_HOME GOROOT GOPATH CARGO_HOME RUSTUP_HOME GEM_HOME GEM_PATH SSL_CERT_FILE SSL_CERT_DIR
 REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT CARGO_HTTP_CAINFO
-PIP_FIND_LINKS PIP_NO_INDEX TMPDIR XDG_CACHE_HOME npm_config_cache
+PIP_FIND_LINKS PIP_NO_INDEX TMPDIR XDG_CACHE_HOME npm_config_cache GIT_DISCOVERY_ACROSS_FILESYSTEM
 """
 # No colours, pagers, editors or questions, for which a command would wait.
 _SETTINGS = """
@@ -89,19 +89,7 @@ class CommandRequest:
     @cached_property
     def environment(self) -> dict[str, str]:
         """The environment of the command."""
-        allowed = set(_ALLOWED.split())
-        chosen = _SETTINGS + _STAGED_SETTINGS if self.is_staged else _SETTINGS
-        settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
-        passed = {name for name in os.environ if name in allowed or name.startswith("LC_")}
-        found = {name: os.environ[name] for name in passed}
-        for name, value in (self.env or {}).items():
-            if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
-                raise InvalidArgumentError(
-                    f"{name!r} cannot be set in an environment.",
-                    hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
-                    details={"parameter": "env"},
-                )
-        return {"PATH": os.defpath, **found, **settings, **(self.env or {})}
+        return environment_of(self.env, is_staged=self.is_staged)
 
     @property
     def arguments(self) -> list[str]:
@@ -112,6 +100,26 @@ class CommandRequest:
 def _wrong_command(problem: str, hint: str = "", **details: int) -> InvalidArgumentError:
     message = Advice(ParameterName("command", quoted=True), f" {problem}.")
     return InvalidArgumentError(message, hint=hint, details={"parameter": "command", **details})
+
+
+def environment_of(given: Mapping[str, str] | None, *, is_staged: bool = False) -> dict[str, str]:
+    """Return the environment of a command: the allowed part of this process's, and what the caller gives.
+
+    A staged command has a `/tmp` of its own.
+    """
+    allowed = set(_ALLOWED.split())
+    chosen = _SETTINGS + _STAGED_SETTINGS if is_staged else _SETTINGS
+    settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
+    passed = {name for name in os.environ if name in allowed or name.startswith("LC_")}
+    found = {name: os.environ[name] for name in passed}
+    for name, value in (given or {}).items():
+        if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
+            raise InvalidArgumentError(
+                f"{name!r} cannot be set in an environment.",
+                hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
+                details={"parameter": "env"},
+            )
+    return {"PATH": os.defpath, **found, **settings, **(given or {})}
 
 
 def _can_be_passed(text: str) -> bool:

@@ -163,13 +163,12 @@ def _take_effects(
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
     root = around.root.top
-    now = around.hidden_files.find(root, staged.above)
-    if appeared := {*now.hidden, *now.above}.difference(staged.seen.hidden, staged.seen.above):
+    if appeared := around.hidden_files.find(root, staged.above).appeared_since(staged.seen):
         raise ConflictError(
-            f"Protected files appeared while the command ran: {name_paths(sorted(appeared))}. Its output"
+            f"Protected files appeared while the command ran: {name_paths(appeared)}. Its output"
             " is not shown, and nothing was applied.",
             hint="Run the command again.",
-            details={"paths": sorted(appeared)},
+            details={"paths": appeared},
         )
     label = request.label("run")
     if not in_time:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 
 from agentfs.base.lazy import shutil
-from agentfs.errors import FileIOError
-from agentfs.fs import syscalls
+from agentfs.errors import BusyError, FileIOError
+from agentfs.fs import quote, syscalls
 from agentfs.fs.lock import hold, let_go, usable_directories
 
 SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - a staged command has new ones
@@ -49,31 +49,33 @@ class Overlay(NamedTuple):
 class Stage:
     """The directories of overlays, and of the private places of a command."""
 
-    def __init__(self, place: str, root: str) -> None:
-        """Create the directories in `place`, for an overlay on `root`."""
+    def __init__(self, place: str, root: str, kept: str = "") -> None:
+        """Create the directories in `place`, for an overlay on `root`; one with a name is kept at the end."""
         _remove_stale(place)
-        self.path, self._lock = _make(place)
-        self._overlays: list[Overlay] = []
+        self.is_kept = bool(kept)
+        self.path, self._lock = _keep(os.path.join(place, kept)) if kept else _make(place)
+        self.overlays: list[Overlay] = []
         self.places: dict[str, str] = {}  # by the path that the command sees
         self.overlay = self.add_overlay(root)
 
     def add_overlay(self, root: str, *, is_read_only: bool = False) -> Overlay:
-        """Create the directories of an overlay on `root`."""
-        upper, work = (os.path.join(self.path, f"{name}{len(self._overlays)}") for name in ("upper", "work"))
+        """Create the directories of an overlay on `root`, unless they are kept from before."""
+        upper, work = (os.path.join(self.path, f"{name}{len(self.overlays)}") for name in ("upper", "work"))
         overlay = Overlay(root, upper, work, is_read_only)
-        self._overlays.append(overlay)
-        status = os.stat(root)
-        os.mkdir(overlay.work, 0o700)
-        os.mkdir(overlay.upper)
-        with suppress(PermissionError):
-            os.chown(overlay.upper, status.st_uid, status.st_gid)
-        os.chmod(overlay.upper, status.st_mode & 0o7777)
+        self.overlays.append(overlay)
+        if not os.path.isdir(upper):
+            status = os.stat(root)
+            os.mkdir(work, 0o700)
+            os.mkdir(upper)
+            with suppress(PermissionError):
+                os.chown(upper, status.st_uid, status.st_gid)
+            os.chmod(upper, status.st_mode & 0o7777)
         return overlay
 
     def add_place(self, path: str) -> str:
         """Create a directory that the command has in place of a private one, and return its path."""
-        place = self.places[path] = os.path.join(self.path, f"place{len(self.places)}")
-        os.mkdir(place)
+        place = self.places.setdefault(path, os.path.join(self.path, f"place{len(self.places)}"))
+        os.makedirs(place, exist_ok=True)  # a branch is opened again
         os.chmod(place, 0o1777 if path in SHARED else 0o700)
         return place
 
@@ -85,7 +87,14 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for overlay in self._overlays:
+        self.end(keep=self.is_kept)
+
+    def end(self, *, keep: bool = False) -> None:
+        """Remove the directories, unless they are kept, and the lock."""
+        if keep:
+            let_go(self._lock)
+            return
+        for overlay in self.overlays:
             with suppress(OSError):  # the system leaves it without permissions
                 os.chmod(os.path.join(overlay.work, "work"), 0o700)
         remove_tree(self.path)
@@ -115,6 +124,18 @@ def _make(place: str) -> tuple[str, int]:
                 return path, hold(fd)
             syscalls.close(fd)
     raise FileIOError("The directory of a staged command is removed again and again.")
+
+
+def _keep(path: str) -> tuple[str, int]:
+    """Create or open and lock a directory; return its path and the descriptor of the lock."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    fd = syscalls.open_root(path)
+    if not syscalls.try_lock(fd):
+        syscalls.close(fd)
+        raise BusyError(
+            f"{quote(path)} is in use.", hint="End the program that uses it, or wait.", details={"path": path}
+        )
+    return path, hold(fd)
 
 
 def _remove_stale(place: str) -> None:

@@ -12,7 +12,7 @@ from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask, put_masks
 from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
-from agentfs.commands.repository import Repository
+from agentfs.commands.repository import Repository, work_tree_above
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import Overlay, Stage, stage_places
@@ -24,12 +24,11 @@ from agentfs.fs.lock import lock_directories
 from agentfs.fs.path import is_in
 from agentfs.fs.settings_file import system_program
 from agentfs.limits import Limits
-from agentfs.policy import Policy
 
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.
-_WATCHED = """
-PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" 2>&- &
+WATCHED = """
+PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" >&- 2>&- &
 "$@"
 status=$?
 exec 2>&-
@@ -48,7 +47,7 @@ echo $(($# - 2)) >&$fd
 exit $status
 """
 _CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
-_MOST_PROCESSES = 8192
+MOST_PROCESSES = 8192
 _END_SECONDS = 5.0  # until the processes of a killed sandbox are gone
 
 
@@ -64,13 +63,9 @@ class StagedProcess(Process):
         counting = [] if bash is None else [bash, "-c", _COUNTING, "bash", str(count)]
         self._report, self._first, self._first_fd = b"", 0, -1  # the first process inside
         own = ["--json-status-fd", str(status), "--block-fd", str(block)]
-        calls = filter_of_calls()
-        rules, write = os.pipe()
-        os.write(write, calls)
-        os.close(write)
-        own += ["--seccomp", str(rules)] if calls else []
-        own += ["--", *counting]
-        watched = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox, *own, *request.arguments]
+        rules, more = rules_on_calls()
+        own += [*more, "--", *counting]
+        watched = ["/bin/sh", "-c", WATCHED, stage.path, *sandbox, *own, *request.arguments]
         try:
             super().__init__(watched, request, limits, pass_fds=(status, block, count, rules))
         except BaseException:
@@ -88,7 +83,7 @@ class StagedProcess(Process):
         with suppress(OSError, ValueError, KeyError):  # if the sandbox cannot be made
             self._first = json.loads(self._report.split(b"\n")[0])["child-pid"]
             self._first_fd = os.pidfd_open(self._first)
-            limit_process(self._first, most_bytes, _MOST_PROCESSES)
+            limit_process(self._first, most_bytes, MOST_PROCESSES)
 
     def begin(self) -> None:
         """Start the command."""
@@ -152,6 +147,15 @@ class Staged(NamedTuple):
     position: int
 
 
+def rules_on_calls() -> tuple[int, list[str]]:
+    """Return a descriptor of the rules on system calls, and the arguments of bubblewrap that apply them."""
+    calls = filter_of_calls()
+    rules, write = os.pipe()
+    os.write(write, calls)
+    os.close(write)
+    return rules, ["--seccomp", str(rules)] if calls else []
+
+
 @contextmanager
 def staged_process(
     around: Surroundings, repository: Repository, request: CommandRequest, cwd: str
@@ -167,23 +171,13 @@ def staged_process(
     began, position = time.time_ns(), around.journal.log.position
     root, size = around.root.top, around.limits.snapshot_bytes
     sandbox = find_sandbox(stage_places(repository.top))
-    above = None
-    if repository.top != root.path:
-        above = Root(repository.top, Policy(read_only=True, protect=root.policy.protect))
+    above = work_tree_above(root, repository)
     seen = around.hidden_files.find(root, above)
     with Stage(sandbox.place, root.path) as stage:
         more = [os.fspath(each) for each in root.policy.run_paths]
         view = outside_of(root.path, request.environment, more, network=request.network)
-        shown, overlays = _trees_inside(stage, root)
-        beside = [each for each in seen.above if not (is_in(each, root.path) or is_in(each, repository.git))]
-        masks = put_masks(root, overlays, seen.hidden, repository, beside)
-        if above is not None:
-            overlay = stage.add_overlay(above.path, is_read_only=True)
-            put_masks(above, {"": overlay}, (os.path.relpath(each, above.path) for each in beside))
-            # The root is a file system of its own below the top of the repository.
-            across = ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"]
-            shown = [*overlay.arguments(above.path), *shown, *across]
-        shown += [*_mounts_inside(root), *_own_directories(around, view, repository.top), "--chdir", cwd]
+        shown, overlays, masks = trees_inside(around, repository, stage, seen, above)
+        shown += [*own_directories_hidden(around, view, repository.top), "--chdir", cwd]
         arguments = sandbox.arguments(stage, view, size=size, shown=shown)
         process = StagedProcess(stage, [sandbox.program, *arguments], request, around.limits)
         try:
@@ -196,14 +190,31 @@ def staged_process(
             process.end()
 
 
-def _own_directories(around: Surroundings, view: Outside, top: str) -> list[str]:
+def own_directories_hidden(around: Surroundings, view: Outside, top: str) -> list[str]:
     """Return the arguments that hide directories of agentfs itself, in the view and in `top`."""
     own = [os.path.realpath(each) for each in (*around.private, *lock_directories(os.geteuid()))]
     seen = [path for path in own if view.shows(path) or (is_in(path, top) and top != around.root.path)]
     return [each for path in seen if os.path.isdir(path) for each in ("--tmpfs", path)]
 
 
-def _trees_inside(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
+def trees_inside(
+    around: Surroundings, repository: Repository, stage: Stage, seen: Sweep, above: Root | None
+) -> tuple[list[str], dict[str, Overlay], dict[str, Mask]]:
+    """Return the arguments that show all trees, their overlays by real path, and the masks of `seen`."""
+    root = around.root.top
+    shown, overlays = _overlays_of(stage, root)
+    beside = [each for each in seen.above if not (is_in(each, root.path) or is_in(each, repository.git))]
+    masks = put_masks(root, overlays, seen.hidden, repository, beside)
+    if above is not None:
+        overlay = stage.add_overlay(above.path, is_read_only=True)
+        put_masks(above, {"": overlay}, (os.path.relpath(each, above.path) for each in beside))
+        # The root is a file system of its own below the top of the repository.
+        across = ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"]
+        shown = [*overlay.arguments(above.path), *shown, *across]
+    return [*shown, *_mounts_inside(root)], overlays, masks
+
+
+def _overlays_of(stage: Stage, root: Root) -> tuple[list[str], dict[str, Overlay]]:
     """Return the arguments that show the other trees, and the overlays of all trees by real path."""
     found = stage.overlay.arguments(root.path)
     overlays = {"": stage.overlay}

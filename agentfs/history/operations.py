@@ -8,7 +8,7 @@ from functools import partial
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, Root, quote
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, Root, quote
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import is_in_scope, is_same_node, net_changes, with_contents
@@ -19,6 +19,7 @@ from agentfs.results import ChangesResult, CheckpointResult
 from agentfs.shown.workspace_context import Context
 
 _MAX_NAME = 200
+_MOST_ANSWERED = 2**24  # bytes of first versions in one answer
 _BY_OTHERS, _UNKNOWN = "changed since by another program", "not compared with the disk"
 
 
@@ -101,3 +102,31 @@ def _take_back(journal: Journal, context: Context, error: BaseException) -> None
     if clashes:
         paths = name_paths([context.root.display_path(each.path) for each in clashes])
         error.add_note(f"Changed by others meanwhile, so not taken back: {paths}")
+
+
+def first_versions(journal: Journal, skip: int) -> dict[str, list[bytes]]:
+    """Return what was at each path before its first recorded change, without the first `skip` paths.
+
+    A file is its content and its mode in octal, a link its target, and nothing is an empty list. Directories
+    and files that were moved unread are left out. An answer ends with the path
+    that makes it larger than `_MOST_ANSWERED`.
+    """
+    first: dict[str, Node | None] = {}
+    for change in (each for step in journal.log.after(0) for each in step.changes):
+        if not isinstance(change.before, DirectoryNode | MovedNode):
+            first.setdefault(change.path, change.before)
+    found: dict[str, list[bytes]] = {}
+    size = 0
+    for path, node in [*first.items()][skip:]:
+        found[path] = version_of(node)
+        size += sum(map(len, found[path])) + len(path)
+        if size > _MOST_ANSWERED:
+            break
+    return found
+
+
+def version_of(node: Node | None) -> list[bytes]:
+    """Return a node as `first_versions` does."""
+    if isinstance(node, FileNode):
+        return [node.load(), b"%o" % node.mode]
+    return [os.fsencode(node.target)] if isinstance(node, LinkNode) else []

@@ -31,6 +31,8 @@ from agentfs.results import RecordedResult
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
+_INHERITED = {"tools", "recorded", "root", "workdir", "branch", "branches"}
+
 
 class _Session:
     """The connections of one workspace, one after another; at most one is open."""
@@ -81,11 +83,28 @@ class RemoteWorkspace(Workspace):
     root: str = ""  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
     workdir: str = "."  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
 
-    def __init__(self, session: _Session, functions: wire.Functions, policy: Policy, limits: Limits) -> None:
-        self._session = session
-        self._functions = functions  # of the policy, the limits and the views
-        self.root = session.root  # pyright: ignore[reportIncompatibleMethodOverride] - as above
-        self.policy, self.limits = narrowed(policy, session.policy), limits
+    def __init__(
+        self,
+        command: Sequence[str] | Opener,
+        root: str | PathLike[str],
+        policy: Policy,
+        limits: Limits,
+        state: str | PathLike[str] | None,
+        *,
+        patience: float = 30.0,
+    ) -> None:
+        self._functions: wire.Functions = []  # of the policy, the limits and the views
+        opening = {
+            "version": agentfs.__version__,
+            "root": fspath(root),
+            "state": None if state is None else fspath(state),
+            # Read after the version. `run_paths` are paths of the machine that runs commands.
+            "settings": wire.to_text([replace(policy, run_paths=()), limits], self._functions),
+        }
+        line = wire.to_line({"of": 0, "method": "open", "arguments": opening})
+        self._session = _Session(functools.partial(Connection, command, patience), line)
+        self.root = self._session.root  # pyright: ignore[reportIncompatibleMethodOverride] - as above
+        self.policy, self.limits = narrowed(policy, self._session.policy), limits
         self._within: list[str] = []  # the views and the block in which the remote side makes the calls
 
     @property
@@ -273,7 +292,7 @@ def _remote_property(name: str, local: property) -> property:
 
 for _name, _local in vars(Workspace).items():
     _own = vars(RemoteWorkspace).get(_name)
-    if (_name.startswith("_") and _name != "_keep") or _name in {"tools", "recorded", "root", "workdir"}:
+    if (_name.startswith("_") and _name not in {"_keep", "_first_versions"}) or _name in _INHERITED:
         continue  # inherited
     if inspect.isfunction(_own):
         functools.update_wrapper(_own, _local)  # it has the local signature
@@ -315,17 +334,7 @@ def connect(
         AgentFSError: `disconnected`; `unsupported` if the remote side has another version; `refused` for what
             the server does not allow; any error that opening a `Workspace` there raises.
     """
-    functions: wire.Functions = []
-    policy, limits = policy or Policy(), limits or Limits()
-    opening = {
-        "version": agentfs.__version__,
-        "root": fspath(root),
-        "state": None if state is None else fspath(state),
-        # Read after the version. `run_paths` are paths of the machine that runs commands.
-        "settings": wire.to_text([replace(policy, run_paths=()), limits], functions),
-    }
-    line = wire.to_line({"of": 0, "method": "open", "arguments": opening})
-    session = _Session(functools.partial(Connection, command, patience), line)
-    workspace = RemoteWorkspace(session, functions, policy, limits)
+    given = command, root, policy or Policy(), limits or Limits(), state
+    workspace = RemoteWorkspace(*given, patience=patience)
     workspace.on_event = on_event
     return workspace

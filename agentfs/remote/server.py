@@ -34,7 +34,11 @@ _CALLED = {
     name
     for name, each in vars(Workspace).items()
     if not name.startswith("_") and (inspect.isfunction(each) or isinstance(each, property))
-} - {"close", "tools", "view", "host", "recorded", *_BLOCKS} | {"_carry_out", "_keep"}
+} - {"close", "tools", "view", "host", "recorded", "branch", "branches", *_BLOCKS} | {
+    "_carry_out",
+    "_keep",
+    "_first_versions",
+}
 
 
 @dataclass(frozen=True)

@@ -223,9 +223,9 @@ def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, 
     """It is gone when bubblewrap comes to it."""
     gone = ["--ro-bind", "/gone-in-tests", "/gone-in-tests"]
     more = iter([gone, []])
-    monkeypatch.setattr("agentfs.commands.staged_process._own_directories", lambda *_: next(more))
+    monkeypatch.setattr("agentfs.commands.staged_process.own_directories_hidden", lambda *_: next(more))
     assert staged.run("echo fine").stdout == b"fine\n"
-    monkeypatch.setattr("agentfs.commands.staged_process._own_directories", lambda *_: gone)
+    monkeypatch.setattr("agentfs.commands.staged_process.own_directories_hidden", lambda *_: gone)
     with pytest.raises(AgentFSError) as raised:
         staged.run("touch made")
     assert raised.value.code == "io"

@@ -1,0 +1,268 @@
+"""Branches: what their tools see and change, their merges, and every bad input."""
+
+import json
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Mount, Policy, Workspace
+from agentfs.branches.branch_sandbox import BranchSandbox
+from tests.branches.conftest import LINES, SECRET, git, lose_server
+
+
+def changed(number: int, text: str, lines: str = LINES) -> str:
+    return lines.replace(f"\n{number}\n", f"\n{text}\n")
+
+
+def test_tools_and_commands_of_a_branch_see_one_tree_and_leave_the_parent_alone(branch, tree):
+    branch.read("src/a.py")
+    branch.edit("src/a.py", "\n7\n", "\nseven\n")
+    ran = branch.run("sed -i s/^9$/nine/ src/a.py; echo new > n; cat src/a.py")
+    assert b"seven\n8\nnine" in ran.stdout
+    assert [file.path for file in ran.changes.files] == ["n", "src/a.py"]
+    assert branch.read_bytes("n") == b"new\n"
+    assert [file.path for file in branch.changes().files] == ["n", "src/a.py"]
+    assert (tree / "src/a.py").read_text() == LINES
+    assert not (tree / "n").exists()
+
+
+def test_a_merge_is_one_step_with_the_lines_of_both(branch, ws, tree):
+    branch.run("sed -i s/^3$/three/ src/a.py; mkdir new; echo x > new/x; rm src/b.py")
+    ws.host.edit("src/a.py", "\n17\n", "\nseventeen\n")
+    previewed = branch.merge(preview=True)
+    assert "three" not in (tree / "src/a.py").read_text()
+    merged = branch.merge()
+    assert merged.merged == previewed.merged == ("src/a.py",)
+    assert (tree / "src/a.py").read_text() == changed(17, "seventeen", changed(3, "three"))
+    assert (tree / "new/x").read_text() == "x\n"
+    assert not (tree / "src/b.py").exists()
+    assert merged.label == "merge: one"
+    ws.undo()
+    assert (tree / "src/a.py").read_text() == changed(17, "seventeen")
+    assert (tree / "src/b.py").exists()
+    assert not (tree / "new").exists()
+
+
+def test_a_conflict_names_paths_and_both_texts_and_applies_nothing(branch, ws, tree):
+    branch.run("sed -i s/^3$/three/ src/a.py; echo other > n; echo b2 > src/b.py")
+    ws.host.edit("src/a.py", "\n3\n", "\ndrei\n")
+    ws.host.write("n", "mine\n")
+    with pytest.raises(AgentFSError, match=r'"n", "src/a.py" \(line 3\)') as raised:
+        branch.merge()
+    assert raised.value.code == "conflict"
+    first, second = raised.value.details["conflicts"]
+    assert (first["path"], first["branch"], first["parent"]) == ("n", "other\n", "mine\n")
+    assert (second["path"], second["lines"]) == ("src/a.py", [[3, 3]])
+    assert (tree / "src/b.py").read_text() == "b\n"
+    branch.merge(paths="src/b.py")
+    assert (tree / "src/b.py").read_text() == "b2\n"
+    assert (tree / "n").read_text() == "mine\n"
+
+
+def test_a_path_that_another_program_has_changed_too_is_merged_by_the_journal_of_the_branch(branch, tree):
+    branch.run("sed -i s/^3$/three/ src/a.py")
+    (tree / "src/a.py").write_text(changed(17, "seventeen"))
+    assert branch.merge().merged == ("src/a.py",)
+    assert (tree / "src/a.py").read_text() == changed(17, "seventeen", changed(3, "three"))
+
+
+def test_without_a_base_a_path_that_both_have_changed_is_a_conflict(branch, tree):
+    with _closed(branch):
+        upper = Path(branch._sandbox.stage.overlay.upper, "src")
+        upper.mkdir(exist_ok=True)
+        (upper / "a.py").write_text(changed(3, "three"))
+    (tree / "src/a.py").write_text(changed(17, "seventeen"))
+    with pytest.raises(AgentFSError, match="both changed"):
+        branch.merge()
+
+
+def _closed(branch):
+    branch._session.drop()
+    return branch._sandbox.unmounted()
+
+
+def test_the_next_merge_begins_with_what_was_merged(branch, tree):
+    branch.run("sed -i s/^3$/three/ src/a.py")
+    branch.merge()
+    assert not branch.merge().files
+    (tree / "src/a.py").write_text(changed(17, "seventeen", changed(3, "three")))
+    branch.run("sed -i s/^three$/3/ src/a.py")  # takes back what was merged
+    branch.merge()
+    assert (tree / "src/a.py").read_text() == changed(17, "seventeen")
+
+
+def test_equal_changes_are_named(branch, ws):
+    branch.run("sed -i s/^3$/three/ src/a.py")
+    ws.host.edit("src/a.py", "\n3\n", "\nthree\n")
+    merged = branch.merge()
+    assert (merged.equal, merged.merged, merged.files) == (("src/a.py",), (), ())
+
+
+def test_rules_and_the_callback_judge_a_merge(opened, tree):
+    asked = []
+
+    def on_ask(request):
+        asked.append(request)
+        return True
+
+    ws = opened(deny=["edit(src/**)"], on_ask=on_ask)
+    with ws.branch("one") as branch:
+        branch.host.write("n", "new\n")
+        branch.merge()
+        assert [each.paths for each in asked] == [("n",)]
+        branch._session.drop()
+        Path(branch._sandbox.stage.overlay.upper, "src").mkdir(exist_ok=True)
+        Path(branch._sandbox.stage.overlay.upper, "src/b.py").write_text("other\n")
+        with pytest.raises(AgentFSError, match="denies") as raised:
+            branch.merge()
+        assert raised.value.code == "refused"
+    assert (tree / "src/b.py").read_text() == "b\n"
+
+
+def test_git_of_a_branch_is_its_own(tree, ws):
+    git(tree, "init", "-q")
+    git(tree, "add", "src")
+    git(tree, "commit", "-qm", "first")
+    with ws.branch("one") as branch:
+        (tree / "src/b.py").write_text("of the parent\n")
+        git(tree, "commit", "-qam", "second")
+        branch.run("git config user.email a@b; git config user.name a; sed -i s/^3$/three/ src/a.py")
+        made = branch.run("git commit -qam inside && git log --format=%s && git show")
+        assert b"inside\nfirst" in made.stdout
+        assert b"-of the parent" not in made.stdout  # the commit of the parent is not reverted
+        branch.merge()
+    assert git(tree, "log", "--format=%s").split() == ["second", "first"]
+    assert git(tree, "status", "--short").split() == ["M", "src/a.py", "??", ".env"]
+    assert (tree / "src/b.py").read_text() == "of the parent\n"
+
+
+def test_a_branch_with_a_state_is_kept_until_it_is_discarded(opened, tmp_path, tree):
+    state = tmp_path / "state"
+    first = opened(state=state)
+    with first.branch("one") as branch:
+        branch.write("n", "new\n")
+    assert first.branches() == ["one"]
+    first.close()
+    second = opened(state=state)
+    with second.branch("one") as branch:
+        assert branch.read_bytes("n") == b"new\n"
+        assert SECRET.encode() not in branch.run("cat .env").stdout
+        branch.undo()
+        branch.write("m", "more\n")
+        assert [each.path for each in branch.merge().files] == ["m"]
+        branch.discard()
+    assert second.branches() == []
+    assert not os.listdir(state / "branches")
+
+
+def test_without_a_state_nothing_is_left(ws, tmp_path):
+    branch = ws.branch("one")
+    place = branch._sandbox.stage.path
+    assert ws.branches() == ["one"]
+    branch.write("n", "new\n")
+    branch.close()
+    assert ws.branches() == []
+    assert not os.path.exists(place)
+    with pytest.raises(AgentFSError) as raised:
+        branch.read("n")
+    assert raised.value.code == "closed"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "x" * 200, "a\nb", "stage-1", "-x", "ä"])
+def test_a_wrong_name(ws, name):
+    with pytest.raises(AgentFSError) as raised:
+        ws.branch(name)
+    assert (raised.value.code, raised.value.details["parameter"]) == ("invalid_argument", "name")
+
+
+def test_the_same_name_twice(ws, branch):
+    with pytest.raises(AgentFSError) as raised:
+        ws.branch("one")
+    assert raised.value.code == "busy"
+
+
+def test_a_branch_of_a_branch(branch):
+    with pytest.raises(AgentFSError, match="A branch has no branches") as raised:
+        branch.branch("two")
+    assert raised.value.code == "unsupported"
+
+
+def test_a_branch_of_a_workspace_with_mounts(tree, tmp_path):
+    (tmp_path / "lib").mkdir()
+    mounts = {"lib": Mount(tmp_path / "lib")}
+    with (
+        Workspace(tree, policy=Policy(run="staged"), mounts=mounts) as mounted,
+        pytest.raises(AgentFSError, match="mounts") as raised,
+    ):
+        mounted.branch("one")
+    assert raised.value.code == "unsupported"
+
+
+def test_a_branch_of_a_view_and_of_a_transaction(ws):
+    with pytest.raises(AgentFSError, match="whole workspace"):
+        ws.view(only=["src"]).branch("one")
+    with ws.transaction() as inner, pytest.raises(AgentFSError, match="whole workspace"):
+        inner.branch("one")
+
+
+def test_a_merge_during_a_command_is_busy(branch, tree):
+    errors = []
+
+    def merge():
+        while not branch._sandbox.running:
+            pass
+        try:
+            branch.merge()
+        except AgentFSError as error:
+            errors.append(error.code)
+
+    thread = threading.Thread(target=merge)
+    thread.start()
+    branch.run("sleep 0.2; echo x > n")
+    thread.join()
+    assert errors == ["busy"]
+    assert [each.path for each in branch.merge().files] == ["n"]
+
+
+def test_a_root_that_was_moved(ws, tree, branch):
+    tree.rename(tree.with_name("moved"))
+    for call in (lambda: ws.branch("two"), branch.merge):
+        with pytest.raises(AgentFSError, match="moved away") as raised:
+            call()
+        assert raised.value.code == "not_found"
+    tree.with_name("moved").rename(tree)
+
+
+def test_a_merge_over_the_limit_applies_nothing(opened, tree):
+    ws = opened(limits=Limits(snapshot_bytes=100_000))
+    with ws.branch("one") as branch:
+        branch.run("for n in 1 2 3; do head -c 60000 /dev/zero > big$n; done")
+        with pytest.raises(AgentFSError) as raised:
+            branch.merge()
+        assert raised.value.code == "too_large"
+        assert [each.path for each in branch.merge(paths=["big1"]).files] == ["big1"]
+    assert sorted(os.listdir(tree)) == [".env", "big1", "src"]
+
+
+@pytest.mark.full
+def test_ten_thousand_changed_files(branch, ws, tree):
+    branch.run("mkdir many; for ((n = 0; n < 10000; n++)); do echo $n > many/$n; done")
+    assert len(branch.merge().files) == 10_001
+    assert len(os.listdir(tree / "many")) == 10_000
+
+
+def test_a_lost_server_is_started_again(branch):
+    branch.write("n", "new\n")
+    lose_server(branch)
+    with suppress(AgentFSError):  # unless the end was noticed before
+        branch.read("n")
+    assert branch.read_bytes("n") == b"new\n"
+
+
+def test_facts_of_a_branch_are_json(branch):
+    facts = json.loads(branch._sandbox.read("facts.json"))
+    assert facts["masks"].keys() == {".env"}
+    assert isinstance(branch._sandbox, BranchSandbox)
