@@ -1,11 +1,9 @@
 """Change one expression of the package at a time, and see whether the tests notice.
 
-    nice .venv/bin/python scripts/mutants.py 40            # 40 random mutants; `--seed 3` takes others
-    nice .venv/bin/python scripts/mutants.py agentfs/fs/resolve.py:521   # the mutants of one line
+    nice .venv/bin/python scripts/mutants.py 40            # random ones; `--seed 3` takes others; or FILE:LINE
 
-Each mutant is judged by the first-tier tests of its package, and then by `SURFACE`, the tests that reach
-every package through the public surface. A mutant that survives may change nothing that a user can see: a
-reader judges it. The tests run in a copy of the working tree.
+The first-tier tests of its package judge a mutant, then `SURFACE`, those of all packages through the public
+surface, in a copy of the working tree. A survivor may change nothing that a user can see: a reader judges it.
 """
 
 import argparse
@@ -17,19 +15,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 1800  # for the tests of a mutant, each time; a single test that hangs is ended by its own timeout
 OTHER_NAMES = {"permission": "permissions", "watch": "search"}  # directories of tests, if not the package's
-ABOUT_ALL = (
-    "workspace bad_input deadline public same_answers secrets suggestions visible_everywhere cli matrix"
-)
-SURFACE = [*(f"tests/test_{each}.py" for each in ABOUT_ALL.split()), "tests/tools/test_schema.py"]
+ALL = "workspace bad_input deadline public same_answers secrets suggestions visible_everywhere cli matrix"
+SURFACE = [*(f"tests/test_{each}.py" for each in ALL.split()), "tests/tools/test_schema.py"]
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -92,12 +86,11 @@ def run_tests(copy: Path, tests: Sequence[str]) -> str:
     """Return the first test that fails, "a hang", or "" if all pass."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--no-header"]
     options = ["-rfE", "--hypothesis-profile=repeatable", "-m", "not full and not long", "--tb=no"]
-    # A busy machine must not decide.
     environment = os.environ | {"PYTHONPATH": str(copy), "AGENTFS_TEST_PROCESSOR_SECONDS": "60"}
     try:
         done = subprocess.run(  # noqa: S603 - our own tests
             [*command, *options, *tests], cwd=copy, env=environment, capture_output=True, text=True,
-            check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
+            check=False, timeout=1800, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "a hang"
@@ -115,10 +108,10 @@ def own_tests(path: Path) -> list[str]:
 def killer(copy: Path, mutant: Mutant) -> str:
     """Return the test that kills a mutant, or ""."""
     original = (copy / mutant.path).read_bytes()
-    changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
     for tests in filter(None, (own_tests(mutant.path), SURFACE)):
         left_out: list[str] = []  # tests that fail without the mutant too say nothing
         while True:
+            changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
             (copy / mutant.path).write_bytes(changed)
             failed = run_tests(copy, [*tests, *left_out])
             (copy / mutant.path).write_bytes(original)
@@ -132,8 +125,8 @@ def killer(copy: Path, mutant: Mutant) -> str:
 
 def main() -> None:
     """Judge the mutants that the command line asks for."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("what", help="a number of mutants, or FILE:LINE")
+    parser = argparse.ArgumentParser(usage="mutants.py NUMBER|FILE:LINE [--seed N]")
+    parser.add_argument("what")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     name, _, line = asked.what.partition(":")
@@ -143,15 +136,15 @@ def main() -> None:
         chosen = [each for each in found if each.line == int(line)]
     else:
         chosen = random.Random(asked.seed).sample(found, int(name))  # noqa: S311 - no secret
-    counts = Counter[str]()
+    killed = 0
     with tempfile.TemporaryDirectory(dir=ROOT.parent) as top:
-        copy = Path(top) / "copy"
-        shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", ".git", "*_cache"))
+        left_out = shutil.ignore_patterns(".venv", ".git", "*_cache")
+        copy = shutil.copytree(ROOT, Path(top, "copy"), symlinks=True, ignore=left_out)
         for mutant in chosen:
             test = killer(copy, mutant)
-            counts["killed" if test else "survived"] += 1
+            killed += bool(test)
             print(f"{mutant}\n    {f'killed by {test}' if test else 'SURVIVED'}", flush=True)
-    print(f"{len(chosen)} of {len(found)} mutants: {counts['killed']} killed, {counts['survived']} survived")
+    print(f"{len(chosen)} of {len(found)} mutants: {killed} killed, {len(chosen) - killed} survived")
 
 
 if __name__ == "__main__":
