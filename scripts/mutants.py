@@ -1,6 +1,6 @@
 """Change one expression of the package at a time, and see whether the tests notice.
 
-    nice .venv/bin/python scripts/mutants.py 40            # random ones; `--seed 3` takes others; or FILE:LINE
+    nice .venv/bin/python scripts/mutants.py 40    # random ones; `--seed 3` takes others; or FILE:LINE
 
 The first-tier tests of its package judge a mutant, then `SURFACE`, those of all packages through the public
 surface, in a copy of the working tree. A survivor may change nothing that a user can see: a reader judges it.
@@ -85,12 +85,11 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 def run_tests(copy: Path, tests: Sequence[str]) -> str:
     """Return the first test that fails, "a hang", or "" if all pass."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--no-header"]
-    options = ["-rfE", "--hypothesis-profile=repeatable", "-m", "not full and not long", "--tb=no"]
-    environment = os.environ | {"PYTHONPATH": str(copy), "AGENTFS_TEST_PROCESSOR_SECONDS": "60"}
+    command += ["-rfE", "--hypothesis-profile=repeatable", "-m", "not full and not long", "--tb=no"]
+    env = os.environ | {"PYTHONPATH": str(copy), "AGENTFS_TEST_PROCESSOR_SECONDS": "60"}
     try:
         done = subprocess.run(  # noqa: S603 - our own tests
-            [*command, *options, *tests], cwd=copy, env=environment, capture_output=True, text=True,
-            check=False, timeout=1800, stdin=subprocess.DEVNULL,
+            [*command, *tests], cwd=copy, env=env, capture_output=True, text=True, check=False, timeout=1800
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "a hang"
