@@ -1,22 +1,21 @@
 """Edits whose old text is damaged as models damage it: what lands, what is refused and why, what goes wrong.
 
-    edit_misses.py OLD_TREE NEW_TREE [--count 2000] [--peer deepagents=PYTHON] [--peer agno=PYTHON]
+    edit_misses.py OLD_TREE NEW_TREE [--count 2000] [--show applied|cause|suggestion]
 
 The edits are real: hunks of the difference between two trees (two releases of one project), with the lines
-around them that make them unique. Each is damaged in every way that applies to it. A peer is run by a Python
-in whose environment it is installed, on the same cases in the same order.
+around them that make them unique. Each is damaged in every way that applies to it.
 """
 
 import argparse
 import difflib
-import json
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
+
+from agentfs import AgentFSError, Policy, Workspace
 
 CONTEXT = 2
 MOST_LINES = 25
@@ -183,8 +182,6 @@ def cases_of(edits):
 
 
 def ours(cases):
-    from agentfs import AgentFSError, Policy, Workspace  # noqa: PLC0415 - peers have it not
-
     def run(root):
         file = root / "file.txt"
         for _, text, shown, old, new, wanted in cases:
@@ -213,39 +210,6 @@ def ours(cases):
         return list(run(Path(root)))
 
 
-def deepagents(root):
-    from deepagents.backends.filesystem import FilesystemBackend  # noqa: PLC0415 - as above
-
-    backend = FilesystemBackend(root_dir=root, virtual_mode=True)
-    backend.read("/file.txt")
-    return lambda old, new: backend.edit("/file.txt", old, new).error is None
-
-
-def agno(root):
-    from agno.tools.workspace import Workspace  # noqa: PLC0415 - as above
-
-    workspace = Workspace(root=root)
-    workspace.read_file("file.txt")
-    return lambda old, new: not workspace.edit_file("file.txt", old, new).lower().startswith("error")
-
-
-def as_peer(name, cases):
-    make = {"deepagents": deepagents, "agno": agno}[name]
-    outcomes = []
-    with tempfile.TemporaryDirectory() as root:
-        file = Path(root) / "file.txt"
-        file.write_bytes(b"x")
-        edit = make(root)
-        for _, text, _, old, new, wanted in cases:
-            file.write_bytes(text.encode())
-            start = time.process_time()
-            done = edit(old, new)
-            after = file.read_bytes().decode()
-            outcome = ["landed", after == wanted] if done or after != text else ["refused", None]
-            outcomes.append([*outcome, None, None, time.process_time() - start])
-    return outcomes
-
-
 def faults(case, outcome):
     """Name what is wrong with an outcome, as `--show` calls it."""
     did, right, cause, again, _ = outcome
@@ -255,7 +219,7 @@ def faults(case, outcome):
     return found if case[0] in UNSUGGESTED or again in {True, False} else found | {"suggestion"}
 
 
-def table(name, cases, outcomes):
+def table(cases, outcomes):
     by_kind = defaultdict(Counter)
     causes = Counter()
     for (kind, *_), (did, right, cause, again, _) in zip(cases, outcomes, strict=True):
@@ -274,7 +238,7 @@ def table(name, cases, outcomes):
             tally["and rightly"] += again is True
     columns = ["cases", "applied rightly", "APPLIED WRONGLY", "refused", "right cause"]
     columns += ["suggested", "lands as given", "and rightly"]
-    print(f"\n{name}\n{'':22}" + "".join(f"{column:>17}" for column in columns))
+    print(f"\n{'':22}" + "".join(f"{column:>17}" for column in columns))
     total = Counter()
     for kind, tally in by_kind.items():
         print(f"{kind:22}" + "".join(f"{tally[column]:>17}" for column in columns))
@@ -296,30 +260,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trees", nargs="*", type=Path)
     parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--peer", action="append", default=[])
-    parser.add_argument("--as-peer")
     parser.add_argument("--show", choices=["applied", "cause", "suggestion"], help="print what went wrong")
     options = parser.parse_args()
-    if options.as_peer:
-        print("OUTCOMES" + json.dumps(as_peer(options.as_peer, json.load(sys.stdin))))
-        return
     edits = real_edits(*options.trees, options.count)
     cases = cases_of(edits)
     print(f"{len(edits)} real edits, {len(cases)} damaged ones")
     outcomes = ours(cases)
-    total = table("agentfs", cases, outcomes)
+    total = table(cases, outcomes)
     for case, outcome in zip(cases, outcomes, strict=True):
         if options.show in faults(case, outcome):
             print(f"\n{case[0]}: {outcome[:4]}\nOLD\n{case[3]}\nNEW\n{case[4]}")
-    for peer in options.peer:
-        name, python = peer.split("=", 1)
-        command = [python, __file__, "--as-peer", name]
-        ran = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=False)
-        marked = ran.stdout.rpartition("OUTCOMES")[2]
-        if not marked:
-            print(f"\n{name} could not be run: {ran.stderr[-500:]}")
-            continue
-        table(name, cases, json.loads(marked))
     if total["APPLIED WRONGLY"]:
         sys.exit("an edit was applied wrongly")
 

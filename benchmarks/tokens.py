@@ -181,7 +181,7 @@ def tasks(ws: Workspace) -> list[tuple[str, list[str]]]:
     add("grep: counts of 200 files", counted.text, [counts, shell(counts), "", ""])
     flat = ws.ls("flat")
     add("ls: a directory of 110 files", flat.text, listed([e.name for e in flat.entries]))
-    listing = ws.ls(depth=0, limit=500)
+    listing = ws.ls(depth=2, limit=500)
     add("ls: 500 entries of a tree", listing.text, listed([e.path for e in listing.entries]))
     globbed = ws.glob("**/module_0*.py", limit=200)
     add("glob: 200 files", globbed.text, names([e.path for e in globbed.files]))
