@@ -1,16 +1,11 @@
 """Commands in the background."""
 
-import runpy
 import time
-from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-code_of, snapshot = _here["code_of"], _here["snapshot"]
-PID, running = _here["PID"], _here["running"]
+from tests.commands.conftest import PID, code_of, running, snapshot
 
 
 def wait_for(found, seconds=10.0):

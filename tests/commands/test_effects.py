@@ -1,19 +1,14 @@
 """Every difference that a command makes is applied, undone and named, or named as what it is."""
 
 import os
-import runpy
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Workspace
+from tests.commands.conftest import MEANWHILE, code_of, meanwhile, snapshot
 from tests.conftest import needs
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-code_of, snapshot = _here["code_of"], _here["snapshot"]
-MEANWHILE, meanwhile = _here["MEANWHILE"], _here["meanwhile"]
 
 NOTHING = "Nothing was changed."
 

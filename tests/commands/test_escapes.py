@@ -3,7 +3,6 @@
 import ctypes
 import os
 import pty
-import runpy
 import select
 import shlex
 import shutil
@@ -17,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError
+from tests.commands.conftest import SECRET
 from tests.conftest import part_or_all
 
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-SECRET = _here["SECRET"]
 PYTHON = f"{shlex.quote(sys.executable)} -SI"
 
 
@@ -29,43 +27,6 @@ def plain(command: str, cwd: Path, **options) -> bytes:
         ["bash", "-c", command], cwd=cwd, capture_output=True, check=False, timeout=60, **options
     )
     return ran.stdout
-
-
-IO_URING = """
-import ctypes, mmap, os, struct
-libc = ctypes.CDLL(None, use_errno=True)
-params = ctypes.create_string_buffer(120)
-ring = libc.syscall(425, 8, params)
-if ring < 0: raise SystemExit("no io_uring")
-sq, cq = struct.unpack_from("10I", params, 40), struct.unpack_from("10I", params, 80)
-queue = mmap.mmap(ring, max(sq[6] + 32, cq[5] + 16 * 16), offset=0)
-entries = mmap.mmap(ring, 8 * 64, offset=0x10000000)
-def call(operation, fd, address, length, at=0):
-    tail = struct.unpack_from("I", queue, sq[1])[0]
-    index = tail & struct.unpack_from("I", queue, sq[2])[0]
-    entry = struct.pack("<BBHiQQIIQ24x", operation, 0, 0, fd, at, address, length, 0, 1)
-    entries[index * 64:index * 64 + 64] = entry
-    struct.pack_into("I", queue, sq[6] + 4 * index, index)
-    struct.pack_into("I", queue, sq[1], tail + 1)
-    libc.syscall(426, ring, 1, 1, 1, None, 0)
-    head = struct.unpack_from("I", queue, cq[0])[0]
-    at = cq[5] + 16 * (head & struct.unpack_from("I", queue, cq[2])[0])
-    result = struct.unpack_from("<Qi", queue, at)[1]
-    struct.pack_into("I", queue, cq[0], head + 1)
-    return result
-path, data = ctypes.create_string_buffer(b".env"), ctypes.create_string_buffer(200)
-fd = call(18, -100, ctypes.addressof(path), 0)
-print(fd >= 0, call(22, fd, ctypes.addressof(data), 200), data.value.decode())
-"""
-
-
-def test_io_uring_reads_an_empty_file_too(staged, tree, tmp_path):
-    (tree / "attack.py").write_text(IO_URING)
-    outside = plain(f"{PYTHON} attack.py", tree)
-    if not outside:
-        pytest.skip("this system has no io_uring")
-    assert SECRET.encode() in outside
-    assert SECRET.encode() not in staged.run(f"{PYTHON} attack.py").stdout
 
 
 MEMORY = """

@@ -1,7 +1,6 @@
 """A staged command changes only data in a directory of git, which is recognised by what it holds."""
 
 import os
-import runpy
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -9,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentfs.errors import ProtectedError
+from tests.commands.conftest import snapshot
 from tests.conftest import needs
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-snapshot = _here["snapshot"]
 
 pytestmark = needs("git")
 

@@ -1,20 +1,17 @@
 """Indexes of every version: maintenance is applied, and a hidden file is not added as empty."""
 
 import os
-import runpy
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.commands.conftest import SECRET, snapshot
 from tests.conftest import needs
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-SECRET, snapshot = _here["SECRET"], _here["snapshot"]
 NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 pytestmark = needs("git")

@@ -1,6 +1,5 @@
 """Programs that are killed while a staged command runs."""
 
-import runpy
 import signal
 import subprocess
 import sys
@@ -9,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-snapshot = _here["snapshot"]
-PID, running, no_stage_stays = _here["PID"], _here["running"], _here["no_stage_stays"]
+from tests.commands.conftest import PID, no_stage_stays, running, snapshot
+
 PROGRAM = f"""
 import sys
 from agentfs import Policy, Workspace

@@ -1,7 +1,6 @@
 """Limits of what a staged command may use, and what of it a plain shell may."""
 
 import os
-import runpy
 import shlex
 import subprocess
 import sys
@@ -11,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits
+from tests.commands.conftest import PID, no_stage_stays, running
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-PID, running = _here["PID"], _here["running"]
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 KERNEL = tuple(int("".join(filter(str.isdigit, each))) for each in os.uname().release.split(".")[:2])
 
@@ -120,7 +118,7 @@ def test_regression_a_deep_tree_does_not_stop_later_commands(staged):
     stopped = staged.run(f'{PYTHON} -SIuc "{script}"', timeout=3)
     assert (stopped.timed_out, stopped.stdout) == (True, b"1\n")
     assert staged.run("echo fine").stdout == b"fine\n"
-    assert _here["no_stage_stays"]()
+    assert no_stage_stays()
 
 
 @pytest.mark.full

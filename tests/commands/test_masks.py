@@ -1,18 +1,14 @@
 """Protected files of the tree are masks for a command: they show no contents, and do not stand in its way."""
 
 import os
-import runpy
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from agentfs import Mount, Policy, Workspace
+from tests.commands.conftest import MEANWHILE, SECRET, meanwhile, snapshot
 from tests.conftest import needs
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
-MEANWHILE, meanwhile = _here["MEANWHILE"], _here["meanwhile"]
 
 pytestmark = needs("git")
 LONG_AGO = 1_600_000_000  # before git's index was written

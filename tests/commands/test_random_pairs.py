@@ -2,7 +2,6 @@
 
 import os
 import random
-import runpy
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,10 +11,8 @@ import pytest
 
 from agentfs import Policy, Workspace
 from agentfs.errors import ConflictError
+from tests.commands.conftest import MEANWHILE, meanwhile
 from tests.tree_difference import difference, snapshot
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-MEANWHILE, meanwhile = _here["MEANWHILE"], _here["meanwhile"]
 
 FILES = {
     "a": "1\n2\n3\n4\n5\n6\n7\n8\n",

@@ -1,18 +1,14 @@
 """One table of how commands run: staged and recorded, sync and async, here and over `connect`."""
 
 import asyncio
-import runpy
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, connect
+from tests.commands.conftest import PID, running, snapshot
 from tests.remote.over_pipe import open_pipe
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-snapshot = _here["snapshot"]
-PID, running = _here["PID"], _here["running"]
 
 
 @contextmanager

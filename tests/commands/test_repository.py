@@ -1,7 +1,6 @@
 """Git works in a linked worktree, a submodule, and a root below its repository, as it does outside."""
 
 import os
-import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import Policy, Workspace
+from tests.commands.conftest import SECRET, snapshot
 from tests.conftest import needs
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-SECRET, snapshot = _here["SECRET"], _here["snapshot"]
 
 pytestmark = needs("git")
 

@@ -1,17 +1,12 @@
 """`run`: what a command's result has, in both ways of running."""
 
 import os
-import runpy
 import time
-from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Limits
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
-PID, running = _here["PID"], _here["running"]
+from tests.commands.conftest import PID, SECRET, code_of, running, snapshot
 
 CHANGES = """
 sed -i 's/two/TWO/' src/a.py; printf 'new\\r\\n' > new.txt; chmod 755 new.txt; mkdir -p empty/inner

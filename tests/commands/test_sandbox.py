@@ -15,10 +15,8 @@ import pytest
 
 from agentfs import Mount, Policy, Workspace
 from agentfs.commands import outside
+from tests.commands.conftest import SECRET, code_of
 from tests.conftest import needs
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-SECRET, PID, code_of = _here["SECRET"], _here["PID"], _here["code_of"]
 
 
 @pytest.fixture(params=["/tmp", "/var/tmp"])

@@ -1,14 +1,11 @@
 """Commands of usual programs on a copy of a tree: undone exactly, with the same outcome as outside."""
 
-import runpy
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-snapshot = _here["snapshot"]
+from tests.commands.conftest import snapshot
 
 COMMANDS = [
     "sed -i 's/one/1/' src/*.py",

@@ -1,15 +1,10 @@
 """Systems that cannot stage a command: `run` is refused with the reason, and never runs in another way."""
 
-import runpy
-from pathlib import Path
-
 import pytest
 
 from agentfs import AgentFSError
 from agentfs.commands import sandbox
-
-_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
-snapshot = _here["snapshot"]
+from tests.commands.conftest import snapshot
 
 
 @pytest.fixture
