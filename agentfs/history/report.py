@@ -94,12 +94,11 @@ def changes_result(
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     caches = new_caches(changes)
-    listed = file_lines(files, [*map(display, caches)])
     inside = tuple(f"{each}/" for each in caches)
     present = {change.path for change in changes if isinstance(change.after, FileNode)}
     read = {path: patch for path, patch in patches.items() if not path.startswith(inside)}
     shown, following, way = _shown_patches(read, present, since, display)
-    lines = [head, *notes, *listed, *shown, *filter(None, [way])]
+    lines = [head, *notes, *file_lines(files, [*map(display, caches)]), *shown, *filter(None, [way])]
     patch = b"".join(patches.values())
     return ChangesResult(files, patch, since, notes=tuple(notes), text=Joined("\n", *lines), next=following)
 

@@ -31,10 +31,11 @@ RequestedPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Non
 def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) -> UndoResult:
     """Undo the last steps, or with `paths` the last changes of these paths; all of them or none."""
     scope, log = real_paths(context.root, paths), journal.log
+    missing = " No step that can be undone has changed these paths." if scope else ""
 
     def plan() -> UndoPlan:
         units, _ = log.units(scope, journal.groups)
-        return log.plan(_first(units, steps, "undo", journal.out_of_reach), scope)
+        return log.plan(_first(units, steps, "undo", missing + journal.out_of_reach), scope)
 
     return _result(journal, context, plan, "Undid", call("undo"))
 

@@ -20,6 +20,6 @@ def _within_the_deadline(names: Iterable[str]) -> Iterator[str]:
         yield each
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.55) -> str | None:
     """Return the name most similar to the given one, or None if none is similar enough."""
-    return next(iter(closest(name, names, 1, 0.55)), None)
+    return next(iter(closest(name, names, 1, cutoff)), None)

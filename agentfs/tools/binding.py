@@ -29,7 +29,7 @@ def find_tool(tools: Mapping[str, Tool], name: Any) -> tuple[Tool, tuple[Coercio
         meant = [each for each in tools.values() if is_method(each.function) and each.own_name == method]
         for tool in (*same, *meant):
             return tool, (Coercion("tool name", f"{short_repr(name)} as {short_repr(tool.name)}"),)
-        near = nearest(name.lower(), tools)
+        near = nearest(name.lower(), tools, 0.75)  # `TodoWrite` and `write` are less similar
     raise UnknownToolError(
         f"There is no tool {short_repr(name)}{f' (did you mean `{near}`?)' if near else ''}.",
         hint=f"The tools are {', '.join(tools)}.",
