@@ -14,7 +14,7 @@ from agentfs.results import RunResult
 from agentfs.shown.outputs import OutputStore
 from agentfs.text.display import Shrink, both_ends, continuation, cut_line, estimate_tokens, fitted, footer
 
-_MOST_CHARS, _MOST_TOKENS = 16_000, 2_000  # of output in one text
+_MOST_CHARS, _MOST_TOKENS = 16_000, 1_900  # of output in one text
 _FOLDED = 4  # equal lines, and more, are shown as one
 _IN_ERROR_CHARS = 4_000
 _ODD = bytes({*range(32)} - {*b"\b\t\n\f\r\x1b"})
