@@ -22,10 +22,10 @@ from agentfs.errors import (
 )
 from agentfs.fs import (
     Change,
-    Directory,
     DirectoryNode,
     FileNode,
     MovedNode,
+    MovedTree,
     Node,
     Root,
     display_name,
@@ -36,7 +36,7 @@ from agentfs.fs.oserrors import write_protected
 from agentfs.history.database import Contents
 from agentfs.history.report import changed_meanwhile
 from agentfs.limits import Limits
-from agentfs.results import DeleteResult, Entry, MoveResult
+from agentfs.results import DeleteResult, Entry, EntryType, MoveResult
 from agentfs.shown.workspace_context import Context
 from agentfs.text.display import with_text
 from agentfs.tree.walk import Walk
@@ -48,7 +48,7 @@ _MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one cal
 _FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
 
 
-_UNREAD = {"f": MovedNode("file"), "l": MovedNode("symlink"), "o": MovedNode("other")}
+_TYPES: dict[str, EntryType] = {"f": "file", "d": "directory", "l": "symlink", "o": "other"}
 
 
 def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult:
@@ -57,21 +57,15 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
     entry, real_path = _entry(root, path, "deleted")
     if entry.type == "directory" and not recursive:
         _check_empty(root, entry.path)
-    contents = Contents()  # the contents need not fit in memory
-
-    def read(path: str, _type: str = "") -> Node | None:
-        node = root.node(path, max_bytes=limits.file_bytes)
-        return node and contents.keep_node(node)
-
     with _about_directory(entry, "deleted"):
-        most = _MOST_DELETED if recursive else 0
-        nodes = _subtree(root, entry, real_path, most, read, {real_path: root.check_may_change})
+        nodes = _nodes_to_delete(root, entry, real_path, limits, recursive=recursive)
         _check_deletable(root, limits, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
-        others = 0  # hidden or ignored
+        what = "" if entry.type == "file" else f" ({entry.type})"
         if len(nodes) > 1:
             walk = Walk(root, entry.path, max_entries=limits.walk_entries, others=True)
-            others = files - sum(len(visit.files) for visit in walk)
+            others = files - sum(len(visit.files) for visit in walk)  # hidden or ignored
+            what = f" (directory, {plural(files, 'file')}{f', {others} hidden or ignored' if others else ''})"
         changes = [Change(real_path + below, node, None) for below, node in nodes]
         try:
             notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root)).notes
@@ -79,11 +73,7 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
             if entry.type == "directory" and not recursive:
                 _check_empty(root, entry.path)  # another program may have added an entry meanwhile
             raise
-    kind = entry_type(nodes[0][1])
-    what = "" if kind == "file" else f" ({kind})"
-    if len(nodes) > 1:
-        what = f" (directory, {plural(files, 'file')}{f', {others} hidden or ignored' if others else ''})"
-    result = DeleteResult(entry.path, kind, files, notes=notes)
+    result = DeleteResult(entry.path, entry.type, files, notes=notes)
     return with_text(result, f"Deleted {quote(entry.path)}{what}.")
 
 
@@ -93,6 +83,28 @@ def _entry(root: Root, path: str, done: str) -> tuple[Entry, str]:
     if not real_path:
         raise RefusedError(f"The workspace root cannot be {done}.", details={"path": path})
     return entry, real_path
+
+
+def _nodes_to_delete(
+    root: Root, entry: Entry, real_path: str, limits: Limits, *, recursive: bool
+) -> list[tuple[str, Node]]:
+    """Return the nodes at and below a path, each with its path from there, from the top down."""
+    read, keep = partial(root.node, max_bytes=limits.file_bytes), Contents().keep_node  # out of memory
+    node = read(real_path)
+    if node is None or isinstance(node, DirectoryNode) is not (entry.type == "directory"):
+        raise _conflict(root, Change(real_path, node, None), node)
+    if not isinstance(node, DirectoryNode) or not recursive:
+        return [("", keep(node))]
+    tree, faults = _tree_at(root, entry, real_path, _MOST_DELETED, {real_path: root.check_may_change})
+    found: list[tuple[str, Node]] = []
+    for below, each in tree.nodes():
+        try:
+            node = each if isinstance(each, DirectoryNode) else read(real_path + below)
+            found += [(below, keep(node))] if node is not None else []
+        except _FAULTS as error:
+            faults[entry.path + below] = error
+    _raise_all(faults)
+    return found
 
 
 def _check_deletable(root: Root, limits: Limits, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
@@ -116,23 +128,22 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
     root, tracker, limits, _ = context
     entry, real_path, target = _source_and_target(root, path, to)
 
-    def unread(path: str, type_: str) -> Node | None:
-        return _UNREAD.get(type_) or root.node(path, max_bytes=0, unread=True)
-
+    moved: Node = MovedNode(entry.type)
+    files, what = 1, ""
     with _about_directory(entry, "moved"):
-        if entry.type != "directory":
+        if entry.type == "directory":
+            checks = {real_path: root.check_may_move, target: root.check_may_change}
+            moved, faults = _tree_at(root, entry, real_path, _MOST_MOVED, checks)
+            _raise_all(faults)
+            files = moved.file_count
+            what = f" (directory, {plural(files, 'file')})"
+        else:
             root.check_may_move(real_path)
-        checks = {real_path: root.check_may_move, target: root.check_may_change}
-        nodes = _subtree(root, entry, real_path, _MOST_MOVED, unread, checks)
-        removed = [Change(real_path + below, node, None) for below, node in nodes]
-        created = [Change(target + below, None, node, real_path + below) for below, node in nodes]
-        conflict = partial(_conflict, root)
-        applied = root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=conflict)
+        changes = [Change(real_path, moved, None), Change(target, None, moved, real_path)]
+        applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root))
     tracker.record_copy(real_path, target)
     shown = root.display_path(target)
-    files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
-    what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    result = MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes)
+    result = MoveResult(entry.path, shown, entry.type, files, notes=applied.notes)
     return with_text(result, f"Moved {quote(entry.path)} to {quote(shown)}{what}.")
 
 
@@ -176,32 +187,25 @@ def _about_directory(entry: Entry, done: str) -> Generator[None]:
         raise type(error)(message, hint=error.hint, details=error.details) from None
 
 
-def _subtree(
-    root: Root,
-    entry: Entry,
-    real_path: str,
-    most: int,
-    node_of: Callable[[str, str], Node | None],
-    checks: Mapping[str, Callable[[str], None]],
-) -> list[tuple[str, Node]]:
-    """Return the nodes at and below a path, each with its path from there, from the top down.
+def _tree_at(
+    root: Root, entry: Entry, real_path: str, most: int, checks: Mapping[str, Callable[[str], None]]
+) -> tuple[MovedTree, dict[str, AgentFSError]]:
+    """List a directory and all that is in it, at most `most` nodes.
 
-    Args:
-        root: The root.
-        entry: The entry at the path.
-        real_path: The path.
-        most: The most nodes to return; 0 for only the first one.
-        node_of: Returns the node of an entry, given its path and its type, one of "fdlo?".
-        checks: By directory: the check of the entries that are, or will be, below it.
+    `checks` has the check of entries by the directory that they are, or will be, below. The second value has
+    their errors by the displayed path of the entry.
     """
-    node = node_of(real_path, "")
-    if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
-        raise _conflict(root, Change(real_path, node, None), node)
-    found, faults = [("", node)], dict[str, AgentFSError]()
-
-    def add(directory: Directory, below: str) -> None:
+    listing: list[tuple[str, DirectoryNode, dict[EntryType, list[str]]]] = []
+    count, pending, faults = 1, [""], dict[str, AgentFSError]()
+    while pending:
         call_context.check()
-        listed = dict(directory.typed_names())
+        below = pending.pop()
+        path = real_path + below
+        node = root.node(path, max_bytes=0, unread=True)
+        with root.open_directory(entry.path + display_name(below)) as directory:
+            if not isinstance(node, DirectoryNode) or directory.real_path != path:
+                raise _conflict(root, Change(path, node, None), node)
+            listed = dict(directory.typed_names())
         for top, check in checks.items():
             for name in [*root.unchangeable_names(top + below, [*listed])]:
                 try:
@@ -209,32 +213,23 @@ def _subtree(
                 except _FAULTS as error:
                     faults[entry.path + f"{below}/{name}"] = error
                     listed.pop(name, None)
+        count += len(listed)
+        if count > most:
+            raise _too_large(entry, f"It has more than {plural(most, 'entry', 'entries')}.")
+        names: dict[EntryType, list[str]] = {}
         for name, type_ in listed.items():
-            path = f"{below}/{name}"
-            try:
-                each = node_of(real_path + path, type_)
-            except _FAULTS as error:
-                faults[entry.path + path] = error
-                continue
-            if each is None:
-                continue
-            if len(found) == most:
-                raise _too_large(entry, f"It has more than {plural(most, 'entry', 'entries')}.")
-            found.append((path, each))
-            if isinstance(each, DirectoryNode):
-                with directory.open_directory(name) as opened:
-                    add(opened, path)
+            kind = _TYPES.get(type_) or entry_type(root.node(f"{path}/{name}", max_bytes=0, unread=True))
+            names.setdefault(kind, []).append(name)
+        listing.append((below, node, names))
+        pending += [f"{below}/{name}" for name in names.get("directory", ())]
+    return MovedTree(tuple(listing)), faults
 
-    if isinstance(node, DirectoryNode) and most:
-        with root.open_directory(entry.path) as top:
-            if top.real_path != real_path:
-                raise _conflict(root, Change(real_path, node, None), None)
-            add(top, "")
-    if len(faults) == 1:
-        raise next(iter(faults.values()))
-    if faults:
+
+def _raise_all(faults: Mapping[str, AgentFSError]) -> None:
+    if len(faults) > 1:
         raise error_of_many(f"{plural(len(faults), 'entry', 'entries')} in it cannot be changed:", faults)
-    return found
+    for error in faults.values():
+        raise error
 
 
 def _too_large(entry: Entry, why: str) -> TooLargeError:

@@ -13,10 +13,11 @@ from agentfs.fs.node import (
     LinesBy,
     LinkNode,
     MovedNode,
+    MovedTree,
     Node,
+    collapsed,
     entry_type,
-    node_from_json,
-    node_to_json,
+    expanded,
     revision_of,
     revision_of_stat,
 )

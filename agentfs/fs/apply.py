@@ -10,9 +10,8 @@ import errno
 import os
 import stat
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -23,21 +22,22 @@ from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFo
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
 from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, notes_on_replacing
-from agentfs.fs.lock import forget_temporaries, record_temporary
+from agentfs.fs.lock import file_locks, forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
     Conflict,
     DirectoryNode,
     EntryNode,
     FileNode,
-    LinesBy,
     LinkNode,
     LogStep,
     Metadata,
     MovedNode,
+    MovedTree,
     Node,
     NotRestoredError,
-    Recorder,
+    expanded,
+    mode_of,
 )
 from agentfs.fs.path import quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -50,6 +50,7 @@ _NOTED_PATHS = 5
 _PIECE = 1024 * 1024
 _OWNER = stat.S_IRWXU
 _SYNCED_TOGETHER = 16  # new files, from which on their file system is synced instead of each
+_NONE: Mapping[str, str] = {}
 
 
 class ApplyOptions(NamedTuple):
@@ -57,18 +58,9 @@ class ApplyOptions(NamedTuple):
 
     max_bytes: int
     conflict: Conflict
-    recorder: Recorder | None = None
-    log_step: LogStep | None = None  # in place of the recorder's `logging_step`
+    # Records changes that a block makes; gives them with contents loaded from the store.
+    log_step: LogStep = nullcontext
     undoing: bool = False
-    by_others: tuple[LinesBy, ...] = ()  # for the recorder
-
-    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        """Record changes that the block makes; give them with contents loaded from the store."""
-        if self.log_step is not None:
-            return self.log_step(changes)
-        if self.recorder is None:
-            return nullcontext(changes)
-        return self.recorder.logging_step(changes, by_others=self.by_others)
 
 
 class Applied(NamedTuple):
@@ -93,26 +85,26 @@ def directories_above(path: str) -> Generator[str]:
 
 def apply_changes(context: RootContext, changes: Sequence[Change], options: ApplyOptions) -> Applied:
     """Implement `Root.apply`."""
-    path = context.display_path(changes[0].path) if changes else "."
-    with context.trees.locked(path), _excluding_others(options.recorder):
-        wanted = _with_parents(context, changes)
-        renames = _Renames.of(wanted)
-        wanted = _checked(context, wanted, changes, options, renames)
+    path = context.displayed(changes[0].path) if changes else "."
+    with file_locks(context.trees.lock_keys, context.trees.root.source, path), _excluding_others(context):
+        wanted = _checked(context, _with_parents(context, changes), changes, options)
         with suppress(_NotRenamedError):
-            return _Batch(context, options, renames=renames).apply(wanted)
-        return _Batch(context, options).apply(wanted)  # copy to the other file system, then remove
+            return _Batch(context, options, renames=_renames(wanted)).apply(wanted)
+        return _Batch(context, options).apply(expanded(wanted))  # copy to the other file system, then remove
 
 
 def apply_single(context: RootContext, held: ResolvedPath, change: Change, options: ApplyOptions) -> Applied:
     """Make one change of a file at a path that the caller has locked and checked."""
+    if change.before is not None:
+        return _Batch(context, options, held).apply([change])
     made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
-    with _excluding_others(options.recorder if change.before is None else None):
+    with _excluding_others(context):
         return _Batch(context, options, held).apply([*made, change])
 
 
-def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[object]:
+def _excluding_others(context: RootContext) -> AbstractContextManager[object]:
     # Directories have no locks, so keep other threads from adding or removing entries.
-    return nullcontext() if recorder is None else recorder.exclusive()
+    return nullcontext() if context.recorder is None else context.recorder.exclusive()
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change]) -> list[Change]:
@@ -128,77 +120,42 @@ def _with_parents(context: RootContext, changes: Sequence[Change]) -> list[Chang
     return list(wanted.values())
 
 
-class _Renames(NamedTuple):
-    """The files and whole directories that move unchanged, each by one rename."""
-
-    sources: Mapping[str, str] = {}  # by target
-    along: Collection[str] = ()  # all paths below these sources and targets
-
-    @classmethod
-    def of(cls, changes: Sequence[Change]) -> "_Renames":
-        """Return the moves among some changes."""
-        moved = {each.path: each.moved_from for each in changes if each.moved_from and each.before is None}
-        if not moved:
-            return cls()
-        created = (each for each in changes if each.before is None and each.after is not None)
-        new = {each.path: (each.after, _mode(each.after)) for each in created}
-        old = {each.path: (each.before, _mode(each.before)) for each in changes if each.after is None}
-        targets, sources = sorted(new), sorted(old)
-        turning = {each.path for each in changes if _turns(each)}
-        found, along = dict[str, str](), set[str]()
-        for path in targets:
-            source = moved.get(path, "")
-            if source not in old or path in along:
-                continue
-            here, there = _at_or_below(path, targets), _at_or_below(source, sources)
-            unchanged = [(each[len(path) :], new[each]) for each in here] == [
-                (each[len(source) :], old[each]) for each in there
-            ]
-            if unchanged and not _is_below(path, turning) and not _is_below(source, turning):
-                found[path] = source
-                along.update(here[1:], there[1:])
-        return cls(found, along)
-
-
-_NO_RENAMES = _Renames()
-
-
-def _at_or_below(top: str, paths: Sequence[str]) -> Sequence[str]:
-    """Return a path and those below it; `paths` are in order."""
-    below = paths[bisect_left(paths, f"{top}/") : bisect_left(paths, f"{top}0")]  # "0" follows "/"
-    return [top, *below]
+def _renames(changes: Sequence[Change]) -> dict[str, str]:
+    """Return the old path of each file, link and tree that moves unchanged, by its new path."""
+    moved = [each for each in changes if each.moved_from and each.before is None]
+    if not moved:
+        return {}
+    old = {each.path: each.before for each in changes if each.after is None}
+    turning = {each.path for each in changes if each.turns}
+    return {
+        each.path: each.moved_from
+        for each in moved
+        if not isinstance(each.after, DirectoryNode)
+        and old.get(each.moved_from) == each.after
+        and not _is_below(each.path, turning)
+        and not _is_below(each.moved_from, turning)
+    }
 
 
 def _checked(
-    context: RootContext,
-    changes: Sequence[Change],
-    requested: Sequence[Change],
-    options: ApplyOptions,
-    renames: _Renames,
+    context: RootContext, changes: Sequence[Change], requested: Sequence[Change], options: ApplyOptions
 ) -> list[Change]:
     """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
     named = {change.path for change in requested}
-    unasked = replace(context, access=None)  # who may create a node may create the directories above it
-    turning = {change.path for change in changes if _turns(change)}
+    unasked = context.view(access=None)  # who may create a node may create the directories above it
+    turning = {change.path for change in changes if change.turns}
 
     def node(change: Change) -> Node | None:
-        path = change.path
-        at = context if path in named else unasked
-        top = next((above for above in directories_above(path) if above in turning), None)
+        at = context if change.path in named else unasked
+        top = next((above for above in directories_above(change.path) if above in turning), None)
         if top is not None and not isinstance(node_at(at, top, None), DirectoryNode):
             return None  # there is a file or a link, which becomes a directory
         return _present(at, change, options.max_bytes)
 
     wanted: list[Change] = []
     made: set[str] | None = None
-    along: dict[str, list[str]] = {}  # the names that a rename takes along unread, by directory
     for change in changes:
         path, before, after = change.path, change.before, change.after
-        if path in renames.along and isinstance(before or after, MovedNode):
-            directory, _, name = path.rpartition("/")
-            along.setdefault(directory, []).append(name)
-            wanted.append(change)
-            continue
         present = node(change)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
             if not isinstance(before, DirectoryNode) or after.mode == present.mode:
@@ -213,23 +170,33 @@ def _checked(
             continue
         at = context if path in named else unasked
         if present is None and _is_below(path, turning):
-            at.check_may_change(path, (path,))
+            at.check_names(path, (path,))
         else:
             with resolve_real(at, path, create_parents=True) as resolved:
                 resolved.check_may_change()
+        if isinstance(tree := before or after, MovedTree):
+            _check_entries(context, path, tree)
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             before = replace(before, metadata=present.metadata)
         wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))
-    for directory, names in along.items():
-        for name in context.unchangeable_names(directory, names):
-            context.check_may_change(f"{directory}/{name}", (f"{directory}/{name}",))
     return wanted
+
+
+def _check_entries(context: RootContext, top: str, tree: MovedTree) -> None:
+    """Raise an error if an entry of a tree may not be moved from or to a path."""
+    for below, _, entries in tree.listing:
+        names = [name for each in entries.values() for name in each]
+        for name in context.unchangeable_names(top + below, names):
+            path = f"{top}{below}/{name}"
+            context.check_names(path, (path,))
 
 
 def _present(context: RootContext, change: Change, max_bytes: int) -> Node | None:
     """Return the node at the path of a change; unread if the change moves it."""
-    is_moved = isinstance(change.before or change.after, MovedNode)
-    return node_at(context, change.path, None if is_moved else max_bytes, is_kept=False)
+    moved = change.before or change.after
+    is_unread = isinstance(moved, MovedNode | MovedTree)
+    present = node_at(context, change.path, None if is_unread else max_bytes, is_kept=False)
+    return moved if isinstance(moved, MovedTree) and isinstance(present, DirectoryNode) else present
 
 
 def _is_below(path: str, directories: Container[str]) -> bool:
@@ -255,7 +222,7 @@ class _Batch:
         context: RootContext,
         options: ApplyOptions,
         held: ResolvedPath | None = None,
-        renames: _Renames = _NO_RENAMES,
+        renames: Mapping[str, str] = _NONE,
     ) -> None:
         """Prepare a batch.
 
@@ -263,11 +230,11 @@ class _Batch:
             context: The root and its settings.
             options: The arguments of `Root.apply`.
             held: The resolved path of a single file.
-            renames: The moves that are made by renames.
+            renames: The old path of each new one that is renamed.
         """
         self._context, self._options, self._held = context, options, held
-        self._renames = renames.sources
-        self._renamed = {*renames.along, *renames.sources, *renames.sources.values()}
+        self._renames = renames
+        self._renamed = {*renames, *renames.values()}
         self._new: dict[str, str] = {}  # the path of each new node as a temporary, by its final path
         self._tops: dict[str, str] = {}  # the outermost new directory that each new directory lies in
         self._inside: dict[str, list[Change]] = {}  # the changes in and below these, from the top down
@@ -284,7 +251,7 @@ class _Batch:
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or reverse those that were made."""
         try:
-            with self._options.recording(self._prepared(changes)) as recorded:
+            with self._options.log_step(self._prepared(changes)) as recorded:
                 try:
                     call_context.begin_commit()  # a call cancelled during the recording changes nothing
                     for make, change in self._steps(recorded):
@@ -312,13 +279,13 @@ class _Batch:
         moved = [each for each in changes if each.path in self._renames]
         others = [each for each in changes if each.path not in self._renamed]
         others.sort(key=lambda change: change.path)
-        turning = {each.path for each in others if _turns(each)}
+        turning = {each.path for each in others if each.turns}
 
         def is_early(change: Change) -> bool:
             return change.path in turning or (bool(turning) and _is_below(change.path, turning))
 
         new = [each for each in others if each.path in self._new and self._top(each) in (None, each.path)]
-        removed = [each for each in reversed(others) if each.before and (each.after is None or _turns(each))]
+        removed = [each for each in reversed(others) if each.before and (each.after is None or each.turns)]
         directories = [each for each in others if isinstance(each.after, DirectoryNode)]
         kept = [each for each in directories if each.path not in self._tops]
         return [
@@ -344,23 +311,12 @@ class _Batch:
         return _present(self._context, change, self._options.max_bytes)
 
     def _names(self, paths: Sequence[str]) -> str:
-        shown = [quote(self._context.display_path(path)) for path in sorted(paths)]
+        shown = [quote(self._context.displayed(path)) for path in sorted(paths)]
         return first_names(shown, _NOTED_PATHS)
 
     def _at(self, path: str) -> AbstractContextManager[ResolvedPath]:
         open_here = None if self._held is None else self._held.other(path)
         return resolve_real(self._context, path) if open_here is None else nullcontext(open_here)
-
-    @contextmanager
-    def _changing(self, path: str) -> Generator[ResolvedPath]:
-        """Resolve a path. OSErrors of the block become typed errors."""
-        with self._at(path) as resolved:
-            try:
-                yield resolved
-            except FileExistsError:
-                raise
-            except OSError as error:
-                raise resolved.error(error) from None
 
     # Temporaries
 
@@ -408,7 +364,7 @@ class _Batch:
         try:
             change = self._build(change)
         except OSError as error:
-            raise oserrors.from_oserror(error, self._context.display_path(path)) from None
+            raise oserrors.from_oserror(error, self._context.displayed(path)) from None
         if top is not None:
             self._inside.setdefault(top, []).append(change)
         return change
@@ -452,7 +408,7 @@ class _Batch:
                 os.symlink(syscalls.readlink(old.parent, old.name), at.name, dir_fd=at.parent)
                 return status
             if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(self._context.display_path(source), status.st_mode)
+                raise oserrors.not_regular(self._context.displayed(source), status.st_mode)
             fd = syscalls.open_file(old.parent, old.name)
         with open(fd, "rb") as file, open(syscalls.create_file(at.parent, at.name, 0o600), "wb") as copy:
             status = os.fstat(fd)
@@ -478,7 +434,7 @@ class _Batch:
         self._temporaries.add(temporary)
         if outside == directory:
             return temporary
-        with self._changing(temporary) as at:
+        with self._at(temporary) as at:
             os.mkdir(at.name, 0o700, dir_fd=at.parent)
         return f"{temporary}/new"
 
@@ -492,7 +448,7 @@ class _Batch:
         forget_temporaries()
 
     def _remove_temporary(self, path: str) -> None:
-        with suppress(NotFoundError, FileNotFoundError), self._at(path) as at:
+        with suppress(FileNotFoundError), self._at(path) as at:
             syscalls.remove_all(at.parent, at.name)
 
     # Changes
@@ -500,8 +456,8 @@ class _Batch:
     def put(self, change: Change) -> None:
         """Rename a temporary to its path."""
         path, reversals = change.path, len(self._reversals)
-        with self._at(self._new[path]) as source, self._changing(path) as target:
-            if change.before is not None and not _turns(change):
+        with self._at(self._new[path]) as source, self._at(path) as target:
+            if change.before is not None and not change.turns:
                 self._check_unchanged(change, target)
                 self._reversals.append((path, partial(self._restore, change)))
                 syscalls.replace(source.parent, source.name, target.name, to=target.parent)
@@ -521,7 +477,7 @@ class _Batch:
 
     def move(self, change: Change) -> None:
         """Rename a file, or a directory with all its entries."""
-        with self._changing(change.moved_from) as source, self._changing(change.path) as target:
+        with self._at(change.moved_from) as source, self._at(change.path) as target:
             inode = syscalls.lstat(source.parent, source.name).st_ino
             reverse = partial(self._move_back, change.path, change.moved_from, inode)
             self._reversals.append((change.moved_from, reverse))
@@ -538,7 +494,7 @@ class _Batch:
 
     def remove(self, change: Change) -> None:
         """Remove a file, a link or a directory."""
-        with self._changing(change.path) as target:
+        with self._at(change.path) as target:
             if not isinstance(change.before, DirectoryNode):
                 self._check_unchanged(change, target)
                 self._reversals.append((change.path, partial(self._restore, replace(change, after=None))))
@@ -551,7 +507,7 @@ class _Batch:
                 if error.errno not in _NOT_EMPTY:
                     raise
                 if change.after is not None and self._options.undoing:
-                    raise _occupied(self._context.display_path(change.path)) from None
+                    raise _occupied(self._context.displayed(change.path)) from None
                 if not self._options.undoing:  # another program has added an entry
                     raise self._options.conflict(change, change.before) from None
                 self._remaining.append(change.path)
@@ -591,7 +547,7 @@ class _Batch:
 
     def _set_directory(self, path: str, node: DirectoryNode) -> list[str]:
         mode = node.mode or 0
-        with self._changing(path) as target:
+        with self._at(path) as target:
             try:
                 fd = syscalls.open_directory(target.parent, target.name)
             except PermissionError:  # its owner may not list it
@@ -621,7 +577,7 @@ class _Batch:
         raise NotRestoredError(
             f"A change failed half way, and {self._names(failed)} could not be restored: {message}",
             hint=Advice("When nothing hinders it any more, restore it: ", call("undo"), "."),
-            details={**details, "not_restored": [*map(self._context.display_path, failed)]},
+            details={**details, "not_restored": [*map(self._context.displayed, failed)]},
         ) from None
 
     def _restore(self, change: Change) -> None:
@@ -651,8 +607,7 @@ class _Batch:
                 syscalls.replace(source.parent, source.name, target.name, to=target.parent)
 
     def _move_back(self, path: str, source: str, inode: int) -> None:
-        gone_or_taken = NotFoundError, FileNotFoundError, FileExistsError
-        with suppress(*gone_or_taken), self._at(path) as target, self._at(source) as old:
+        with suppress(FileNotFoundError, FileExistsError), self._at(path) as target, self._at(source) as old:
             if syscalls.lstat(target.parent, target.name).st_ino == inode:
                 syscalls.rename_new(target.parent, target.name, old.name, to=old.parent)
 
@@ -689,18 +644,7 @@ def _occupied(path: str) -> ConflictError:
     )
 
 
-def _turns(change: Change) -> bool:
-    """Return True if a file or link becomes a directory, or the reverse."""
-    if change.before is None or change.after is None:
-        return False
-    return isinstance(change.before, DirectoryNode) is not isinstance(change.after, DirectoryNode)
-
-
-def _mode(node: Node | None) -> int | None:
-    return node.mode if isinstance(node, DirectoryNode) else None
-
-
 def _is_closed(node: Node | None) -> bool:
     """Return True for a directory whose owner may not change its entries."""
-    mode = _mode(node)
+    mode = mode_of(node)
     return mode is not None and ~mode & _OWNER != 0

@@ -5,12 +5,12 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
 from operator import attrgetter
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from agentfs.fs import oserrors
-from agentfs.fs.node import Change
+from agentfs.fs.node import Change, Recorder
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import display_name, is_in, path_from
 from agentfs.fs.protect import NameMatcher
@@ -57,9 +57,8 @@ class FileAccess(Protocol):
         """Called with all changes before the first is made. An exception prevents them."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class RootContext:
-    """The open root with the settings that decide which paths may be read and changed."""
+    """The open trees with the settings that decide which paths may be read and changed."""
 
     trees: Trees
     # The absolute spellings of the trees, in parts, each with the parts of its real path.
@@ -68,16 +67,23 @@ class RootContext:
     unwritable: NameMatcher
     follow: bool  # True if links are followed
     own: tuple[str, ...]  # the directories of agentfs itself, which no call may change
-    workdir: str = ""  # the real path of the directory where relative paths start
+    start: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
     exempt: Collection[str] = ()  # real paths whose protected names may be read and changed
+    recorder: Recorder | None = None
 
-    def display_path(self, real_path: str) -> str:
-        """Return a path to display, relative to `workdir`."""
-        if not self.workdir and real_path.isascii():
+    def view(self, **settings: Any) -> Self:
+        """Return a view with other settings. Closing one closes both."""
+        other = copy(self)
+        vars(other).update(settings)
+        return other
+
+    def displayed(self, real_path: str) -> str:
+        """Return a path to display, relative to `start`; "" for the directory itself."""
+        if not self.start and real_path.isascii():
             return real_path
-        return display_name(path_from(self.workdir, real_path))
+        return display_name(path_from(self.start, real_path))
 
     def is_usable(self, real_path: str) -> bool:
         """Return True if the call may use a path."""
@@ -97,7 +103,7 @@ class RootContext:
         if not stat.S_ISREG(status.st_mode):
             raise oserrors.not_regular(path, status.st_mode)
         if self._is_protected(self.unreadable, names):
-            raise oserrors.protected(path, self.display_path(names[0]))
+            raise oserrors.protected(path, self.displayed(names[0]))
 
     def _is_protected(self, matcher: NameMatcher, names: Sequence[str]) -> bool:
         return any(map(matcher.covers, names)) and names[0] not in self.exempt
@@ -108,17 +114,17 @@ class RootContext:
             return names
         return {*self.unreadable.covered(directory, names), *self.unwritable.covered(directory, names)}
 
-    def check_may_change(self, path: str, names: Sequence[str]) -> None:
+    def check_names(self, path: str, names: Sequence[str]) -> None:
         """Raise ProtectedError, or RefusedError for a permission rule, if a path may not be changed.
 
         `names` are its real path and the paths of the links that lead to it.
         """
         real_path = names[0]
         if self._is_protected(self.unreadable, names):
-            raise oserrors.protected(path, self.display_path(real_path))
+            raise oserrors.protected(path, self.displayed(real_path))
         self.trees.check_may_change(path, real_path)
         is_own = any(is_in(real_path, own) for own in self.own)
         if is_own or self._is_protected(self.unwritable, names):
-            raise oserrors.protected(path, self.display_path(real_path), readable=True)
+            raise oserrors.protected(path, self.displayed(real_path), readable=True)
         if self.access is not None:
             self.access.check_change(real_path)

@@ -263,7 +263,7 @@ class Directory:
         return self._context.trees.inside(function, self.handle, self.real_path)
 
     def _protected(self, name: str) -> AccessError:
-        return oserrors.protected(self._child(name), self._context.display_path(self._real_child(name)))
+        return oserrors.protected(self._child(name), self._context.displayed(self._real_child(name)))
 
     def close(self) -> None:
         """Close the directory. It may be closed twice."""

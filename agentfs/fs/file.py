@@ -233,7 +233,7 @@ def node_in(
 
 def _read_again(context: RootContext, real_path: str, max_bytes: int, digest: str) -> Iterator[bytes]:
     """Yield the content of a file; raise ConflictError if it is another by now."""
-    shown = context.display_path(real_path)
+    shown = context.displayed(real_path)
     message = f"{quote(shown)} was changed by another program during the call; nothing was applied."
     error = ConflictError(message, hint="Try again.", details={"path": shown})
     try:

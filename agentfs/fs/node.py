@@ -1,13 +1,14 @@
-"""Nodes (files, links and directories), changes from one node to another, and their JSON form."""
+"""Nodes (files, links and directories), and changes from one node to another."""
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import hashlib
@@ -71,8 +72,47 @@ class MovedNode:
     kind: EntryType
 
 
+@frozen
+class MovedTree:
+    """A directory that a move takes along unread, with all that is in it.
+
+    Each item of `listing` is a directory, from the top down: its path below the moved one, its node, and the
+    names in it by type.
+    """
+
+    listing: tuple[tuple[str, DirectoryNode, Mapping[EntryType, list[str]]], ...]
+
+    @property
+    def file_count(self) -> int:
+        """The number of entries other than directories."""
+        return sum(
+            len(names) for _, _, each in self.listing for kind, names in each.items() if kind != "directory"
+        )
+
+    def nodes(self) -> Iterator[tuple[str, "Node"]]:
+        """Yield the path below the moved directory, and the node, of the directory and of each entry."""
+        for below, directory, entries in self.listing:
+            yield below, directory
+            for kind, names in entries.items():
+                node = MovedNode(kind)
+                for name in names if kind != "directory" else ():
+                    yield f"{below}/{name}", node
+
+    @classmethod
+    def of(cls, nodes: Iterable[tuple[str, "Node | None"]]) -> Self:
+        """Return the tree of some nodes with their paths below the moved directory, in order."""
+        found: dict[str, tuple[DirectoryNode, dict[EntryType, list[str]]]] = {}
+        for path, node in nodes:
+            above, slash, name = path.rpartition("/")
+            if slash:
+                found[above][1].setdefault(entry_type(node), []).append(name)
+            if isinstance(node, DirectoryNode):
+                found[path] = node, {}
+        return cls(tuple((below, *each) for below, each in found.items()))
+
+
 EntryNode = FileNode | LinkNode | MovedNode  # one name, without entries below it
-Node = EntryNode | DirectoryNode
+Node = EntryNode | DirectoryNode | MovedTree
 
 
 @frozen
@@ -90,12 +130,70 @@ class Change:
         return isinstance(self.before, DirectoryNode) or isinstance(self.after, DirectoryNode)
 
     @property
+    def turns(self) -> bool:
+        """True if a file or link becomes a directory, or the reverse."""
+        before, after = self.before, self.after
+        if before is None or after is None:
+            return False
+        return isinstance(before, DirectoryNode) is not isinstance(after, DirectoryNode)
+
+    @property
     def changes_nothing(self) -> bool:
         """True if before and after are equal, including the mode of a directory."""
         before, after = self.before, self.after
         if isinstance(before, DirectoryNode) and isinstance(after, DirectoryNode):
             return before.mode == after.mode
         return before == after
+
+
+def expanded(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return changes with one for each entry of a moved tree in place of one for the tree."""
+    found: list[Change] = []
+    for each in changes:
+        if isinstance(each.before, MovedTree):
+            found += [Change(each.path + below, node, None) for below, node in each.before.nodes()]
+        elif isinstance(each.after, MovedTree):
+            path, old = each.path, each.moved_from
+            found += [Change(path + below, None, node, old + below) for below, node in each.after.nodes()]
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def collapsed(changes: Sequence[Change]) -> Sequence[Change]:
+    """Return changes with one for each tree that moves unchanged, in place of one for each of its entries."""
+    created = [each for each in changes if each.before is None]
+    tops = {each.path: each.moved_from for each in created if isinstance(each.after, DirectoryNode)}
+    if not any(tops.values()) or any(each.turns for each in changes):
+        return changes
+    new = {each.path: each.after for each in created}
+    old = {each.path: each.before for each in changes if each.after is None}
+    targets, sources = sorted(new), sorted(old)
+    left, trees = {each.path: each for each in changes}, list[Change]()
+    for path, source in sorted(tops.items()):
+        if not source or path not in left:
+            continue
+        entries = _at_or_below(path, targets, new)
+        if entries == _at_or_below(source, sources, old):
+            tree = MovedTree.of((below, node) for below, node, _ in entries)
+            trees += Change(source, tree, None), Change(path, None, tree, source)
+            for below, _, _ in entries:
+                del left[path + below], left[source + below]
+    return [*left.values(), *trees]
+
+
+def _at_or_below(
+    top: str, paths: Sequence[str], nodes: Mapping[str, Node | None]
+) -> list[tuple[str, Node | None, int | None]]:
+    """Return a directory and its entries, in order: the path below it, the node and its mode."""
+    below = paths[bisect_left(paths, f"{top}/") : bisect_left(paths, f"{top}0")]  # "0" follows "/"
+    found = ((path[len(top) :], nodes.get(path)) for path in (top, *below))
+    return [(path, node, mode_of(node)) for path, node in found]
+
+
+def mode_of(node: Node | None) -> int | None:
+    """Return the mode of a directory, if it is known."""
+    return node.mode if isinstance(node, DirectoryNode) else None
 
 
 def moves(changes: Collection[Change]) -> dict[str, str]:
@@ -255,55 +353,9 @@ def entry_type(node: Node | None) -> EntryType:
     match node:
         case LinkNode():
             return "symlink"
-        case DirectoryNode():
+        case DirectoryNode() | MovedTree():
             return "directory"
         case MovedNode():
             return node.kind
         case _:
             return "file"
-
-
-def node_to_json(node: Node | None) -> list[Any] | None:
-    """Return the JSON form of a node, without the content of a file."""
-    match node:
-        case None:
-            return None
-        case FileNode():
-            return ["file", node.mode, node.digest, node.size, *_metadata_to_json(node.metadata)]
-        case LinkNode():
-            return ["link", node.target]
-        case MovedNode():
-            return ["moved", node.kind]
-        case DirectoryNode():
-            return ["directory", node.mode, *_metadata_to_json(node.metadata)]
-
-
-def node_from_json(plain: list[Any] | None) -> Node | None:
-    """Return the node from its JSON form. A file node comes without content: `load` raises an error."""
-    match plain or []:
-        case ["file", mode, digest, size, *metadata]:
-            return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
-        case ["link", target]:
-            return LinkNode(target)
-        case ["moved", kind]:
-            return MovedNode(kind)
-        case ["directory", mode, *metadata]:
-            return DirectoryNode(mode, _metadata_from_json(mode, metadata))
-        case _:
-            return None
-
-
-def _metadata_to_json(metadata: Metadata | None) -> list[Any]:
-    return [] if metadata is None else [metadata.owner]
-
-
-def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
-    try:
-        (owner,) = plain
-        return Metadata(mode, owner and (int(owner[0]), int(owner[1])))
-    except (ValueError, TypeError):  # absent, or written by another version
-        return None
-
-
-def _content_missing() -> Iterator[bytes]:
-    raise FileIOError("The content of this file was not kept.")

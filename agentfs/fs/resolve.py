@@ -101,8 +101,11 @@ class ResolvedPath:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Close it. An OSError of the block becomes a typed error, except `FileExistsError`."""
         self.close()
+        if isinstance(error, OSError) and not isinstance(error, AgentFSError | FileExistsError):
+            raise self.error(error) from None
 
     def close(self) -> None:
         """Close all directories that were opened, and release the root."""
@@ -138,7 +141,7 @@ class ResolvedPath:
     def display_path(self) -> str:
         """The requested path, normalised for display; the real path if the requested one has a `..`."""
         parsed = self._parsed
-        return self._context.display_path(self.real_path if parsed.climbs else "/".join(parsed.parts))
+        return self._context.displayed(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
     def missing_directories(self) -> list[str]:
@@ -186,9 +189,9 @@ class ResolvedPath:
         Returns:
             The status of the name, or None if it does not exist.
         """
-        self._context.check_may_change(self._path, (self.real_path, *self.through_links))
+        self._context.check_names(self._path, (self.real_path, *self.through_links))
         if self._is_state():
-            shown = self._context.display_path(self.real_path)
+            shown = self._context.displayed(self.real_path)
             raise oserrors.protected(self._path, shown, readable=True)
         return self.stat()
 
@@ -220,7 +223,7 @@ class ResolvedPath:
             return error
         name = self.name if name is None else name
         at = self._real_path(None if name == "." else name)
-        failed_at = self._context.display_path(at) or "."
+        failed_at = self._context.displayed(at) or "."
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, failed_at, self._similar(name))
         if error.errno == errno.ENOTDIR and name != ".":
@@ -281,7 +284,7 @@ class ResolvedPath:
 
     def _go_up(self) -> None:
         if self.missing:
-            raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
+            raise oserrors.missing(self._path, self._context.displayed(self._real_path()) or ".")
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
@@ -301,7 +304,7 @@ class ResolvedPath:
         return True
 
     def _expand_link(self, name: str, target: str) -> None:
-        link = self._context.display_path(self._real_path(name)) or "."
+        link = self._context.displayed(self._real_path(name)) or "."
         if not (self._context.follow if self._follow is None else self._follow):
             message = f"{quote(link)} is a symbolic link, and this workspace does not follow links."
             if self._follow is False:
@@ -351,7 +354,7 @@ class ResolvedPath:
         context, real_path = self._context, self._real_path(name)
         if not (context.is_usable(real_path) or (on_the_way and context.contains_usable(real_path))):
             raise oserrors.not_usable(
-                self._path, [context.display_path(top) or "." for top in context.only or ()]
+                self._path, [context.displayed(top) or "." for top in context.only or ()]
             )
 
     def _close_directories(self) -> None:
@@ -410,7 +413,7 @@ class ResolvedPath:
         if not close:  # a short name may have swapped letters
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]
-        return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
+        return tuple(self._context.displayed(path) for path in paths if self._context.is_usable(path))
 
 
 def resolve_real(

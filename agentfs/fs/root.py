@@ -4,9 +4,8 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from copy import copy
-from dataclasses import fields, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import fields
 from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
@@ -24,7 +23,7 @@ from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
-from agentfs.fs.lock import ATTEMPTS, lock_directory, remove_leftovers
+from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory, remove_leftovers
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -36,8 +35,8 @@ from agentfs.fs.node import (
     LinkNode,
     LogStep,
     Node,
-    Recorder,
     begin_again,
+    expanded,
 )
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_alike, quote, split_path
 from agentfs.fs.protect import name_matcher
@@ -75,7 +74,7 @@ class KeptTree(Protocol):
         ...
 
 
-class Root:
+class Root(RootContext):
     """A directory tree. All reads and changes in it go through this class.
 
     `resolve.py` explains how it confines them. Methods may be called from several threads.
@@ -98,29 +97,21 @@ class Root:
             raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")
         self.path = os.path.realpath(given)
         self.policy = policy
-        self.recorder: Recorder | None = None
         what, advice = f"The workspace root {quote(given)}", "Choose another root or open this one with"
         advice = "" if policy.read_only else f"{advice} Policy(read_only=True)."
         root = OpenTree("", self.path, open_top(self.path, what, advice))
         self.ignores_case = _ignores_case(root.handle.fd)  # True if the file system of the root ignores case
         trees = Trees(root, mounts or {}, read_only=policy.read_only)
-        self._context = RootContext(
-            trees,
-            # The model may use either spelling of the root.
-            {**trees.absolute_places, absolute_parts(self.path): (), absolute_parts(given): ()},
-            unreadable=name_matcher(tuple(policy.protect.read), backups=True),
-            unwritable=name_matcher(tuple(policy.protect.write)),
-            follow=policy.symlinks == "inside",
-            own=own_directories.own_paths([(tree.path, tree.source) for tree in trees]),
-        )
+        self.trees = trees
+        # The model may use either spelling of the root.
+        self.roots = {**trees.absolute_places, absolute_parts(self.path): (), absolute_parts(given): ()}
+        self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
+        self.unwritable = name_matcher(tuple(policy.protect.write))
+        self.follow = policy.symlinks == "inside"
+        self.own = own_directories.own_paths([(tree.path, tree.source) for tree in trees])
         self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
         if not policy.read_only:
             remove_leftovers(trees.lock_keys)
-
-    @property
-    def trees(self) -> Trees:
-        """The trees that real paths lie in."""
-        return self._context.trees
 
     def with_policy(self, policy: Policy) -> Self:
         """Return a view of this root with another policy. Closing one closes both."""
@@ -132,81 +123,71 @@ class Root:
                     f"A view of a workspace cannot have another Policy.{field.name}.",
                     hint="Open a second workspace on the root.",
                 )
-        return self._view(policy=policy)
+        return self.view(policy=policy)
 
     def for_host(self, policy: Policy) -> Self:
         """Return a view without permission rules, with a policy that confines and protects alike."""
-        return self._view(policy=policy, _context=replace(self._context, access=None))
+        return self.view(policy=policy, access=None)
 
     def starting_in(self, workdir: str) -> Self:
         """Return a view in which relative paths start in a directory and are displayed from there."""
         with self.open_directory(workdir) as directory:
-            return self._with(workdir=directory.real_path)
+            return self.view(start=directory.real_path)
 
     @property
     def top(self) -> Self:
         """The view in which relative paths start at the root."""
-        return self._with(workdir="") if self._context.workdir else self
+        return self.view(start="") if self.start else self
 
     @property
     def unrestricted(self) -> Self:
         """The view in which all paths may be used. Ignore files above the allowed directories need it."""
-        context = self._context
-        return self._with(workdir="", only=None) if context.workdir or context.only is not None else self
+        return self.view(start="", only=None) if self.start or self.only is not None else self
 
     def restricted_to(self, only: Sequence[str]) -> Self:
         """Return a view that neither uses nor names paths outside the given directories."""
-        return self._with(only=tuple(self.resolve(path)[1] for path in only))
+        return self.view(only=tuple(self.resolve(path)[1] for path in only))
 
     @property
     def unrecorded(self) -> Self:
         """The view that records nothing. A journal may keep it without a cycle of references."""
-        return self._view(recorder=None)
+        return self.view(recorder=None)
 
     def for_call(self, access: FileAccess) -> Self:
         """Return a view with the permission rules of one call. Closing one closes both."""
-        return self._with(access=access)
+        return self.view(access=access)
 
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
-        return self._context.unreadable.covers(real_path) or self.is_write_protected(real_path)
+        return self.unreadable.covers(real_path) or self.is_write_protected(real_path)
 
     def is_write_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from changes, and may be read or not."""
-        return self._context.unwritable.covers(real_path)
+        return self.unwritable.covers(real_path)
 
     @property
     def has_rules(self) -> bool:
         """True if the permission rules of a call are checked for each file."""
-        return self._context.access is not None
+        return self.access is not None
 
     def unreadable_names(self, directory: str, names: Sequence[str]) -> set[str]:
         """Return the names in a directory that may not be read."""
-        found, access = set(self._context.unreadable.covered(directory, names)), self._context.access
+        found, access = set(self.unreadable.covered(directory, names)), self.access
         if access is not None:
             found.update(name for name in names if access.denies_reading(os.path.join(directory, name)))
         return found
 
     def exempting(self, real_paths: Collection[str]) -> Self:
         """Return a view in which the names of some paths are not protected."""
-        return self._with(exempt=frozenset(real_paths))
+        return self.view(exempt=frozenset(real_paths))
 
     def with_trees(self, trees: Trees) -> Self:
         """Return a view with other trees in it."""
-        return self._with(trees=trees)
-
-    def _with(self, **settings: Any) -> Self:
-        """Return a view with other settings of the context."""
-        return self._view(_context=replace(self._context, **settings))
-
-    def _view(self, **attributes: Any) -> Self:
-        other = copy(self)
-        vars(other).update(attributes)
-        return other
+        return self.view(trees=trees)
 
     def keep_tree(self, make: Callable[[RootContext], KeptTree]) -> None:
         """Keep listings and texts in the tree that `make` returns; see `watching`."""
-        self.watch = make(self.unrestricted._context)  # noqa: SLF001 - its own
+        self.watch = make(self.unrestricted.unrecorded)
 
     @contextmanager
     def watching(self) -> Generator[Self]:
@@ -215,22 +196,22 @@ class Root:
             yield self
             return
         with self.watch.call() as ready:
-            yield self._view(tree=self.watch if ready else None)
+            yield self.view(tree=self.watch if ready else None)
 
     @property
     def unwatched(self) -> Self:
         """The view that reads everything from the disk."""
-        return self._view(tree=None)
+        return self.view(tree=None)
 
     @property
     def workdir(self) -> str:
         """The directory where relative paths start, as a path of `top`."""
-        return display_name(self._context.workdir) or "."
+        return display_name(self.start) or "."
 
     @property
     def usable_directories(self) -> list[str]:
         """The directories that may be used, as paths of `top`."""
-        only = self._context.only
+        only = self.only
         return ["."] if only is None else [display_name(directory) or "." for directory in only]
 
     def path_from_top(self, path: str) -> str:
@@ -239,15 +220,11 @@ class Root:
 
     def display_path(self, real_path: str) -> str:
         """Return a path to display in this view."""
-        return self._context.display_path(real_path) or "."
-
-    def is_usable(self, real_path: str) -> bool:
-        """Return True if a path may be used and named."""
-        return self._context.is_usable(real_path)
+        return self.displayed(real_path) or "."
 
     def link_notes(self, path: str, real_path: str) -> list[str]:
         """Return a note that names the real file, unless the displayed path is its path."""
-        named = self._context.display_path(real_path)
+        named = self.displayed(real_path)
         if path == named:
             return []
         if is_alike(path, named):
@@ -260,17 +237,17 @@ class Root:
 
     def may_show(self, real_path: str) -> bool:
         """Return True if a file may be used, and protected names and permission rules allow showing it."""
-        return self.is_usable(real_path) and self._context.may_read(real_path)
+        return self.is_usable(real_path) and self.may_read(real_path)
 
     def close(self) -> None:
         """Close the root. Running calls finish; later calls fail. It may be closed twice."""
-        self._context.trees.close()
+        self.trees.close()
         if self.watch is not None:
             self.watch.close()
 
     def check_open(self) -> None:
         """Raise `closed` if the root is closed, and `root_gone` if it was removed."""
-        handle = self._context.trees.root.handle  # a reference keeps it open
+        handle = self.trees.root.handle  # a reference keeps it open
         if handle.fd == -1:
             raise closed()
         if syscalls.was_removed(handle.fd):
@@ -285,7 +262,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        fd = self._context.trees.open_beneath("", directory=True)
+        fd = self.trees.open_beneath("", directory=True)
         if fd >= 0:
             syscalls.close(fd)
         return {
@@ -296,44 +273,44 @@ class Root:
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
-        context, parsed = self._context, self._split(path)
+        parsed = self._split(path)
         if not parsed.directory and (direct := self._direct_path(parsed)):
-            fd = context.trees.open_beneath(direct)
+            fd = self.trees.open_beneath(direct)
             if fd >= 0:
-                return open_regular(context, fd, context.display_path(direct), direct)
-        with ResolvedPath(context, path, parsed) as resolved:
+                return open_regular(self, fd, self.displayed(direct), direct)
+        with ResolvedPath(self, path, parsed) as resolved:
             fd = resolved.open(syscalls.open_file)
             if resolved.name == ".":
                 syscalls.close(fd)
                 raise oserrors.not_a_file(path)
             return open_regular(
-                context, fd, resolved.display_path, resolved.real_path, links=resolved.through_links
+                self, fd, resolved.display_path, resolved.real_path, links=resolved.through_links
             )
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
-        context, parsed = self._context, self._split(path or ".")
+        parsed = self._split(path or ".")
         direct = self._direct_path(parsed)
         if direct is not None:
-            handle = context.trees.open_beneath(direct, directory=True)
+            handle = self.trees.open_beneath(direct, directory=True)
             if handle >= 0:
-                return Directory(context, handle, context.display_path(direct), direct)
-        with ResolvedPath(context, path, parsed) as resolved:
+                return Directory(self, handle, self.displayed(direct), direct)
+        with ResolvedPath(self, path, parsed) as resolved:
             handle = resolved.open(syscalls.open_directory)
-            return Directory(context, handle, resolved.display_path, resolved.real_path)
+            return Directory(self, handle, resolved.display_path, resolved.real_path)
 
     def enter_directory(self, path: str) -> Directory:
         """Open a directory for a walk. A search of a watched tree gets the kept directory."""
         if self.tree is None:
             return self.open_directory(path)
-        context, parsed = self._context, self._split(path or ".")
+        parsed = self._split(path or ".")
         direct = self._direct_path(parsed)
         if direct is not None:
-            found = self.tree.open(context, context.display_path(direct), direct)
+            found = self.tree.open(self, self.displayed(direct), direct)
             if found is not None:
                 return found
         opened = self.open_directory(path)
-        found = self.tree.open(context, opened.path, opened.real_path)
+        found = self.tree.open(self, opened.path, opened.real_path)
         if found is None:
             return opened
         opened.close()
@@ -342,16 +319,16 @@ class Root:
     def _direct_path(self, parsed: ParsedPath) -> str | None:
         """Return the real path if the parts are its exact names and it may be used; otherwise None."""
         path = "/".join(parsed.parts)
-        return path if not parsed.climbs and self._context.is_usable(path) else None
+        return path if not parsed.climbs and self.is_usable(path) else None
 
     @property
     def texts(self) -> Any:
         """The kept texts; None if the tree is not watched or the call has permission rules."""
-        return None if self.tree is None or self._context.access is not None else self.tree.texts
+        return None if self.tree is None or self.access is not None else self.tree.texts
 
     def entry(self, path: str) -> Entry:
         """Return the `Entry` at a path."""
-        with ResolvedPath(self._context, path, self._split(path or ".")) as resolved:
+        with ResolvedPath(self, path, self._split(path or ".")) as resolved:
             if resolved.name == "." and not resolved.missing:
                 syscalls.close(resolved.open(syscalls.open_directory))
             status = resolved.stat()
@@ -359,7 +336,7 @@ class Root:
                 raise resolved.error_of(errno.ENOENT)
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
-            return entry_of(self._context, path, real_path, name, status)
+            return entry_of(self, path, real_path, name, status)
 
     def exists(self, path: str) -> bool:
         """Return True if a path exists. A link exists even if its target is missing."""
@@ -395,10 +372,14 @@ class Root:
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
-        target = partial(ResolvedPath, self._context, path, parsed, follow_last=True, create_parents=True)
+        target = partial(ResolvedPath, self, path, parsed, follow_last=True, create_parents=True)
         try:
             for _ in range(ATTEMPTS):
-                with suppress(ConcurrentChange), self.trees.locked(path), target() as resolved:
+                with (
+                    suppress(ConcurrentChange),
+                    file_locks(self.trees.lock_keys, self.path, path),
+                    target() as resolved,
+                ):
                     return self._replace(resolved, path, compute, max_bytes, preview, judges)
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
@@ -417,7 +398,7 @@ class Root:
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         status = resolved.check_may_change()
-        before = node_in(self._context, resolved, max_bytes)
+        before = node_in(self, resolved, max_bytes)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
@@ -431,12 +412,13 @@ class Root:
         if after != data:
             resolved.check_replaceable(status)
             changes = [Change(real_path, before, node)]
-            if judges:
+            if judges and self.access is not None:
                 self.judge(changes)
             if not preview:
-                options = ApplyOptions(max_bytes, begin_again, self.recorder)
+                log_step = nullcontext if self.recorder is None else self.recorder.logging_step
+                options = ApplyOptions(max_bytes, begin_again, log_step)
                 try:
-                    applied = apply_single(self._context, resolved, changes[0], options)
+                    applied = apply_single(self, resolved, changes[0], options)
                     notes = (*notes, *applied.notes)
                 except NotFoundError:
                     if before is not None:
@@ -469,22 +451,26 @@ class Root:
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
-            given = max_bytes, conflict, self.recorder, log_step, undoing
             self.judge(changes)
-            return apply_changes(self._context, changes, ApplyOptions(*given, by_others=by_others))
+            if log_step is None:
+                recorder = self.recorder
+                record = None if recorder is None else partial(recorder.logging_step, by_others=by_others)
+                log_step = record or nullcontext
+            options = ApplyOptions(max_bytes, conflict, log_step, undoing)
+            return apply_changes(self, changes, options)
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
     def judge(self, changes: Sequence[Change]) -> None:
         """Raise an error if the permission rules refuse changes that are about to be made or previewed."""
-        if self._context.access is not None:
-            self._context.access.begin(changes)
+        if self.access is not None:
+            self.access.begin(expanded(changes))
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
         parsed = self._split(path)
         with ResolvedPath(
-            self._context, path, parsed, follow_last=follow_last, create_parents=create_parents
+            self, path, parsed, follow_last=follow_last, create_parents=create_parents
         ) as resolved:
             return resolved.display_path, resolved.real_path
 
@@ -494,7 +480,7 @@ class Root:
         With `follow`, links are followed even if the policy forbids it.
         """
         with ResolvedPath(
-            self._context, path, self._split(path), follow=follow, follow_last=True, create_parents=True
+            self, path, self._split(path), follow=follow, follow_last=True, create_parents=True
         ) as resolved:
             return [resolved.display_path, *resolved.through_links, resolved.real_path]
 
@@ -510,31 +496,27 @@ class Root:
         With `unread`, a file of any size or type becomes a `MovedNode`. A content that is not kept is read
         again when it is needed.
         """
-        return node_at(self._context, real_path, None if unread else max_bytes, is_kept=is_kept)
-
-    def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
-        """Return the names in a directory that perhaps may not be changed; `check_may_change` says why."""
-        return self._context.unchangeable_names(directory, names)
+        return node_at(self, real_path, None if unread else max_bytes, is_kept=is_kept)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
-        with resolve_real(self._context, real_path, create_parents=True) as resolved:
+        with resolve_real(self, real_path, create_parents=True) as resolved:
             resolved.check_may_change()
 
     def check_may_move(self, real_path: str) -> None:
         """Raise an error if a path may not be changed, or if a rule forbids to read it."""
         self.check_may_change(real_path)
-        if self._context.access is not None:
-            self._context.access.check_read(real_path)
+        if self.access is not None:
+            self.access.check_read(real_path)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""
-        with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
+        with resolve_real(self, real_path, create_parents=True, requested=path) as resolved:
             resolved.check_replaceable(resolved.check_may_change())
 
     def _split(self, path: str) -> ParsedPath:
         try:
-            parsed = split_path(path, self._context.roots)
+            parsed = split_path(path, self.roots)
         except (OutsideWorkspaceError, InvalidPathError) as error:
             parts = path.replace("\\", "/").split("/")
             inner = ("/".join(parts[above:]).strip("/") for above in range(1, _MAX_ABOVE))
@@ -543,7 +525,7 @@ class Root:
                     error.details["similar"] = [inside]
                     error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
-        start = self._context.workdir
+        start = self.start
         if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))

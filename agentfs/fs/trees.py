@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from agentfs.errors import InvalidArgumentError, NotDirectoryError, NotFoundError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.lock import LockKeys, file_locks
+from agentfs.fs.lock import LockKeys
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.policy import Mount
 
@@ -124,10 +124,6 @@ class Trees:
             for spelling in (tree.source, *given):
                 found.setdefault(absolute_parts(spelling), (tree.path,))
         return dict(sorted(found.items(), key=lambda item: -len(item[0])))
-
-    def locked(self, path: str) -> AbstractContextManager[None]:
-        """Lock the trees for a change; an error names `path`."""
-        return file_locks(self.lock_keys, self.root.source, path)
 
     def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
         """Open a real path by `openat2`, in the tree that it lies in; return -1 if it must be walked."""

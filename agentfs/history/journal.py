@@ -13,10 +13,11 @@ from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
-from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, node_to_json, quote
+from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, expanded, quote
 from agentfs.fs.node import NotRestoredError
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step, Toggle, step_to_json
+from agentfs.history.node_json import node_to_json
 from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits
 
@@ -166,7 +167,7 @@ class Journal:
             accepting = [_accepted_row({**self.accepted, **bases})] if bases else []
             recordings, made = self.main.recordings, step
             if recordings is not None:
-                recordings.settle(step.changes)
+                recordings.settle(expanded(step.changes))
             is_step = bool(step.changes or toggles)
             self._write(self._row(step, begun=True) if is_step else accepting)
             try:
@@ -187,7 +188,7 @@ class Journal:
                         self.log.add(step)
                         self._defer([_END_BEGUN, *accepting])
                 if recordings is not None:
-                    recordings.observe(made.changes)
+                    recordings.observe(expanded(made.changes))
                 self._bound()
 
     def record(self, step: Step | None, statements: Sequence[Statement] = ()) -> None:
@@ -204,8 +205,9 @@ class Journal:
 
         Part of an undo takes back no step, so it becomes a step of its own.
         """
-        changes = tuple(filter(self._is_made, step.changes))
-        return step if changes == step.changes else step._replace(changes=changes, toggles=None)
+        every = expanded(step.changes)
+        changes = tuple(filter(self._is_made, every))
+        return step if changes == every else step._replace(changes=changes, toggles=None)
 
     def _is_made(self, change: Change) -> bool:
         before, after = change.before, change.after

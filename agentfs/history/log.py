@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, cast
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import Change, DirectoryNode, LinesBy, MovedNode, Node, entry_type, node_to_json
+from agentfs.fs import Change, DirectoryNode, LinesBy, MovedNode, MovedTree, Node, entry_type, expanded
 from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
+from agentfs.history.node_json import node_to_json
 from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
@@ -188,7 +189,8 @@ class Log:
     """Steps and checkpoints. Only the oldest steps are ever removed."""
 
     def __init__(self) -> None:
-        self._steps: list[Step] = []
+        self._kept: list[Step] = []
+        self._collapsed: list[int] = []  # the numbers of kept steps with a moved tree
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
@@ -197,7 +199,18 @@ class Log:
     @property
     def position(self) -> int:
         """The number of the last step."""
-        return self.dropped + len(self._steps)
+        return self.dropped + len(self._kept)
+
+    @property
+    def _steps(self) -> list[Step]:
+        """The kept steps, with one change for each entry of a moved tree."""
+        while self._collapsed:
+            at = self._collapsed[-1] - self.dropped - 1
+            step = self._kept[at]
+            self._kept[at] = step._replace(changes=expanded(step.changes))
+            self._change_count += len(self._kept[at].changes) - len(step.changes)
+            self._collapsed.pop()
+        return self._kept
 
     def step(self, number: int) -> Step:
         """Return the step with a number."""
@@ -218,7 +231,9 @@ class Log:
 
     def add(self, step: Step) -> None:
         """Append a step."""
-        self._steps.append(step)
+        self._kept.append(step)
+        if len(step.changes) > 1 and any(isinstance(each.after, MovedTree) for each in step.changes):
+            self._collapsed.append(self.position)
         self._change_count += len(step.changes)
         self.last_group = max(self.last_group, *step.groups, 0)
 
@@ -327,7 +342,7 @@ class Log:
     @property
     def is_too_long(self) -> bool:
         """True if there are more steps or changes than are kept."""
-        return len(self._steps) > MAX_STEPS or self._change_count > MAX_CHANGES
+        return len(self._kept) > MAX_STEPS or self._change_count > MAX_CHANGES
 
     def drop_oldest(self) -> None:
         """Drop the oldest eighth of the steps, and the checkpoints before them; a transaction stays whole."""
@@ -335,7 +350,7 @@ class Log:
         while count < len(steps) - 1 and steps[count - 1].groups[:1] == steps[count].groups[:1] != ():
             count += 1
         self._change_count -= sum(len(step.changes) for step in steps[:count])
-        self._steps = steps[count:]
+        self._kept = steps[count:]
         self.dropped += count
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
 
@@ -369,9 +384,10 @@ def step_from_json(plain: Any, to_node: Callable[[Any], Node | None]) -> Step:
 
     def changes() -> Iterator[Change]:
         for path, before, after, moved_from in plain["changes"]:
-            if "\0" in path or {"", ".", ".."} & set(path.split("/")):
-                raise ValueError(path)
-            yield Change(path, to_node(before), to_node(after), str(moved_from))
+            for each in expanded([Change(path, to_node(before), to_node(after), str(moved_from))]):
+                if "\0" in each.path or {"", ".", ".."} & set(each.path.split("/")):
+                    raise ValueError(each.path)
+                yield each
 
     toggles = plain["toggles"]
     return Step(

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from agentfs.base.advice import Advice, NextCall, ParameterName, call, plural
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, FileNode, Root, quote
+from agentfs.fs import Change, FileNode, Root, collapsed, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
@@ -126,7 +126,7 @@ def _carry_out(
         plan = _without(plan, {each.path for each in clashes})
         outcome = merge_plan(plan, disk)._replace(clashes=clashes)
     applied = free.apply(
-        outcome.changes,
+        collapsed(outcome.changes),
         max_bytes=max_bytes,
         conflict=begin_again,
         log_step=partial(journal.logging_step, toggles=plan.toggles, at=position),

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -41,14 +41,21 @@ def some_of(names: Sequence[str], every: int) -> list[int]:
 
 
 class CountedCalls:
-    """Counts system calls and calls `act` before one of them.
+    """Counts system calls and calls `act` before one of them, or with `after` after it.
 
     Attributes:
         names: The names of the calls.
     """
 
-    def __init__(self, monkeypatch, act: Callable[[], object], only: Iterable[str] | None = None):
-        self.names, self.at, self.act = list[str](), -1, act
+    def __init__(
+        self,
+        monkeypatch,
+        act: Callable[[], object],
+        only: Iterable[str] | None = None,
+        *,
+        after: bool = False,
+    ):
+        self.names, self.at, self.act, self.after = list[str](), -1, act, after
         for module, names in ((os, CALLS), (fcntl, ["flock"])):
             for name in names:
                 if only is None or name in only:
@@ -57,10 +64,15 @@ class CountedCalls:
     def wrap(self, call):
         def wrapped(*args, **kwargs):
             self.names.append(call.__name__)
-            if 0 < self.at <= self.count:  # a finalizer may have made the call itself
+            acts = 0 < self.at <= self.count  # a finalizer may have made the call itself
+            if acts:
                 self.at = -1
+            if acts and not self.after:
                 self.act()
-            return call(*args, **kwargs)
+            result = call(*args, **kwargs)
+            if acts and self.after:
+                self.act()
+            return result
 
         return wrapped
 
@@ -152,6 +164,45 @@ class RepeatedChange:
                 return False
             assert without_temporaries(snapshot(self.top)) == both[1], f"call {number}"
             return False
+
+
+def kills(
+    calls: CountedCalls,
+    every: int,
+    fresh: Callable[[], tuple[Path, Path]],
+    act: Callable[[Workspace], object],
+) -> Iterator[tuple[str, Path, Path]]:
+    """Act in a workspace on a fresh tree, in a child that is killed before `some_of` its calls.
+
+    `fresh` returns the tree and its state, which are yielded after each kill with the place of the kill.
+    """
+    names, numbers = [""], [0]
+    while numbers:
+        number = numbers.pop(0)
+        root, state = fresh()
+        if number == 0:  # count the calls
+            with Workspace(root, state=state) as ws:
+                start = calls.count
+                act(ws)
+                names = calls.names[start:]
+            numbers = some_of(names, every)
+            continue
+        child = os.fork()
+        if child == 0:
+            failed = 1
+            try:
+                ws = Workspace(root, state=state)
+                calls.at = calls.count + number
+                act(ws)
+                failed = 0
+            finally:
+                os._exit(failed)
+        status = os.waitpid(child, 0)[1]
+        if status == 0:  # it made fewer calls, as fewer files were young
+            assert number > len(names) * 0.8
+            return
+        assert status == signal.SIGKILL
+        yield f"call {number} of {len(names)}", root, state
 
 
 def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, every: int) -> None:

@@ -1,54 +1,39 @@
 """Ctrl-C during a change: the change is made or not made, and nothing stays open, locked or half done."""
 
-import fcntl
 import gc
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentfs import Workspace
 from tests import kit
+from tests.conftest import part_or_all
 from tests.faults import test_methods
+from tests.faults.calls import CALLS, CountedCalls
 from tests.faults.test_methods import descriptors, fresh, transaction
 from tests.history.judges import snapshot
 
-CALLS = [
-    *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
-    *("stat", "readlink", "symlink", "fchmod", "ftruncate", "scandir"),
-]
 # Outside a change, an interrupt can come between `os.open` and the assignment of the descriptor, which leaks.
 CHANGES = {**test_methods.CHANGES, "transaction": (lambda ws: None, lambda ws: transaction(ws, reads=False))}
 
 
-class Interrupting:
-    """Counts system calls and sends SIGINT to this process right after one of them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, self.at, self.name = 0, -1, ""
-        for name in CALLS:
-            monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
-        monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
-
-    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*args: Any, **options: Any) -> Any:
-            result = call(*args, **options)
-            self.count += 1
-            if self.count == self.at:
-                self.name = name
-                os.kill(os.getpid(), signal.SIGINT)
-            return result
-
-        return wrapped
+@pytest.fixture
+def interrupting(monkeypatch: pytest.MonkeyPatch) -> CountedCalls:
+    """Sends SIGINT to this process right after a system call."""
+    gc.collect()  # do not count descriptors of other tests
+    calls = {*CALLS, "flock"} - {"fstat", "lstat", "lseek", "listdir"}
+    return CountedCalls(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGINT), calls, after=True)
 
 
-def interrupt_each(tmp_path: Path, interrupting: Interrupting, name: str, step: int) -> None:
+@part_or_all(193)
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_interrupted_after_some_calls_is_whole_and_leaves_nothing(
+    tmp_path, interrupting, name, every
+):
     before, call = CHANGES[name]
     top = tmp_path / "root"
     for _ in range(2):  # the first time also imports modules
@@ -56,44 +41,27 @@ def interrupt_each(tmp_path: Path, interrupting: Interrupting, name: str, step: 
             before(ws)
             old, start = snapshot(top), interrupting.count
             call(ws)
-            total = interrupting.count - start
+            names = interrupting.names[start:]
             new = snapshot(top)
-    assert total > 5
-    for at in range(1, total + 1, step):
+    assert len(names) > 5
+    for at, interrupted in enumerate(names[::every]):
         with Workspace(fresh(top)) as ws:
             before(ws)
             gc.collect()
             held = descriptors()
-            interrupting.count, interrupting.at = 0, at
+            interrupting.at = interrupting.count + at * every + 1
             try:
                 with pytest.raises(KeyboardInterrupt):
                     call(ws)
             finally:
                 interrupting.at = -1
-            where = f"{name}: after {interrupting.name}, {at} of {total}"
+            where = f"{name}: after {interrupted}, {at * every + 1} of {len(names)}"
             gc.collect()
             assert descriptors() <= held, where
             assert snapshot(top) in (old, new), where
             ws.write("after", "x\n")  # no lock is held
             for path in ("f", "g"):
                 ws.write(path, "y\n", overwrite=True)
-
-
-@pytest.fixture
-def interrupting(monkeypatch: pytest.MonkeyPatch) -> Interrupting:
-    gc.collect()  # do not count descriptors of other tests
-    return Interrupting(monkeypatch)
-
-
-@pytest.mark.parametrize("name", list(CHANGES))
-def test_a_change_interrupted_after_some_calls_is_whole_and_leaves_nothing(tmp_path, interrupting, name):
-    interrupt_each(tmp_path, interrupting, name, 193)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", list(CHANGES))
-def test_a_change_interrupted_after_each_call_is_whole_and_leaves_nothing(tmp_path, interrupting, name):
-    interrupt_each(tmp_path, interrupting, name, 1)
 
 
 def test_an_interrupt_waits_for_the_end_of_the_change(tmp_path):

@@ -1,17 +1,13 @@
 """A process is killed as it enters, leaves or undoes a recording: no change is lost, and no step is wrong."""
 
 import os
-import shutil
-from contextlib import suppress
 
 import pytest
 
-from agentfs import Policy, Workspace
+from agentfs import Workspace
 from tests.conftest import part_or_all
-from tests.faults.calls import some_of
-from tests.faults.test_state_kills import files_of, fresh, judge, killing, was_killed
-
-POLICY = Policy()
+from tests.faults.calls import kills
+from tests.faults.test_state_kills import files_of, fresh, judge, killing
 
 
 def outside(root):
@@ -39,7 +35,7 @@ def states_of(top):
     """Return the tree at the start and after each step of `act`."""
     root, _ = fresh(top)
     found = [files_of(root)]
-    with Workspace(root, policy=POLICY) as ws:
+    with Workspace(root) as ws:
         ws.edit("a", "old", "new")
         found.append(files_of(root))
         outside(root)
@@ -62,28 +58,10 @@ def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, every):
         calls.at = at
         del calls.names[count:]
 
-    root, state = fresh(tmp_path / "top")
-    with Workspace(root, state=state, policy=POLICY) as ws:
-        start = calls.count
-        act(ws, root, uncounted)
-        names = calls.names[start:]
-    total = len(names)
-    assert total > 300
     told = set()
-    for number in some_of(names, every):
-        root, state = fresh(tmp_path / "top")
-        child = os.fork()
-        if child == 0:
-            status = 1
-            with suppress(Exception):
-                ws = Workspace(root, state=state, policy=POLICY)
-                calls.at = calls.count + number
-                act(ws, root, uncounted)
-                status = 0
-            os._exit(status)
-        if not was_killed(child, number, total):
-            break
-        _, repaired = judge(root, state, had, f"call {number} of {total}")
-        told |= {text.partition(" ")[0] for text in repaired}
-        shutil.rmtree(tmp_path / "top")
+    top = tmp_path / "top"
+    for where, root, state in kills(
+        calls, every, lambda: fresh(top), lambda ws: act(ws, top / "root", uncounted)
+    ):
+        told |= {text.partition(" ")[0] for text in judge(root, state, had, where)[1]}
     assert "recording" in told

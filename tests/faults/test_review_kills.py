@@ -1,14 +1,12 @@
 """A process is killed before each system call of `apply_review`: undo takes back what was made of it."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from agentfs import Workspace
 from tests.conftest import part_or_all
-from tests.faults.calls import some_of
+from tests.faults.calls import kills
 from tests.faults.test_state_kills import files_of, fresh, killing
 
 
@@ -22,39 +20,28 @@ def prepared(top: Path) -> tuple[Path, Path]:
     return root, state
 
 
+def reject(ws: Workspace) -> None:
+    ws.apply_review(reject=[hunk.id for hunk in ws.review().hunks])
+
+
 @pytest.mark.full
 @part_or_all(12)
 def test_a_kill_before_a_call_of_reject_leaves_a_step_that_undo_takes_back(
     tmp_path: Path, monkeypatch, every
 ):
-    calls = killing(monkeypatch)
-    root, state = prepared(tmp_path / "top")
-    old = files_of(root)
+    root, state = prepared(tmp_path / "model")
+    old, seen = files_of(root), set()
     with Workspace(root, state=state) as ws:
-        review = ws.review()
-        start = calls.count
-        ws.apply_review(reject=[hunk.id for hunk in review.hunks])
-        names = calls.names[start:]
+        reject(ws)
     new = files_of(root)
     assert sorted(new) == ["a", "c", "d"]
-    seen = set()
-    for number in some_of(names, every):
-        root, state = prepared(tmp_path / "top")
-        child = os.fork()
-        if child == 0:
-            ws = Workspace(root, state=state)
-            review = ws.review()
-            calls.at = calls.count + number
-            ws.apply_review(reject=[hunk.id for hunk in review.hunks])
-            os._exit(0)
-        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    for where, root, state in kills(killing(monkeypatch), every, lambda: prepared(tmp_path / "top"), reject):
         with Workspace(root, state=state) as ws:
             present = files_of(root)
             assert (ws.review().files == ()) == (present == new)
             assert present in (old, new) or "undo takes it back" in ws.recovery_notes[0]
             if present != old:
                 ws.undo()
-            assert files_of(root) == old, f"killed at call {number} of {len(names)}: {sorted(present)}"
+            assert files_of(root) == old, f"killed at {where}: {sorted(present)}"
         seen.add(present == new)
     assert seen == {False, True}
-    print(f"{len([*some_of(names, every)])} kills of {len(names)} calls")  # noqa: T201 - the figure of the campaign

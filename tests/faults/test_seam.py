@@ -9,6 +9,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy
 from agentfs.fs import Root, lock
+from tests.faults.calls import CountedCalls, fail_with
 from tests.fs.mechanisms import change
 
 ERRNOS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EXDEV, errno.EMFILE, errno.EPERM]
@@ -19,24 +20,6 @@ OLD, NEW = b"old content\n", b"new content, and longer\n"
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-class Fault:
-    """Makes call number `at` fail. Without an errno it only counts."""
-
-    def __init__(self, real, number: int, at: int) -> None:
-        self.real, self.number, self.at, self.count = real, number, at, 0
-
-    def __call__(self, *arguments, **options):
-        self.count += 1
-        if self.count != self.at:
-            return self.real(*arguments, **options)
-        if self.real is real_close:
-            real_close(*arguments)  # a close that fails closes all the same
-        raise OSError(self.number, os.strerror(self.number))
-
-
-real_close = os.close
 
 
 def attempt(root: Root, path: str) -> str:
@@ -58,8 +41,9 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
             (tree / "f").write_bytes(OLD)
             with Root(tree, Policy()) as root:
                 before = descriptors()
-                fault = Fault(getattr(os, call), number, at)
-                monkeypatch.setattr(os, call, fault)
+                # A close that fails closes all the same.
+                calls = CountedCalls(monkeypatch, fail_with(number), [call], after=call == "close")
+                calls.at = at
                 outcome = attempt(root, path)
                 monkeypatch.undo()
                 assert descriptors() <= before, (number, at)
@@ -72,7 +56,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
             else:
                 assert content in ({OLD, NEW} if path == "f" else {None, NEW})
                 assert names in (["f"], ["f", "x"]), (call, at, names)
-            if fault.count < at:
+            if calls.at > 0:  # there are fewer calls
                 break
     assert not lock._locks.held
     assert "ok" in outcomes

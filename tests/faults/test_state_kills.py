@@ -4,7 +4,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import sqlite3
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.history import database
 from tests.conftest import part_or_all
-from tests.faults.calls import CountedCalls, kill_itself, some_of
+from tests.faults.calls import CountedCalls, kill_itself, kills
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, snapshot, standing, undone
 
@@ -95,41 +94,12 @@ def killing(monkeypatch) -> CountedCalls:
     return calls
 
 
-def was_killed(child: int, number: int, total: int) -> bool:
-    """Wait for a child to be killed at a call; False if it made fewer calls, as fewer files were young."""
-    status = os.waitpid(child, 0)[1]
-    if os.WIFEXITED(status):
-        assert os.WEXITSTATUS(status) == 0
-        assert number > total * 0.8
-        return False
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    return True
-
-
 @pytest.mark.full
 @part_or_all(120)
 def test_a_kill_before_a_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch, every):
-    had = states_of(tmp_path / "model")
-    calls = killing(monkeypatch)
-    root, state = fresh(tmp_path / "top")
-    with Workspace(root, state=state) as ws:
-        start = calls.count
-        act(ws)  # noqa: F821 - as above
-        names = calls.names[start:]
-    total = len(names)
-    assert total > 300
-    seen, told = set(), set()
-    for number in some_of(names, every):
-        root, state = fresh(tmp_path / "top")
-        child = os.fork()
-        if child == 0:
-            ws = Workspace(root, state=state)
-            calls.at = calls.count + number
-            act(ws)  # noqa: F821 - as above
-            os._exit(0)
-        if not was_killed(child, number, total):
-            break
-        steps, repaired = judge(root, state, had, f"call {number} of {total}")
+    had, seen, told = states_of(tmp_path / "model"), set(), set()
+    for where, root, state in kills(killing(monkeypatch), every, lambda: fresh(tmp_path / "top"), act):  # noqa: F821 - as above
+        steps, repaired = judge(root, state, had, where)
         seen.add(steps)
         told |= {text.partition(" ")[0] for text in repaired}
     assert {0, 1, 2} <= seen
@@ -155,7 +125,10 @@ sys.stdin.readline()
 )
 
 
-def kill_at(tmp_path, step):
+@pytest.mark.full
+@needs_tracing
+@part_or_all(149)
+def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path, every):
     had = states_of(tmp_path / "model")
     root, state = fresh(tmp_path / "top")
     log = tmp_path / "log"
@@ -164,22 +137,10 @@ def kill_at(tmp_path, step):
     points = numbered(names[names.index("read") + 1 :])
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
     assert len(points) > 300
-    for name, at in points[::step]:
+    for name, at in points[::every]:
         root, state = fresh(tmp_path / "top")
         assert run_traced(TRACED, [root, state], log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
         judge(root, state, had, f"{name} {at}")
-
-
-@pytest.mark.full
-@needs_tracing
-def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path):
-    kill_at(tmp_path, 149)
-
-
-@pytest.mark.long
-@needs_tracing
-def test_a_kill_at_every_system_call_leaves_journal_and_tree_agreeing(tmp_path):
-    kill_at(tmp_path, 1)
 
 
 FILES = ["a", "c", "d", "made/deep/b", "made/x", "sp ace"]
@@ -212,25 +173,20 @@ def at_random(ws, chance):
         return
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", [1, 2])
-def test_journal_and_tree_agree_after_random_kills(tmp_path, monkeypatch, seed):
-    kill_at_random(tmp_path, monkeypatch, seed, kills=12)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 130))
-def test_journal_and_tree_agree_after_many_random_kills(tmp_path, monkeypatch, seed):
-    kill_at_random(tmp_path, monkeypatch, seed, kills=40)
-
-
-def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [
+        *(pytest.param(seed, 12, marks=pytest.mark.full) for seed in (1, 2)),
+        *(pytest.param(seed, 40, marks=pytest.mark.long) for seed in range(100, 130)),
+    ],
+)
+def test_journal_and_tree_agree_after_random_kills(tmp_path, monkeypatch, seed, count):
     chance = random.Random(seed)
     root, state = fresh(tmp_path / "top")
     original = files_of(root)
     policy = Policy(overwrite="always")
     calls = killing(monkeypatch)
-    for _ in range(kills):
+    for _ in range(count):
         child = os.fork()
         if child == 0:
             calls.at = calls.count + chance.randint(1, 400)  # opening is included

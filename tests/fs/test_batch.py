@@ -3,13 +3,15 @@
 import errno
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, StaleError
-from agentfs.fs import Change, DirectoryNode, FileNode, Root
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Root, collapsed, expanded
+from agentfs.history.node_json import node_from_json, node_to_json
 
 
 def mode_of(path: Path) -> int:
@@ -202,3 +204,38 @@ def test_undo_restores_mode_and_owner_of_a_deleted_directory(tmp_path):
         ws.undo()
     after = os.stat(tmp_path / "d")
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_a_moved_tree_is_one_change_and_expands_to_one_for_each_entry():
+    file, link, directory = MovedNode("file"), MovedNode("symlink"), DirectoryNode(0o750)
+    nodes = [("", directory), ("/a", file), ("/d", DirectoryNode(0o700)), ("/d/b", link), ("/e", directory)]
+    away = [Change(f"old{below}", node, None) for below, node in nodes]
+    there = [Change(f"x/new{below}", None, node, f"old{below}") for below, node in nodes]
+    other = Change("other", None, FileNode.of(0o644, b"1"))
+    by_path = {each.path: each for each in (*away, *there, other)}
+    found = collapsed([*away, other, *there])
+    assert [each.path for each in found] == ["other", "old", "x/new"]
+    assert {each.path: each for each in expanded(found)} == by_path
+    assert node_from_json(node_to_json(found[1].before)) == found[1].before
+    kept = replace(there[3], after=LinkNode("elsewhere"))  # then only the empty directory moves whole
+    rows = collapsed([*away, *there[:3], kept, there[4], other])
+    assert len(rows) == 11
+    assert {each.path: each for each in expanded(rows)} == {**by_path, kept.path: kept}
+
+
+def test_the_entries_of_a_moved_directory_are_known_after_a_restart(tmp_path):
+    root, state = tmp_path / "root", tmp_path / "state"
+    (root / "a" / "sub").mkdir(parents=True)
+    for name in ("one", "sub/two", "sub/three"):
+        (root / "a" / name).write_text(name)
+    with Workspace(root, state=state) as ws:
+        ws.move("a", "b")
+        ws.edit("b/one", "one", "1")
+    with Workspace(root, state=state) as ws:
+        assert ws.changes().text.count("rename from") == 3
+        ws.undo(paths=["b/sub/two"])
+        assert sorted(path.name for path in root.rglob("*") if path.is_file()) == ["one", "three", "two"]
+        assert (root / "a/sub/two").read_text() == "sub/two"
+        ws.undo(2)
+        assert (root / "a/one").read_text() == "one"
+        assert not (root / "b").exists()

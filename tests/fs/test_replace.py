@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentfs.errors import AgentFSError, NoMatchError
-from agentfs.fs import Root, lock, revision_of, revision_of_stat, syscalls, trees
+from agentfs.fs import Root, lock, revision_of, revision_of_stat, syscalls
+from agentfs.fs import root as root_module
 from agentfs.policy import Policy
 from tests.fs.mechanisms import change, replace_calls
 
@@ -380,7 +381,7 @@ def test_a_link_that_changes_while_the_call_waits_for_the_lock_is_followed_again
             (tree / "l").symlink_to("a/t")
             yield
 
-    monkeypatch.setattr(trees, "file_locks", turning)
+    monkeypatch.setattr(root_module, "file_locks", turning)
     with Root(tree, Policy()) as root:
         assert put(root, "l", b"new").real_path == "a/t"
     assert (tree / "f").read_bytes() == b"f\n"

@@ -287,14 +287,13 @@ def test_the_command_line_undoes_paths(tmp_path, capsys):
 
 def test_a_move_onto_a_target_that_has_just_come_into_being_says_so(ws, tmp_path, monkeypatch):
     (tmp_path / "a").write_text("x\n")
-    node = type(ws._root).node
+    check = type(ws._root).check_may_move
 
-    def create(root, path, **more):
-        found = node(root, path, **more)
+    def create(root, path):
+        check(root, path)
         (tmp_path / "b").write_text("theirs\n")
-        return found
 
-    monkeypatch.setattr(type(ws._root), "node", create)
+    monkeypatch.setattr(type(ws._root), "check_may_move", create)
     with pytest.raises(AlreadyExistsError, match='"b" already exists'):
         ws.move("a", "b")
 
@@ -320,15 +319,14 @@ def test_a_delete_beside_an_edit_blames_the_call_and_says_what_it_did(ws, tmp_pa
 
 def test_a_move_takes_along_an_edit_beside_it(ws, tmp_path, monkeypatch):
     (tmp_path / "a").write_text("one\n")
-    node = type(ws._root).node
+    check = type(ws._root).check_may_move
 
-    def edit(root, path, **more):
-        found = node(root, path, **more)
+    def edit(root, path):
+        check(root, path)
         (tmp_path / "a").write_text("theirs\n")
-        return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(ws._root), "node", edit)
+        patch.setattr(type(ws._root), "check_may_move", edit)
         ws.move("a", "b")
     assert (tmp_path / "b").read_text() == "theirs\n"
     ws.undo()
