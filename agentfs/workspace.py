@@ -189,7 +189,7 @@ class Workspace:
         read before. The boundary, the protected names and the limits stay. Never give its tools to a model.
         """
         policy = host_policy(self.policy)
-        return self._copied(policy=policy, _root=self._root.for_host(policy), _is_host=True)
+        return self._copied(policy=policy, _root=self._root.view(policy=policy, access=None), _is_host=True)
 
     @property
     def watch(self) -> results.WatchReport | None:

@@ -85,7 +85,7 @@ def apply_merged(
             yield made
 
     if changes and not preview:
-        root.exempting(exempt).apply(
+        root.view(exempt=exempt).apply(
             changes,
             max_bytes=limits.snapshot_bytes,
             conflict=lambda change, found: changed_meanwhile(change, found, root),

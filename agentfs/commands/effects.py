@@ -222,7 +222,7 @@ class _Upper:
                     stack.append(path)
 
     def _present(self, path: str) -> Node | None:
-        root = self._root.exempting([path]) if path in self._found.free else self._root
+        root = self._root.view(exempt=[path]) if path in self._found.free else self._root
         return root.node(path, max_bytes=self._most_bytes, is_kept=False)
 
     def _node(self, path: str, status: os.stat_result) -> Node | None:

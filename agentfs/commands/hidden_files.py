@@ -68,7 +68,9 @@ class HiddenFiles:
             return self.find(root)._replace(above={above.trees.path_on_disk(each) for each in found})
         with self._lock:
             trees = root.trees.others.keys()
-            changed = None if root.has_rules else self._changed()  # rules may differ from call to call
+            changed = (
+                None if root.access is not None else self._changed()
+            )  # rules may differ from call to call
             if changed is None or trees != self._trees:
                 self._trees = trees
                 changed = [""]
@@ -83,7 +85,7 @@ class HiddenFiles:
         self._listed = {}
         handle = os.open(root.path, _DIRECTORY)
         try:
-            if not root.has_rules and not syscalls.without_events(handle):
+            if root.access is None and not syscalls.without_events(handle):
                 with suppress(OSError):
                     self._inotify = Inotify()
         finally:

@@ -63,4 +63,4 @@ def with_git(root: Root, repository: Repository) -> Root:
     trees = copy(root.trees)
     handle = open_top(repository.git, "The directory of git", "")
     trees.others = {**trees.others, ".git": OpenTree(".git", repository.git, handle)}
-    return root.with_trees(trees)
+    return root.view(trees=trees)

@@ -122,8 +122,9 @@ class RootContext:
         real_path = names[0]
         if self._is_protected(self.unreadable, names):
             raise oserrors.protected(path, self.displayed(real_path))
-        self.trees.check_may_change(path, real_path)
-        is_own = any(is_in(real_path, own) for own in self.own)
+        if self.trees.others:
+            self.trees.check_may_change(path, real_path)
+        is_own = self.own and any(is_in(real_path, own) for own in self.own)
         if is_own or self._is_protected(self.unwritable, names):
             raise oserrors.protected(path, self.displayed(real_path), readable=True)
         if self.access is not None:

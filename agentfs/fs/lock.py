@@ -32,10 +32,10 @@ _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
 class _OwnLocks(threading.local):
-    """The lock files that this thread holds, each with its descriptor; -1 without a lock directory."""
+    """The lock files that this thread holds, each with its descriptor and True if it is shared."""
 
     def __init__(self) -> None:
-        self.files: dict[str, int] = {}
+        self.files: dict[str, tuple[int, bool]] = {}
         self.record = -1  # the descriptor of the file that names temporaries
 
 
@@ -107,7 +107,8 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
         path: The path to name in an error.
 
     Raises:
-        BusyError: `WAIT` seconds, or the deadline of the call, passed before all were locked.
+        BusyError: `WAIT` seconds, or the deadline of the call, passed before all were locked; or this thread
+            is changing a tree inside.
     """
     began = time.monotonic()
     end = call_context.deadline(WAIT)
@@ -117,8 +118,10 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     files = {"": False} if directory is None else _lock_files(directory, keys)
     try:
         for file, shared in files.items():
-            if file in own.files:
-                continue  # a change within another one
+            if file in own.files:  # a change within another one
+                if own.files[file][1] and not shared:  # others may be changing the outer tree too
+                    raise oserrors.around_a_change(path)
+                continue
             pause = _FIRST_PAUSE
             while (fd := open_locked(file, os.O_CREAT, shared=shared) if file else _lock_threads()) is None:
                 call_context.step(0)
@@ -126,7 +129,7 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
                     raise oserrors.locked(path, round(now - began, 1))
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
-            own.files[file] = fd
+            own.files[file] = fd, shared
             taken.append(file)
             if file:
                 _locks.held.add(fd)
@@ -138,7 +141,7 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     finally:
         if own is _locks.own:  # otherwise this is a forked copy, which holds nothing
             for file in taken:
-                fd = own.files.pop(file)
+                fd, _ = own.files.pop(file)
                 if file:
                     _locks.held.discard(fd)
                     syscalls.close(fd)
@@ -231,18 +234,18 @@ def lock_directory(root_path: str) -> str | None:
 
 def usable_directories(root_path: str) -> Iterator[str]:
     """Yield the directories for locks outside the root that are usable, created if missing."""
-    for directory in lock_directories(os.geteuid()):
-        if _is_outside(directory, root_path):
-            if not os.path.lexists(directory):
-                with suppress(OSError):
-                    os.makedirs(directory, mode=0o700, exist_ok=True)
-            if _is_ours(directory):
-                yield directory
+    for directory in _directories_outside(root_path, os.geteuid()):
+        if not os.path.lexists(directory):
+            with suppress(OSError):
+                os.makedirs(directory, mode=0o700, exist_ok=True)
+        if _is_ours(directory):
+            yield directory
 
 
-@lru_cache  # finding the real path would take longer than the lock
-def _is_outside(directory: str, root_path: str) -> bool:
-    return not os.path.realpath(directory).startswith(root_path.rstrip("/") + "/")
+@lru_cache  # finding the real paths would take longer than the lock
+def _directories_outside(root_path: str, user: int) -> list[str]:
+    top = root_path.rstrip("/") + "/"
+    return [each for each in lock_directories(user) if not os.path.realpath(each).startswith(top)]
 
 
 def lock_directories(user: int) -> Iterator[str]:

@@ -69,8 +69,11 @@ def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> P
             )
         # Keep a final `/` or `/.`, which asks for a directory.
         pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
-    parts = tuple([piece for piece in pieces if piece not in {"", "."}])
-    _check_lengths(path, parts)
+    parts = tuple(pieces)
+    if "" in parts or "." in parts:
+        parts = tuple([piece for piece in pieces if piece not in {"", "."}])
+    if len(path) * 4 > MAX_NAME_BYTES:
+        _check_lengths(path, parts)
     return ParsedPath(
         parts,
         directory=pieces[-1] in {"", ".", ".."},
@@ -155,8 +158,6 @@ def _invalid(path: str, message: str) -> InvalidPathError:
 
 
 def _check_lengths(path: str, parts: Sequence[str]) -> None:
-    if len(path) * 4 <= MAX_NAME_BYTES:
-        return
     longest = max(parts, key=_bytes_in, default="")
     for what, named, count, noun, limit in (
         ("path", path, _bytes_in(path), "byte", MAX_PATH_BYTES),

@@ -17,8 +17,9 @@ from itertools import islice
 from typing import Self
 
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
-from agentfs.fs import oserrors, own_directories, syscalls
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
+from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import (
     MAX_PARTS,
     ParsedPath,
@@ -197,10 +198,11 @@ class ResolvedPath:
 
     def _is_state(self) -> bool:
         """Return True for the mark of a state directory, and for all beside it."""
-        if own_directories.STATE_MARK in map(fold, [*self.missing, self.name]):
+        is_plain = self.name.isascii() and "agentfs" not in self.name.lower()
+        if (self.missing or not is_plain) and STATE_MARK in map(fold, [*self.missing, self.name]):
             return True
         try:
-            syscalls.lstat(self.parent, own_directories.STATE_MARK)
+            syscalls.lstat(self.parent, STATE_MARK)
         except OSError:
             return False
         return True

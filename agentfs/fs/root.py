@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import fields
 from functools import partial
@@ -20,7 +20,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
-from agentfs.fs.context import FileAccess, RootContext
+from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory, remove_leftovers
@@ -125,10 +125,6 @@ class Root(RootContext):
                 )
         return self.view(policy=policy)
 
-    def for_host(self, policy: Policy) -> Self:
-        """Return a view without permission rules, with a policy that confines and protects alike."""
-        return self.view(policy=policy, access=None)
-
     def starting_in(self, workdir: str) -> Self:
         """Return a view in which relative paths start in a directory and are displayed from there."""
         with self.open_directory(workdir) as directory:
@@ -153,10 +149,6 @@ class Root(RootContext):
         """The view that records nothing. A journal may keep it without a cycle of references."""
         return self.view(recorder=None)
 
-    def for_call(self, access: FileAccess) -> Self:
-        """Return a view with the permission rules of one call. Closing one closes both."""
-        return self.view(access=access)
-
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
         return self.unreadable.covers(real_path) or self.is_write_protected(real_path)
@@ -165,25 +157,12 @@ class Root(RootContext):
         """Return True if the name of a path is protected from changes, and may be read or not."""
         return self.unwritable.covers(real_path)
 
-    @property
-    def has_rules(self) -> bool:
-        """True if the permission rules of a call are checked for each file."""
-        return self.access is not None
-
     def unreadable_names(self, directory: str, names: Sequence[str]) -> set[str]:
         """Return the names in a directory that may not be read."""
         found, access = set(self.unreadable.covered(directory, names)), self.access
         if access is not None:
             found.update(name for name in names if access.denies_reading(os.path.join(directory, name)))
         return found
-
-    def exempting(self, real_paths: Collection[str]) -> Self:
-        """Return a view in which the names of some paths are not protected."""
-        return self.view(exempt=frozenset(real_paths))
-
-    def with_trees(self, trees: Trees) -> Self:
-        """Return a view with other trees in it."""
-        return self.view(trees=trees)
 
     def keep_tree(self, make: Callable[[RootContext], KeptTree]) -> None:
         """Keep listings and texts in the tree that `make` returns; see `watching`."""
@@ -197,11 +176,6 @@ class Root(RootContext):
             return
         with self.watch.call() as ready:
             yield self.view(tree=self.watch if ready else None)
-
-    @property
-    def unwatched(self) -> Self:
-        """The view that reads everything from the disk."""
-        return self.view(tree=None)
 
     @property
     def workdir(self) -> str:
@@ -408,7 +382,9 @@ class Root(RootContext):
         after, found = compute(Current(shown, real_path, data, revision, before))
         mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
         node = FileNode.of(mode, after, metadata)
-        notes: Sequence[str] = self.link_notes(shown, real_path)
+        notes: Sequence[str] = (
+            () if shown == real_path and not self.start else self.link_notes(shown, real_path)
+        )
         if after != data:
             resolved.check_replaceable(status)
             changes = [Change(real_path, before, node)]

@@ -178,7 +178,7 @@ class Trees:
 
     def check_may_change(self, path: str, real_path: str) -> None:
         """Raise an error if a path may not be changed because of a mount."""
-        if not self.others or (tree := self.of(real_path)) is self.root:
+        if (tree := self.of(real_path)) is self.root:
             return
         mount, details = f"the mount {quote(tree.path)}", {"path": path}
         if tree.is_read_only:

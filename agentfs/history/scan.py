@@ -94,7 +94,7 @@ class Scan:
         self, store: Contents, old: Mapping[str, Seen], root: Root, limits: Limits, *, ignored: bool
     ) -> None:
         """Look at all paths. With `ignored`, ignored names are not left out."""
-        self._store, self._old, self._root, self._limits = store, old, root.top.unwatched, limits
+        self._store, self._old, self._root, self._limits = store, old, root.top.view(tree=None), limits
         self._buffer = ReadBuffer(limits.file_bytes)
         self._bytes = 0
         is_local = not any(syscalls.without_events(tree.handle.fd) for tree in self._root.trees)

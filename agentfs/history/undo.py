@@ -115,7 +115,7 @@ def _carry_out(
         )
     max_bytes = max(context.limits.file_bytes, _largest(plan.changes))
     # A command may delete a directory with protected files in it, and so may its undo.
-    free = root.exempting({path for of, _, paths in plan.toggles if log.step(of).label for path in paths})
+    free = root.view(exempt={path for of, _, paths in plan.toggles if log.step(of).label for path in paths})
     disk = Disk(free, max_bytes, journal.contents.keep_node)
     outcome = merge_plan(plan, disk)
     if clashes := outcome.clashes:

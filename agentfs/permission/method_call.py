@@ -208,7 +208,7 @@ class MethodCall:
     def _call(self, access: "CallAccess") -> Any:
         """Run the method on a root that judges each file."""
         workspace = copy(self.workspace)
-        workspace._root = self.workspace._root.for_call(access)
+        workspace._root = self.workspace._root.view(access=access)
         workspace._guarded_by = self.name
         return self._perform(workspace, self.arguments)
 

@@ -61,7 +61,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
     """
     began = time.monotonic()
     if options.encoding is not None:  # the kept texts were decoded without this encoding
-        context = context._replace(root=context.root.unwatched)
+        context = context._replace(root=context.root.view(tree=None))
     meant, found, glob_note = search_for(context, options)
     if options.line_ids:
         found.matches = _with_line_ids(context, found.matches, fresh=options.fresh_ids)

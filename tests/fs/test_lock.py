@@ -122,6 +122,28 @@ def test_a_change_waits_for_changes_in_its_tree_around_it_and_inside_it(
     assert not lock._locks.without_directory.locked()
 
 
+@pytest.mark.parametrize(
+    ("inner", "outer", "refused"), [("root", "", True), ("", "root", False), ("root", "out", False)]
+)
+def test_a_change_in_the_middle_of_one_inside_its_tree_is_refused(tree, tmp_path, inner, outer, refused):
+    """The thread holds the outer lock only shared, so another program may be changing the same file."""
+    codes = []
+
+    def write(root):
+        try:
+            change(root, "x", lambda _: b"x", max_bytes=9)
+        except BusyError as error:
+            codes.append((error.code, "is changing a workspace that lies inside" in error.message))
+        return b"f"
+
+    with Root(tmp_path / inner, Policy()) as first, Root(tmp_path / outer, Policy()) as second:
+        change(first, "f", lambda _: write(second), max_bytes=9)
+        assert codes == [("busy", True)] * refused
+        write(second)  # now it may
+    assert codes == [("busy", True)] * refused
+    assert not lock._locks.held
+
+
 def test_there_are_at_most_4096_lock_files(tmp_path):
     keys = lock.LockKeys(tuple(map(str, range(5000))), tuple(map(str, range(5000, 9000))))
     files = lock._lock_files(str(tmp_path), keys)
@@ -176,9 +198,9 @@ async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
 
 def test_the_tests_keep_their_locks_to_themselves():
     """In this process and those that it starts, so that they share their locks."""
-    ask = "from agentfs.fs import lock; print(lock.lock_directory('/elsewhere'))"
+    ask = "from agentfs.fs import lock; print(lock.lock_directory('/another'))"
     started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
-    assert started.strip() == lock.lock_directory("/elsewhere")
+    assert started.strip() == lock.lock_directory("/another")
     assert started.startswith(os.environ["AGENTFS_TESTS_HOME"])
 
 

@@ -401,7 +401,7 @@ def test_every_path_resolves_as_in_the_kernel(tmp_path_factory, links, asked):
         if target:
             os.symlink(target, top / name)
     with Root(top, Policy()) as root:
-        expected = kernel_opens(root._context.trees.root.handle.fd, asked)
+        expected = kernel_opens(root.trees.root.handle.fd, asked)
         try:
             with root.open_file(asked) as file:
                 got: object = (file.stat.st_dev, file.stat.st_ino)

@@ -78,7 +78,7 @@ def test_a_system_call_filter_may_be_installed_later(number):
 def test_a_running_call_keeps_the_root_open(tree):
     """After close() in another thread, the descriptor's number must not lead to another directory."""
     root = Root(tree, Policy())
-    fd = root._context.trees.root.handle.fd
+    fd = root.trees.root.handle.fd
 
     def compute(_):
         root.close()
