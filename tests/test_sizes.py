@@ -27,13 +27,13 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
-    ("history",): 3_042,
+    ("history",): 3_079,
     ("reading", "shown"): 1_294,
     ("search", "patterns"): 3_003,
     ("watch",): 1_127,
     ("tree",): 1_122,
     ("text",): 1_018,
-    ("fs",): 3_188,
+    ("fs",): 3_174,
     ("base", "concurrency"): 742,
     ("",): 1_508,  # the modules at the top
 }

@@ -68,9 +68,8 @@ class HiddenFiles:
             return self.find(root)._replace(above={above.trees.path_on_disk(each) for each in found})
         with self._lock:
             trees = root.trees.others.keys()
-            changed = (
-                None if root.access is not None else self._changed()
-            )  # rules may differ from call to call
+            # Rules may differ from call to call.
+            changed = None if root.access is not None else self._changed()
             if changed is None or trees != self._trees:
                 self._trees = trees
                 changed = [""]
