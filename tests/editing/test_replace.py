@@ -186,23 +186,22 @@ def test_the_suggested_number_works(tmp_path):
     assert (tmp_path / "a").read_text() == "new new"
 
 
-def test_word_replaces_no_part_of_a_word(ws, tmp_path):
-    put(tmp_path, {"a": "old older bold old_ (old) äold\nold", "b": "older"})
-    assert ws.replace("old", "new", word=True).files == {"a": 3}
-    assert (tmp_path / "a").read_text() == "new older bold old_ (new) äold\nnew"
-
-
-def test_a_pattern_has_groups_that_the_new_text_names(ws, tmp_path):
-    put(tmp_path, {"a": "get_name(x), get_size()\nset_name\n", "b": "get_\n"})
-    assert ws.replace(r"get_(?P<what>\w+)", r"\g<what>_of_\1\\", regex=True).files == {"a": 2}
-    assert (tmp_path / "a").read_text() == "name_of_name\\(x), size_of_size\\()\nset_name\n"
-
-
-def test_a_backslash_is_literal_without_regex(ws, tmp_path):
-    put(tmp_path, {"a": "a.b\n"})
-    assert ws.replace("a.b", r"\1\n", word=True).replacements == 1
-    assert (tmp_path / "a").read_text() == "\\1\\n\n"
-    fails(lambda: ws.replace(".", "x"), NoMatchError, tmp_path)
+@pytest.mark.parametrize(
+    ("text", "old", "new", "way", "after"),
+    [
+        ("old older bold old_ (old) äold\nold", "old", "new", "word", "new older bold old_ (new) äold\nnew"),
+        ("get_x(1), get_yz()\nset_x\n", r"get_(?P<what>\w+)", r"\g<what>_of_\1\\", "regex",
+         "x_of_x\\(1), yz_of_yz\\()\nset_x\n"),
+        ("ac abc", "a(b)?c", r"[\1]", "regex", "[] [b]"),
+        ("ac", "a(c)", "${value}$1c", "regex", "${value}$1c"),
+        ("a.b abb\n", "a.b", r"\1\n $1", "word", "\\1\\n $1 abb\n"),
+        ("a.b\n", ".", r"\1$1", "preview", "a.b\n"),
+    ],
+)  # fmt: skip
+def test_a_new_text_is_literal_except_for_groups_of_a_pattern(ws, tmp_path, text, old, new, way, after):
+    put(tmp_path, {"a": text, "b": "older get_\n"})
+    assert list(ws.replace(old, new, **{way: True}).files) == ["a"]
+    assert (tmp_path / "a").read_text() == after
 
 
 def test_each_line_is_matched_alone_unless_the_pattern_names_line_ends(ws, tmp_path):
@@ -228,19 +227,6 @@ def test_an_unknown_group_is_an_error(ws, tmp_path, new):
     put(tmp_path, {"a": "old", "b": "old"})
     error = fails(lambda: ws.replace("o(l)d", new, regex=True), InvalidArgumentError, tmp_path)
     assert error.details["parameter"] == "new_string"
-
-
-def test_an_unmatched_group_is_empty(ws, tmp_path):
-    put(tmp_path, {"a": "ac"})
-    ws.replace("a(b)?c", r"[\1]", regex=True)
-    assert (tmp_path / "a").read_text() == "[]"
-
-
-def test_a_shell_group_is_text(ws, tmp_path):
-    put(tmp_path, {"a": "ac"})
-    ws.replace("ac", "$1 ac")
-    ws.replace("a(c)", "${value}$1c", regex=True)
-    assert (tmp_path / "a").read_text() == "$1 ${value}$1c"
 
 
 def test_the_error_of_a_bad_pattern_names_old_string(ws, tmp_path):
