@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentfs import AgentFSError, Edit, Workspace
+from agentfs import AgentFSError, Edit, Workspace, dialects
 from agentfs.errors import InvalidArgumentError
 
 EDIT = {"old_string": "one", "new_string": "two"}
@@ -141,6 +141,76 @@ def test_bad_input_is_a_typed_error_and_changes_nothing(hostile, call):
     assert "secret" not in str(caught.value)
     assert str(outside) not in str(caught.value)
     assert snapshot() == before
+
+
+OUTSIDE = [path for path, code in BAD_PATHS if code == "outside_workspace"]
+LINKS = {"link-out", "link-file-out", "dangling-out"}
+GIVEN = {
+    "content": "x", "file_text": "x", "old_str": "one", "new_str": "x", "insert_line": 0, "insert_text": "x",
+    "old_string": "one", "new_string": "x", "pattern": "one", "query": "one", "literal": "one",
+    "rg_args": "one", "edits": [EDIT], "changes": [{"line_id": "abcdef", "new_content": "x"}],
+    "path": "a.txt", "to": "new.txt", "roots": ["."],
+}  # fmt: skip
+PLACES = {
+    "path": str,
+    "file_path": str,
+    "to": str,
+    "roots": lambda path: [path],
+    "files": lambda path: [path],
+}
+PATCHES = [
+    *("*** Add File: {}\n+x", "*** Delete File: {}", "*** Update File: {}\n@@\n-one\n+x"),
+    "*** Update File: a.txt\n*** Move to: {}\n@@\n-one\n+x",
+]
+
+
+def calls_outside(schema, path):
+    """Yield arguments of a tool with the path in each place that a path may have."""
+    properties, required = schema["properties"], schema.get("required", [])
+    if "input" in properties:
+        yield from ({"input": f"*** Begin Patch\n{each.format(path)}\n*** End Patch"} for each in PATCHES)
+    for place in properties.keys() & PLACES.keys():
+        for command in properties.get("command", {}).get("enum", [None]):
+            needed = (
+                properties.keys() & GIVEN.keys() if command else {*required, "old_string"} & properties.keys()
+            )
+            given = {name: GIVEN[name] for name in needed - {place, "command"} & GIVEN.keys()}
+            yield given | {place: PLACES[place](path)} | ({"command": command} if command else {})
+
+
+# `memory` knows only paths below `/memories`; tests/dialects/test_memory.py has others.
+@pytest.mark.parametrize("dialect", ["agentfs", *(each for each in dialects.BUILT_IN if each != "memory")])
+def test_no_tool_of_any_dialect_reaches_outside(hostile, dialect):
+    tmp_path, outside = hostile
+    with Workspace(tmp_path) as ws:
+        names = [
+            "read",
+            "write",
+            "edit",
+            "multi_edit",
+            "ls",
+            "glob",
+            "grep",
+            "append",
+            "delete",
+            "move",
+            "replace",
+        ]
+        tools = ws.tools(names if dialect == "agentfs" else None, dialect=dialect)
+        schemas = tools.schemas("mcp")
+        made = [
+            (each["name"], given, tools.call(each["name"], given))
+            for each in schemas
+            for path in OUTSIDE
+            if path not in LINKS or each["annotations"]["readOnlyHint"]  # a link may be deleted or moved
+            for given in calls_outside(each["inputSchema"], path)
+        ]
+    assert {name for name, _, _ in made} == {each["name"] for each in schemas}
+    for name, given, result in made:
+        assert result.error, (name, given)
+        assert result.error["code"] == "outside_workspace", (name, given, result.content)
+        assert "secret" not in result.content
+    assert [each.name for each in outside.iterdir()] == ["x"]
 
 
 WRONG_TYPES = [

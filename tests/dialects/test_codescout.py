@@ -131,13 +131,6 @@ def test_failures(do):
 
 def test_paths(do, root):
     assert do("read_file", path=f"{root}/src/main.rs") == do("read_file", path="src/main.rs")
-    for path in ("/etc/passwd", "../x"):
-        for name, more in (
-            ("read_file", {}), ("list_dir", {}), ("search_pattern", {"pattern": "x"}),
-            ("find_file", {"pattern": "*"}), ("create_file", {"content": ""}),
-            ("edit_file", {"old_string": "a", "new_string": "b"}),
-        ):  # fmt: skip
-            assert do(name, path=path, **more)["error"]["code"] == "outside_workspace"
 
 
 DENIED = [
