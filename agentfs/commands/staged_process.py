@@ -149,7 +149,7 @@ class Staged(NamedTuple):
 
 def rules_on_calls() -> tuple[int, list[str]]:
     """Return a descriptor of the rules on system calls, and the arguments of bubblewrap that apply them."""
-    calls = filter_of_calls()
+    calls = filter_of_calls(os.uname().machine)
     rules, write = os.pipe()
     os.write(write, calls)
     os.close(write)

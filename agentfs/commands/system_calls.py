@@ -1,7 +1,6 @@
 """The system calls that a staged command may not make, as a seccomp filter for bubblewrap."""
 
 import errno
-import os
 import struct
 from collections.abc import Sequence
 
@@ -21,8 +20,8 @@ _ALLOWED, _REFUSED = 0x7FFF0000, 0x00050000
 _Instruction = tuple[int, int, int, int]  # with how many to skip if a test is true, and if it is false
 
 
-def filter_of_calls(machine: str = os.uname().machine) -> bytes:
-    """Return a filter without new namespaces of users, and without rare families of sockets.
+def filter_of_calls(machine: str) -> bytes:
+    """Return a filter that allows no new namespaces of users, and no rare families of sockets.
 
     It is empty on machines whose system calls are not known here.
     """
