@@ -5,18 +5,20 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from agentfs import AgentFSError, Workspace
+from agentfs.fs import syscalls
 from tests.history.judges import Snapshot, snapshot
 
 CALLS = [
     *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
     *("stat", "lstat", "fstat", "readlink", "symlink", "fchmod", "fchown", "lseek", "listdir", "scandir"),
 ]
+ALL = [*CALLS, "flock"]
 CHANGING = {
     "open",
     "write",
@@ -41,38 +43,35 @@ def some_of(names: Sequence[str], every: int) -> list[int]:
 
 
 class CountedCalls:
-    """Counts system calls and calls `act` before one of them, or with `after` after it.
+    """Counts system calls and calls `act` before one of them, or after it if `after` has its name.
 
     Attributes:
         names: The names of the calls.
+        hit: The name of the call at which `act` was called.
     """
 
     def __init__(
-        self,
-        monkeypatch,
-        act: Callable[[], object],
-        only: Iterable[str] | None = None,
-        *,
-        after: bool = False,
+        self, monkeypatch, act: Callable[[], object], only: Iterable[str] = ALL, *, after: Container[str] = ()
     ):
-        self.names, self.at, self.act, self.after = list[str](), -1, act, after
-        for module, names in ((os, CALLS), (fcntl, ["flock"])):
-            for name in names:
-                if only is None or name in only:
-                    monkeypatch.setattr(module, name, self.wrap(getattr(module, name)))
+        self.names, self.at, self.act, self.after, self.hit = list[str](), -1, act, after, ""
+        for name in only:
+            module = fcntl if name == "flock" else syscalls if name == "read_at" else os
+            monkeypatch.setattr(module, name, self.wrap(getattr(module, name)))
 
     def wrap(self, call):
         def wrapped(*args, **kwargs):
-            self.names.append(call.__name__)
-            acts = 0 < self.at <= self.count  # a finalizer may have made the call itself
-            if acts:
-                self.at = -1
-            if acts and not self.after:
+            name = call.__name__
+            self.names.append(name)
+            if not 0 < self.at <= self.count:  # a finalizer may have made the call itself
+                return call(*args, **kwargs)
+            self.at, self.hit = -1, name
+            if name not in self.after:
                 self.act()
-            result = call(*args, **kwargs)
-            if acts and self.after:
-                self.act()
-            return result
+            try:
+                return call(*args, **kwargs)
+            finally:
+                if name in self.after:
+                    self.act()
 
         return wrapped
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import gc
 import itertools
 import os
@@ -15,15 +14,16 @@ import pytest
 
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
-from agentfs.fs import lock, syscalls
+from agentfs.fs import lock
 from tests import kit
 from tests.conftest import part_or_all
+from tests.faults.calls import CountedCalls, fail_with
 from tests.history.judges import snapshot
 
 CALLS = [
     *("open", "close", "read", "readv", "pread", "preadv", "write", "fsync", "ftruncate", "lseek", "link"),
     *("replace", "rename", "mkdir", "rmdir", "stat", "lstat", "fstat", "readlink", "symlink", "fchmod"),
-    *("unlink", "fchown", "chmod", "listdir", "scandir", "listxattr", "getxattr", "setxattr"),
+    *("unlink", "fchown", "chmod", "listdir", "scandir", "flock", "read_at"),
 ]
 ERRNOS = [
     *(errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.EDQUOT, errno.EXDEV, errno.EPERM),
@@ -85,29 +85,6 @@ READS: dict[str, Callable[[Workspace], Any]] = {
 }
 
 
-class Fault:
-    """Makes system call number `at` fail with an errno. A close that fails closes all the same."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, self.at, self.number, self.failed = 0, -1, 0, ""
-        for name in CALLS:
-            monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
-        monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
-        monkeypatch.setattr(syscalls, "read_at", self.wrap("read_at", syscalls.read_at))
-
-    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*args: Any, **options: Any) -> Any:
-            self.count += 1
-            if self.count != self.at:
-                return call(*args, **options)
-            self.failed = name
-            if name == "close":
-                call(*args)
-            raise OSError(self.number, os.strerror(self.number))
-
-        return wrapped
-
-
 def fresh(top: Path) -> Path:
     shutil.rmtree(top, ignore_errors=True)
     (top / "empty").mkdir(parents=True)
@@ -123,13 +100,18 @@ def descriptors() -> int:
 
 
 def run(
-    top: Path, seam: Fault, before: Callable[[Workspace], Any], call: Callable[[Workspace], Any], at: int
+    top: Path,
+    seam: CountedCalls,
+    before: Callable[[Workspace], Any],
+    call: Callable[[Workspace], Any],
+    at: int,
 ) -> str:
     """Make the calls while one system call fails; return the code of the error, or "ok"."""
     with Workspace(top) as ws:
         before(ws)
         held = descriptors()
-        seam.count, seam.at, seam.failed = 0, at, ""
+        seam.names.clear()
+        seam.at, seam.hit = at, ""
         try:
             call(ws)
         except AgentFSError as error:
@@ -144,8 +126,9 @@ def run(
 
 @pytest.fixture
 def seam(monkeypatch):
+    """Makes a system call fail. A close that fails closes all the same."""
     gc.collect()  # do not count descriptors of other tests
-    return Fault(monkeypatch)
+    return CountedCalls(monkeypatch, fail_with(0), CALLS, after={"close"})
 
 
 def points(total: int, every: bool) -> list[tuple[int, int]]:
@@ -156,7 +139,9 @@ def points(total: int, every: bool) -> list[tuple[int, int]]:
     return [(at, ERRNOS[at % len(ERRNOS)]) for at in range(1, total + 1, step)]
 
 
-def fail_each(tmp_path: Path, seam: Fault, name: str, *, every: bool) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_with_a_failing_call_is_made_or_not_made(tmp_path, seam, name, every):
     before, call = CHANGES[name]
     top = fresh(tmp_path / "root")
     with Workspace(top) as ws:
@@ -168,30 +153,19 @@ def fail_each(tmp_path: Path, seam: Fault, name: str, *, every: bool) -> None:
     assert old != new
     failed, faults = 0, points(total, every)
     for at, number in faults:
-        seam.number = number
+        seam.act = fail_with(number)
         outcome = run(fresh(top), seam, before, call, at)
         state = snapshot(top)
-        where = f"{name}: {seam.failed} {errno.errorcode[number]} at {at} of {total}: {outcome}"
+        where = f"{name}: {seam.hit} {errno.errorcode[number]} at {at} of {total}: {outcome}"
         strays = {path for path in state if ".agentfs-" in path}
         # A second name stays only if its removal failed.
-        assert not strays or seam.failed in LOOKING, (where, strays)
+        assert not strays or seam.hit in LOOKING, (where, strays)
         state = {path: what for path, what in state.items() if path not in strays}
         assert state == (new if outcome == "ok" else old), (where, sorted(state))
         failed += outcome != "ok"
         with Workspace(top) as ws:
             assert not ws.recovery_notes, where
     assert failed > len(faults) / 6
-
-
-@pytest.mark.parametrize("name", list(CHANGES))
-def test_a_change_with_a_failing_call_is_made_or_not_made(tmp_path, seam, name):
-    fail_each(tmp_path, seam, name, every=False)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", list(CHANGES))
-def test_a_change_with_each_call_failing_in_each_way_is_made_or_not_made(tmp_path, seam, name):
-    fail_each(tmp_path, seam, name, every=True)
 
 
 @part_or_all(4)
@@ -205,18 +179,19 @@ def test_a_read_with_a_failing_call_raises_a_typed_error_or_says_what_it_left_ou
     total = seam.count
     faults = itertools.product(range(1, total + 1), (errno.EIO, errno.EMFILE, errno.EACCES))
     for at, number in itertools.islice(faults, 0, None, every):
-        seam.number = number
+        seam.act = fail_with(number)
         run(top, seam, lambda ws: None, READS[name], at)
     assert snapshot(top) == whole
 
 
 def test_a_root_that_cannot_be_opened_fails_with_a_typed_error(tmp_path, seam):
     top = fresh(tmp_path / "root")
-    seam.count = 0
+    seam.names.clear()
     Workspace(top).close()
     for at in range(1, seam.count + 1):
         held = descriptors()
-        seam.count, seam.at, seam.number = 0, at, errno.EMFILE
+        seam.names.clear()
+        seam.at, seam.act = at, fail_with(errno.EMFILE)
         with contextlib.suppress(FileIOError):
             Workspace(top).close()
         seam.at = -1

@@ -42,7 +42,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
             with Root(tree, Policy()) as root:
                 before = descriptors()
                 # A close that fails closes all the same.
-                calls = CountedCalls(monkeypatch, fail_with(number), [call], after=call == "close")
+                calls = CountedCalls(monkeypatch, fail_with(number), [call], after={"close"})
                 calls.at = at
                 outcome = attempt(root, path)
                 monkeypatch.undo()

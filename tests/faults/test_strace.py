@@ -9,6 +9,7 @@ import pytest
 
 from agentfs import Policy
 from agentfs.fs import Root
+from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.fs.mechanisms import change
 
@@ -65,23 +66,14 @@ def state_of(tree: Path, path: str) -> str:
 
 
 @pytest.mark.full
+@part_or_all(3)
 @pytest.mark.parametrize("path", ["f", "new/x"])
-def test_a_kill_at_every_third_call_tears_nothing(tmp_path, path):
-    kill_at_each(tmp_path, path, step=3)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("path", ["f", "new/x"])
-def test_a_kill_at_every_call_tears_nothing(tmp_path, path):
-    kill_at_each(tmp_path, path, step=1)
-
-
-def kill_at_each(tmp_path, path, *, step):
+def test_a_kill_at_a_call_tears_nothing(tmp_path, path, every):
     points = numbered(calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log"))
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex"}]
     assert {"write", "fsync", "flock"} <= {name for name, _ in points}
 
-    points = points[::step]
+    points = points[::every]
     outcomes: Counter[tuple[str, str, int]] = Counter()
     for number, (name, at) in enumerate(points):
         tree = fresh(tmp_path, str(number))
@@ -123,26 +115,25 @@ def test_an_interrupted_call_is_repeated(tmp_path):
     assert state_of(tree, "f") == "new"
 
 
+@pytest.mark.parametrize(
+    ("numbers", "every"),
+    [
+        (("EINTR", "EMFILE", "EIO", "EXDEV"), 7),
+        *(
+            pytest.param((number,), 1, marks=pytest.mark.long)
+            for number in ("EINTR", "EMFILE", "EIO", "EXDEV", "ENOSPC", "EDQUOT", "EACCES")
+        ),
+    ],
+)
 @pytest.mark.parametrize("path", ["f", "new/x"])
-def test_some_calls_of_a_change_fail_in_turn(tmp_path, path):
-    fail_at_each(tmp_path, path, ["EINTR", "EMFILE", "EIO", "EXDEV"], step=7)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", ["EINTR", "EMFILE", "EIO", "EXDEV", "ENOSPC", "EDQUOT", "EACCES"])
-@pytest.mark.parametrize("path", ["f", "new/x"])
-def test_each_call_of_a_change_fails_in_turn(tmp_path, path, number):
-    fail_at_each(tmp_path, path, [number], step=1)
-
-
-def fail_at_each(tmp_path, path, numbers, *, step):
+def test_calls_of_a_change_fail_in_turn(tmp_path, path, numbers, every):
     """Unlike the other tests, this also fails calls that Python and the C library make themselves."""
     names = calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log")
     # The last `close` unlocks the file; the write after it is the message "done".
     points = numbered(names[: len(names) - names[::-1].index("close")])
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
     before, after = ("old", "new") if path == "f" else ("none", "new")
-    for number, (name, at) in enumerate(points[::step]):
+    for number, (name, at) in enumerate(points[::every]):
         tree = fresh(tmp_path, str(number))
         fault = f"{name}:error={numbers[number % len(numbers)]}:when={at}"
         said = change_under(tree, path, tmp_path / "log", fault)
