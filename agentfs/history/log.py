@@ -190,7 +190,7 @@ class Log:
 
     def __init__(self) -> None:
         self._kept: list[Step] = []
-        self._collapsed: list[int] = []  # the numbers of kept steps with a moved tree
+        self._collapsed = set[int]()  # the numbers of kept steps with a moved tree
         self._change_count = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
@@ -204,12 +204,12 @@ class Log:
     @property
     def _steps(self) -> list[Step]:
         """The kept steps, with one change for each entry of a moved tree."""
-        while self._collapsed:
-            at = self._collapsed[-1] - self.dropped - 1
+        for number in [*self._collapsed]:  # other threads may do the same
+            at = number - self.dropped - 1
             step = self._kept[at]
             self._kept[at] = step._replace(changes=expanded(step.changes))
             self._change_count += len(self._kept[at].changes) - len(step.changes)
-            self._collapsed.pop()
+            self._collapsed.discard(number)
         return self._kept
 
     def step(self, number: int) -> Step:
@@ -233,7 +233,7 @@ class Log:
         """Append a step."""
         self._kept.append(step)
         if len(step.changes) > 1 and any(isinstance(each.after, MovedTree) for each in step.changes):
-            self._collapsed.append(self.position)
+            self._collapsed.add(self.position)
         self._change_count += len(step.changes)
         self.last_group = max(self.last_group, *step.groups, 0)
 
