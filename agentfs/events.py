@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
-from functools import wraps
+from functools import cache, wraps
 from inspect import signature
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -122,14 +122,15 @@ class EventEmitter:
 
     def log_exception(self, name: str, error: BaseException) -> None:
         """Log an unexpected exception in a call, or in the callback."""
-        logging.getLogger("agentfs").error("tool %s failed unexpectedly", name, exc_info=error)
+        _logger().error("tool %s failed unexpectedly", name, exc_info=error)
 
     def _emit(self, event: Event) -> None:
         if is_debugging():
             path = event.arguments.get("path", "")
             about = one_line(fspath(path)) if isinstance(path, str | PathLike) else ""
-            logger = sys.modules["logging"].getLogger("agentfs")
-            logger.debug("%s %s #%d %s %.1f ms", event.kind, event.tool, event.call, about, event.elapsed_ms)
+            _logger().debug(
+                "%s %s #%d %s %.1f ms", event.kind, event.tool, event.call, about, event.elapsed_ms
+            )
         if self._on_event is None:
             return
         try:
@@ -190,5 +191,9 @@ def _given(method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
 
 def is_debugging() -> bool:
     """Return True if the logger writes details; before logging is imported nobody can enable that."""
-    logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger("agentfs").isEnabledFor(logging.DEBUG)
+    return "logging" in sys.modules and _logger().isEnabledFor(logging.DEBUG)
+
+
+@cache
+def _logger() -> Any:
+    return logging.getLogger("agentfs")

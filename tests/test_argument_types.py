@@ -218,15 +218,6 @@ def test_regression_a_line_end_that_is_none_is_refused(tmp_path, wrong):
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_bytes_of_any_kind_are_written(tmp_path):
-    with Workspace(tmp_path) as ws:
-        for data in (b"\0one", bytearray(b"\0two"), memoryview(b"\0three")):
-            ws.write_bytes("a.bin", data)
-            assert (tmp_path / "a.bin").read_bytes() == data
-        with pytest.raises(TypeError):
-            ws.write_bytes("a.bin", 3)
-
-
 def test_tools_accepts_one_name_or_all(tmp_path):
     """`tools("read")` was refused, because there is no tool 'r'."""
     with Workspace(tmp_path) as ws:

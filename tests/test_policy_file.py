@@ -115,17 +115,6 @@ def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
         assert each in message
 
 
-def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(file, root):
-    """The program may have tools of its own, which the file cannot know."""
-    settings = read(file("deny = ['reed(src/**)']"))
-    with (
-        Workspace(root, policy=settings.policy) as ws,
-        pytest.raises(InvalidArgumentError, match=r"`reed\(src/\*\*\)` names no tool") as raised,
-    ):
-        ws.tools().schemas()
-    assert "multi_edit" in raised.value.hint
-
-
 @pytest.mark.parametrize("rule", ["edit({)", "edit(../x)", "read( x)", 'read("x")', "read(/root/secrets/**)"])
 def test_a_wrong_rule_of_a_file_is_an_error_of_the_workspace(file, root, rule):
     """`deny = ["read(/root/secrets/**)"]` was accepted and protected nothing."""
@@ -204,6 +193,7 @@ def test_a_file_beside_the_workspace_is_accepted(file, root, monkeypatch):
     checked("../config/policy.toml", ".")
 
 
+@pytest.mark.full
 def test_the_server_refuses_a_policy_file_in_its_workspace(file, root):
     import_module("agentfs.mcp")  # otherwise each forked process loads it
     path = file("", "project", "policy.toml")

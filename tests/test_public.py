@@ -20,31 +20,16 @@ ToolResult Toolset Workspace connect tool
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 PYTHON_ERRORS = {
-    "outside_workspace": PermissionError,
-    "not_found": FileNotFoundError,
-    "already_exists": FileExistsError,
-    "not_a_file": IsADirectoryError,
-    "not_a_directory": NotADirectoryError,
-    "not_regular": OSError,
-    "link_loop": OSError,
-    "invalid_path": ValueError,
-    "name_too_long": OSError,
-    "protected": PermissionError,
-    "read_only": PermissionError,
-    "refused": PermissionError,
-    "encoding": ValueError,
-    "invalid_content": ValueError,
-    "invalid_argument": ValueError,
-    "invalid_pattern": ValueError,
-    "unknown_tool": ValueError,
-    "timeout": TimeoutError,
-    "busy": OSError,
-    "io": OSError,
-    "root_gone": OSError,
-    "closed": ValueError,
-    "unsupported": NotImplementedError,
+    "outside_workspace": PermissionError, "not_found": FileNotFoundError,
+    "already_exists": FileExistsError, "not_a_file": IsADirectoryError,
+    "not_a_directory": NotADirectoryError, "not_regular": OSError, "link_loop": OSError,
+    "invalid_path": ValueError, "name_too_long": OSError, "protected": PermissionError,
+    "read_only": PermissionError, "refused": PermissionError, "encoding": ValueError,
+    "invalid_content": ValueError, "invalid_argument": ValueError, "invalid_pattern": ValueError,
+    "unknown_tool": ValueError, "timeout": TimeoutError, "busy": OSError, "io": OSError,
+    "root_gone": OSError, "closed": ValueError, "unsupported": NotImplementedError,
     "disconnected": ConnectionError,
-}
+}  # fmt: skip
 
 CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path

@@ -26,7 +26,7 @@ MOST = {
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
-    ("editing",): 2_262,
+    ("editing",): 2_256,
     ("history",): 3_079,
     ("reading", "shown"): 1_294,
     ("search", "patterns"): 3_003,
@@ -35,7 +35,7 @@ MOST = {
     ("text",): 1_018,
     ("fs",): 3_174,
     ("base", "concurrency"): 742,
-    ("",): 1_508,  # the modules at the top
+    ("",): 1_511,  # the modules at the top
 }
 
 

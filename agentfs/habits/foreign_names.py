@@ -90,7 +90,8 @@ ALIASES = {
     "include_ignored": "no_ignore include_gitignored show_ignored",
 }
 # Parameters that only explain the call, in Claude Code, Codex, Cursor, Windsurf, Cline and others.
-EXPLAINING = "description justification explanation tool_summary security_risk task_progress instruction"
+_EXPLAINING = "description justification explanation tool_summary security_risk task_progress instruction"
+EXPLAINING = frozenset(_EXPLAINING.split())
 _SHELLS = {"sh", "bash", "zsh"}
 
 
@@ -116,7 +117,7 @@ def foreign_arguments(
 ) -> Mapping[Any, Any]:
     """Return the arguments of a method with parameters of these names for those of other products."""
     meant = dict(given)
-    for name in sorted(given.keys() & {*EXPLAINING.split()}.difference(names)):
+    for name in sorted((EXPLAINING & given.keys()).difference(names)):
         del meant[name]
         add_coercion(name, "left out")
     if method == "run":

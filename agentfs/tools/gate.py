@@ -53,8 +53,9 @@ def guard_methods(cls: _C) -> _C:
             continue
         declared = declaration_of(method)
         effect = declared.effect if declared else "none"
-        is_checked_later = effect == "none" or name in OPTION_METHODS
-        checked = check_open(method) if is_checked_later else check_permission(method, effect)
+        checked: _Method = method
+        if name not in OPTION_METHODS:
+            checked = check_open(method) if effect == "none" else check_permission(method, effect)
         checked = checked if declared is None else reports_calls(checked)
         checked.__dict__["_agentfs_guarded"] = True
         setattr(cls, name, checked)

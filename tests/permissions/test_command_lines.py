@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -26,22 +25,10 @@ TAKEN_APART = {
     "a#b c": ["a#b c"],
     'a "$(b "$(c)" `d`)" <(e) >(f)': ["!?"],
     "(a; b) && { c; }": ["!", "!a", "!b", "!", "!?", "!c", "!", "}"],
-    "if [ -f x ]; then a; elif b; then c; else d; fi 2>&1": [
-        "!if [ -f x ]",
-        "!then a",
-        "!elif b",
-        "!then c",
-        "!else d",
-        "!fi",
-    ],
-    "while a x; do b; done; until c; do d; done": [
-        "!while a x",
-        "!do b",
-        "!done",
-        "!until c",
-        "!do d",
-        "!done",
-    ],
+    "if [ -f x ]; then a; elif b; then c; else d; fi 2>&1":
+        ["!if [ -f x ]", "!then a", "!elif b", "!then c", "!else d", "!fi"],
+    "while a x; do b; done; until c; do d; done":
+        ["!while a x", "!do b", "!done", "!until c", "!do d", "!done"],
     "for f in *.py; do cat $f; done": ["!for f in ?.py", "!do cat ?", "!done"],
     "! a | ! b": ["!! a", "!! b"],
     "a 2>&1 >/dev/null </dev/null 2>>/dev/null &>/dev/null 1>&-": ["!&> /dev/null", "!a"],
@@ -73,7 +60,7 @@ TAKEN_APART = {
     "a 2&>/dev/null": ["!&> /dev/null", "!a 2"],
     "a {1..3} '{b,c}'": ["a ? {b,c}"],
     "": [],
-}
+}  # fmt: skip
 
 REFUSED = [
     "((a))", "$((x))", "$[1]", "$((1)(2))", "$'a'", '$"a"', "a $((b) | c)", "a ${x@P}", "a ${x[$(b)]}",
@@ -249,42 +236,20 @@ def test_deny_rules_do_not_catch_arguments(line):
     assert not catches("rm x*", line)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "line", "expected"),
-    [
-        ("git push", "git push", True),
-        ("git push", "git  'pu'sh", True),
-        ("git push", "git push -f", False),
-        ("git push*", "git push -f", True),
-        ("git push*", "git pushy", True),
-        ("git push *", "git push", True),
-        ("git push *", "git push -f x", True),
-        ("git push *", "git pushy", False),
-        ("git push *", "git push $x", True),
-        ("git push origin*", "git push $x", False),
-        ("git push origin*", "git push origin$x", True),
-        ("git * --dry-run", "git push --dry-run", True),
-        ("git * --dry-run", "git --dry-run", True),
-        ("git * --dry-run", "git push --dry-run -f", False),
-        ("git * --dry-run", "git push $x --dry-run", True),
-        ("cat src/*", "cat src/*.py", True),
-        ("cat src/*", "cat {src/a,/etc/passwd}", False),
-        ("ls *", "'ls /x' a", False),
-        ("git commit *", "git 'commit x'", False),
-        ("find . -name *", "find . -name '*.py'", True),
-        ("*a*b*c", "xaxbxc", True),
-        ("*a*b*c", "xbxaxc", False),
-        ("ab*bc", "abc", False),
-        ("*", "a | b", True),
-        ("*", "x=1 a", False),
-        ("*", "a > f", False),
-        ("*", "for x in a; do b; done", False),
-        ("*", "$x", False),
-        ("*", "", False),
-        ("[ *", "[ -f x ]", True),
-        ("a.b", "axb", False),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "line", "expected"), [
+    ("git push", "git push", True), ("git push", "git  'pu'sh", True), ("git push", "git push -f", False),
+    ("git push*", "git push -f", True), ("git push*", "git pushy", True), ("git push *", "git push", True),
+    ("git push *", "git push -f x", True), ("git push *", "git pushy", False),
+    ("git push *", "git push $x", True), ("git push origin*", "git push $x", False),
+    ("git push origin*", "git push origin$x", True), ("git * --dry-run", "git push --dry-run", True),
+    ("git * --dry-run", "git --dry-run", True), ("git * --dry-run", "git push --dry-run -f", False),
+    ("git * --dry-run", "git push $x --dry-run", True), ("cat src/*", "cat src/*.py", True),
+    ("cat src/*", "cat {src/a,/etc/passwd}", False), ("ls *", "'ls /x' a", False),
+    ("git commit *", "git 'commit x'", False), ("find . -name *", "find . -name '*.py'", True),
+    ("*a*b*c", "xaxbxc", True), ("*a*b*c", "xbxaxc", False), ("ab*bc", "abc", False), ("*", "a | b", True),
+    ("*", "x=1 a", False), ("*", "a > f", False), ("*", "for x in a; do b; done", False),
+    ("*", "$x", False), ("*", "", False), ("[ *", "[ -f x ]", True), ("a.b", "axb", False),
+])  # fmt: skip
 def test_allow(pattern, line, expected):
     assert allows([pattern], line) is expected
 
@@ -295,33 +260,16 @@ def test_each_command_of_a_line_may_be_allowed_by_another_rule():
     assert not allows([], "git push")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "line", "expected"),
-    [
-        ("rm*", "a; rm x", True),
-        ("rm*", "a `r\\m x`", True),
-        ("rm*", "/bin/rm x", True),
-        ("/bin/rm*", "/bin/rm x", True),
-        ("rm*", "$x", True),
-        ("rm*", "r$x", True),
-        ("rm*", "l$x", False),
-        ("rm*", "echo $x", False),
-        ("rm*", "echo rm", False),
-        ("git push*", "git $x", True),
-        ("git push", "git push$x", True),
-        ("git push", "git push x $x", False),
-        ("git push *", "git push", True),
-        ("*.env*", "cat $x", True),
-        ("*.env*", "cat .env", True),
-        ("*.env*", "cat <.env", True),
-        ("*.env*", "if a; then cat x >'.env'; fi", True),
-        ("*DROP TABLE*", 'psql -c "x; DROP TABLE y"', True),
-        ("> *", "a >f", True),
-        ("LD_PRELOAD=*", "LD_PRELOAD=x a", True),
-        ("rm*", "sudo rm x", True),
-        ("sudo *", "sudo rm x", True),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "line", "expected"), [
+    ("rm*", "a; rm x", True), ("rm*", "a `r\\m x`", True), ("rm*", "/bin/rm x", True),
+    ("/bin/rm*", "/bin/rm x", True), ("rm*", "$x", True), ("rm*", "r$x", True), ("rm*", "l$x", False),
+    ("rm*", "echo $x", False), ("rm*", "echo rm", False), ("git push*", "git $x", True),
+    ("git push", "git push$x", True), ("git push", "git push x $x", False),
+    ("git push *", "git push", True), ("*.env*", "cat $x", True), ("*.env*", "cat .env", True),
+    ("*.env*", "cat <.env", True), ("*.env*", "if a; then cat x >'.env'; fi", True),
+    ("*DROP TABLE*", 'psql -c "x; DROP TABLE y"', True), ("> *", "a >f", True),
+    ("LD_PRELOAD=*", "LD_PRELOAD=x a", True), ("rm*", "sudo rm x", True), ("sudo *", "sudo rm x", True),
+])  # fmt: skip
 def test_catch(pattern, line, expected):
     assert catches(pattern, line) is expected
 
@@ -372,13 +320,8 @@ class Shell:
         self.place = place / "work"
         self.programs = place / "programs"
         self.log = place / "log"
-        self.environment = {
-            "LOG": str(self.log),
-            "PATH": str(self.programs),
-            "x": "bb cc",
-            "y": "-f",
-            "HOME": "/home/none",
-        }
+        told = {"LOG": str(self.log), "PATH": str(self.programs)}
+        self.environment = {**told, "x": "bb cc", "y": "-f", "HOME": "/home/none"}
         self.user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
         for each in (self.place, self.programs):
             each.mkdir()
@@ -409,17 +352,9 @@ class Shell:
         self.log.write_text("")
         self.log.chmod(0o666)
         end, held = os.pipe()  # each process of the line holds it open
-        process = subprocess.Popen(
-            [*self.command, "-c", line],
-            cwd=self.place,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-            pass_fds=(held,),
-            **self.user,
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        place = {"cwd": self.place, "env": self.environment, "process_group": 0, "pass_fds": (held,)}
+        process = subprocess.Popen([*self.command, "-c", line], **streams, **place, **self.user)
         os.close(held)
         timer = threading.Timer(5, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
@@ -448,14 +383,9 @@ def fits(pattern: str, argv: Sequence[str]) -> bool:
 
 
 ALLOWED = [
-    ["aa *"],
-    ["aa *", "bb *"],
-    ["aa *", "bb *", "cc *"],
-    ["aa*", "* bb *"],
-    ["*b*", "cc"],
-    ["aa * -f", "cc *"],
-    ["*"],
-]
+    ["aa *"], ["aa *", "bb *"], ["aa *", "bb *", "cc *"], ["aa*", "* bb *"], ["*b*", "cc"],
+    ["aa * -f", "cc *"], ["*"],
+]  # fmt: skip
 DENIED = ["aa *", "bb cc*", "*-f*", "cc * bb", "aa"]
 
 
@@ -549,15 +479,10 @@ def commands(draw, depth: int) -> str:
 
 # Compound commands of two lines.
 FORMS = [
-    "( {} ; {}\n)",
-    "{{ {}\n{}\n}}",
-    "if {}\nthen {}\nelif aa; then :\nelse bb; fi 2>&1",
-    "while {}\ncc\ndo {}\ndone",
-    "for i in x *; do {}\n{}\ndone",
-    "cat <<E; aa\n$x \"'\nE\n( {} && {}\n)",
-    "cat <<-'E' | aa # it's\n\t$(aa) `\n\tE\n( {} ; {}\n)",
-    "( ! {} \\\n | {}\n)",
-]
+    "( {} ; {}\n)", "{{ {}\n{}\n}}", "if {}\nthen {}\nelif aa; then :\nelse bb; fi 2>&1",
+    "while {}\ncc\ndo {}\ndone", "for i in x *; do {}\n{}\ndone", "( ! {} \\\n | {}\n)",
+    "cat <<E; aa\n$x \"'\nE\n( {} && {}\n)", "cat <<-'E' | aa # it's\n\t$(aa) `\n\tE\n( {} ; {}\n)",
+]  # fmt: skip
 
 
 @st.composite
@@ -601,19 +526,3 @@ def test_an_attack_is_caught(attack):
     assert attack.split()[0].startswith("aa")
     assert not allows(["aa *", "cat *", "echo *", ":"], attack)
     assert catches("bb *", attack)
-
-
-@pytest.mark.full
-def test_naive_ways_are_fooled(shell):
-    """The first word and the words of `shlex` take an attack for `aa …`, but the shell runs `bb`."""
-    fooled = Counter[str]()
-    for attack in ATTACKS:
-        if any(argv[0] == "bb" for argv in shell.run(attack)):
-            fooled["first word"] += 1
-            try:
-                plain = not set(shlex.split(attack)) & {";", "&&", "||", "|", "&", "bb"}
-            except ValueError:
-                plain = False
-            fooled["shlex"] += plain
-    assert fooled["first word"] > 15
-    assert fooled["shlex"] > 5

@@ -3,11 +3,9 @@
 import asyncio
 import os
 import threading
-from fnmatch import fnmatch
 from glob import iglob
 from hashlib import blake2b
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import strategies as st
@@ -116,11 +114,6 @@ def test_no_mode_answers_what_an_ask_rule_asks(tree, mode):
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
-def test_plan_mode_refuses_before_an_ask_rule_asks(tree):
-    policy = Policy(mode="plan", ask=["edit"], on_ask=lambda _: pytest.fail("asked"))
-    assert codes(tree, policy, [("edit", {"path": "src/a.txt", **EDIT})]) == ["refused"]
-
-
 ASKED = {
     "read": {"path": "src/a.txt"}, "edit": {"path": "src/a.txt", **EDIT},
     "multi_edit": {"path": "src/a.txt", "edits": [EDIT]}, "write": {"path": "src/n.txt", "content": "x"},
@@ -214,18 +207,10 @@ def test_an_allowed_question_allows_the_files_that_it_showed(tree):
         assert tools.call("edit", {"path": "src/a.txt", **EDIT}).success
 
 
-def test_an_edit_that_finds_nothing_fails_before_the_user_is_asked(tree):
-    asked = []
-    policy = Policy(ask=["edit"], allow=["*"], on_ask=asked.append)
-    missing = ("edit", {"path": "src/a.txt", "old_string": "none", "new_string": "x"})
-    assert codes(tree, policy, [missing]) == ["no_match"]
-    assert asked == []
-
-
 def test_a_refusal_has_the_reason_and_says_not_to_retry(tree):
     with Workspace(tree, policy=Policy(on_ask=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
-    assert result.content == ("not today.\nDo not try again in any way; tell the user, or go on without it.")
+    assert result.content == "not today.\nDo not try again in any way; tell the user, or go on without it."
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
@@ -249,9 +234,10 @@ def test_the_callback_gets_all_facts(tree):
     assert (read.method, read.changes, read.diff, read.tool) == ("read", (), "", None)
 
 
-def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree):
+@pytest.mark.parametrize("rules", [{"allow": ["read"]}, {"ask": ["edit"], "allow": ["*"]}])
+def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree, rules):
     asked = []
-    with Workspace(tree, policy=Policy(allow=["read"], on_ask=asked.append)) as ws:
+    with Workspace(tree, policy=Policy(**rules, on_ask=asked.append)) as ws:
         tools = ws.tools()
         for arguments in (
             {"path": "src/a.txt", "old_string": "absent", "new_string": "x"},
@@ -311,7 +297,7 @@ def test_a_rule_with_another_spelling_of_a_path_protects_it(tmp_path, rule):
     ("{{{outside}/src,lib}}/**", "in its braces"), ("{{src/.,lib}}/**", "in its braces"),
     ("{outside}/src/**", r"begins with `/`.\nRules are about paths relative to the root: write `read\("),
     ("/usr", "begins with `/`"), ("/src/**", "begins with `/`"),
-    ("[", "has a wrong glob"), ("../src", "has a wrong glob"),
+    ("[", "has a wrong glob"), ("{{a", "has a wrong glob"), ("../src", "has a wrong glob"),
 ])  # fmt: skip
 def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_path_factory, glob, said):
     """`deny=["read(/root/secrets/**)"]` was accepted and protected nothing."""
@@ -393,64 +379,25 @@ def test_a_new_file_in_a_new_directory_is_covered(tree):
 
 
 def test_changed_arguments_are_used_and_checked_again(tree):
-    def elsewhere(request):
-        old = {"old_string": "two"} if request.arguments["new_string"] == "three" else {}
-        return Allow({"path": "lib/b.txt", **old}) if request.method == "edit" else True
-
-    with Workspace(tree, policy=Policy(on_ask=elsewhere)) as ws:
+    """A callback can answer with every type that a program can pass."""
+    answers = {
+        "edit": Allow({"path": Path("lib/b.txt")}),
+        "multi_edit": Allow({"edits": [{"old_string": "two", "new_string": "three"}]}),
+    }
+    policy = Policy(on_ask=lambda request: answers.get(request.method, True))
+    with Workspace(tree, policy=policy) as ws:
         assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
-    with (
-        Workspace(tree, policy=Policy(on_ask=elsewhere, deny=["edit(lib/**)"])) as ws,
-        pytest.raises(RefusedError),
-    ):
-        ws.edit("src/a.txt", "one", "three")
-    unknown = Policy(on_ask=lambda request: Allow({"nothing": 1}))
-    with Workspace(tree, policy=unknown) as ws, pytest.raises(InvalidArgumentError):
+        assert ws.multi_edit("lib/b.txt", [{"old_string": "two", "new_string": "other"}]).replacements == 1
+    elsewhere = Allow({"path": "lib/b.txt", "old_string": "three"})
+    denied = Policy(on_ask=lambda request: elsewhere, deny=["edit(lib/**)"])
+    with Workspace(tree, policy=denied) as ws, pytest.raises(RefusedError):
         ws.edit("src/a.txt", "one", "two")
+    assert (tree / "lib" / "b.txt").read_text() == "three\n"
     assert (tree / "src" / "a.txt").read_text() == "one\n"
-    assert (tree / "lib" / "b.txt").read_text() == "two\n"
 
 
-class Naive:
-    """A naive gate: ask with the arguments that the model sent, then act."""
-
-    def __init__(self, ws, ask, denied=None):
-        self.ws, self.ask, self.denied = ws, ask, denied
-
-    def change(self, method, path, *arguments):
-        """Act, unless the path as it is spelled is denied or the callback refuses."""
-        request = PermissionRequest(method, method, {"path": path}, (path,))
-        if (self.denied is None or not fnmatch(path, self.denied)) and self.ask(request) is True:
-            return getattr(self.ws, method)(path, *arguments)
-        raise RefusedError("no")
-
-
-def test_the_naive_gate_refuses_the_spelling_of_its_rule(tree):
-    with Workspace(tree) as ws, pytest.raises(RefusedError):
-        Naive(ws, lambda request: True, "src/*").change("edit", "src/a.txt", "one", "two")
-
-
-def test_a_naive_rule_falls_to_another_name_for_the_same_file(tree):
-    """The attack of the two tests above: a link, and another spelling of the path."""
-    os.symlink("src", tree / "link")
-    with Workspace(tree) as ws:
-        gate = Naive(ws, lambda request: True, "src/*")
-        gate.change("edit", "link/a.txt", "one", "two")
-        gate.change("edit", "./lib/../src/a.txt", "two", "three")
-    assert (tree / "src" / "a.txt").read_text() == "three\n"
-
-
-def test_a_naive_allow_rule_falls_to_a_link_that_leads_on(tree):
-    os.symlink("../lib", tree / "src" / "link")
-    with Workspace(tree) as ws:
-        Naive(ws, lambda request: fnmatch(request.paths[0], "src/*")).change(
-            "edit", "src/link/b.txt", "one", "two"
-        )
-    assert (tree / "lib" / "b.txt").read_text() == "two\n"
-
-
-def swapping(tree):
-    """Return a callback that replaces the approved directory by a link to a denied one."""
+def test_a_link_swapped_while_the_user_is_asked_is_detected(tree):
+    """Attack: the approved directory becomes a link to a denied one."""
 
     def swap(request):
         os.rename(tree / "src", tree / "moved")
@@ -458,76 +405,28 @@ def swapping(tree):
         os.rename(tree / "lib" / "b.txt", tree / "lib" / "a.txt")
         return True
 
-    return swap
-
-
-def test_a_naive_gate_falls_to_a_link_swapped_while_the_user_is_asked(tree):
-    with Workspace(tree) as ws:
-        Naive(ws, swapping(tree), "lib/*").change("edit", "src/a.txt", "one", "two")
-    assert (tree / "lib" / "a.txt").read_text() == "two\n"
-
-
-@pytest.mark.parametrize("method", ["edit", "write"])
-def test_a_naive_gate_changes_a_file_that_was_not_shown(tree, method):
-    """The approved change is made to another version; a naive `write` is that of pathlib."""
-
-    def change(request):
-        (tree / "src" / "a.txt").write_text("one\nmore\n")
-        return True
-
-    with Workspace(tree) as ws:
-        if method == "edit":
-            Naive(ws, change).change("edit", "src/a.txt", "one", "two")
-        else:
-            place = SimpleNamespace(write=lambda path, text: (tree / path).write_text(text))
-            Naive(place, change).change("write", "src/a.txt", "two\n")
-    assert (tree / "src" / "a.txt").read_text() == ("two\nmore\n" if method == "edit" else "two\n")
-
-
-def test_a_naive_gate_that_asks_under_a_lock_blocks_the_user(tree):
-    """The attack of `test_no_lock_is_held_while_the_user_is_asked` on a gate within a lock."""
-    lock, stuck = threading.Lock(), []
-
-    def other():
-        if lock.acquire(timeout=0.2):
-            lock.release()
-        else:
-            stuck.append(True)
-
-    def ask(request):
-        worker = threading.Thread(target=other)
-        worker.start()
-        worker.join()
-        return True
-
-    with Workspace(tree) as ws, lock:
-        Naive(ws, ask).change("edit", "src/a.txt", "one", "two")
-    assert stuck == [True]
-
-
-def test_a_link_swapped_while_the_user_is_asked_is_detected(tree):
-    """Attack: the approved directory becomes a link to a denied one."""
-    with (
-        Workspace(tree, policy=Policy(on_ask=swapping(tree), deny=["edit(lib/**)"])) as ws,
-        pytest.raises(RefusedError),
-    ):
+    policy = Policy(on_ask=swap, deny=["edit(lib/**)"])
+    with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
         ws.edit("src/a.txt", "one", "two")
     assert (tree / "lib" / "a.txt").read_text() == "one\n"
 
 
-@pytest.mark.parametrize("method", ["edit", "write"])
-def test_a_file_changed_while_the_user_is_asked_is_stale(tree, method):
-    def change(request):
-        if request.changes:
-            (tree / "src" / "a.txt").write_text("one\nmore\n")
+@pytest.mark.parametrize(("change", "path"), [
+    (lambda ws: ws.edit("src/a.txt", "one", "two"), "src/a.txt"),
+    (lambda ws: ws.write("src/a.txt", "two\n"), "src/a.txt"),
+    (lambda ws: ws.write("src/new.txt", "two\n"), "src/new.txt"),
+])  # fmt: skip
+def test_a_file_that_changes_while_the_user_is_asked_is_not_changed(tree, change, path):
+    """Otherwise the change would differ from the diff that was allowed."""
+
+    def change_and_allow(request):
+        (tree / path).write_text("one\ntheirs\n")
         return True
 
-    with Workspace(tree, policy=Policy(on_ask=change)) as ws:
-        ws.read("src/a.txt")
-        arguments = ("one", "two") if method == "edit" else ("two\n",)
-        with pytest.raises(StaleError):
-            getattr(ws, method)("src/a.txt", *arguments)
-    assert (tree / "src" / "a.txt").read_text() == "one\nmore\n"
+    policy = Policy(on_ask=change_and_allow, allow=["read"], overwrite="always")
+    with Workspace(tree, policy=policy) as ws, pytest.raises(StaleError):
+        change(ws)
+    assert (tree / path).read_text() == "one\ntheirs\n"
 
 
 def test_no_lock_is_held_while_the_user_is_asked(tree):
@@ -611,23 +510,9 @@ def test_a_transaction_asks_about_a_new_file_in_an_existing_directory(tmp_path):
     assert (tmp_path / "src/new.txt").read_text() == "x\n"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "new.txt"])
-def test_a_file_that_changes_while_a_write_is_asked_about_is_not_replaced(tree, name):
-    """Otherwise the change would differ from the diff that was allowed."""
-
-    def change_and_allow(request: PermissionRequest) -> bool:
-        (tree / "src" / name).write_text("theirs\n")
-        return True
-
-    policy = Policy(on_ask=change_and_allow, overwrite="always")
-    with Workspace(tree, policy=policy) as ws, pytest.raises(StaleError):
-        ws.write(f"src/{name}", "ours\n")
-    assert (tree / "src" / name).read_text() == "theirs\n"
-
-
 @pytest.mark.parametrize("rules", [
-    {"deny": ["reed(secret/**)"]}, {"deny": ["reads"]}, {"allow": ["edit_file(src/**)"]}, {"deny": ["tools"]},
-    {"deny": ["checkpoint"]}, {"allow": ["changes_(src)"]},
+    {"deny": ["rread(secret/**)"]}, {"deny": ["reads"]}, {"allow": ["edit_file(src/**)"]},
+    {"deny": ["tools"]}, {"deny": ["checkpoint"]}, {"allow": ["changes_(src)"]},
 ])  # fmt: skip
 @pytest.mark.parametrize("use", [
     lambda tools: tools.call("read", {"path": "src/a.txt"}), lambda tools: tools.schemas(),
@@ -643,20 +528,7 @@ def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(tree, rules, use):
         use(ws.tools("all"))
     assert "read" in caught.value.hint
     assert "create" in caught.value.hint
-
-
-def test_a_misspelt_rule_gets_the_nearest_name(tree):
-    with (
-        Workspace(tree, policy=Policy(deny=["rread(secret/**)"])) as ws,
-        pytest.raises(InvalidArgumentError, match="did you mean `read`"),
-    ):
-        ws.tools().schemas()
-
-
-def test_a_rule_can_name_each_tool_and_group(tree):
-    names = ["replace", "undo", "*", "grep", "change", "move", "edit", "write(src/**)", "create", "delete"]
-    with Workspace(tree, policy=Policy(allow=names)) as ws:
-        assert ws.policy.allow == tuple(names)
+    assert "rread" not in str(rules) or "did you mean `read`" in caught.value.message
 
 
 PATCH = "*** Begin Patch\n*** Add File: secrets/new.txt\n+x\n*** End Patch"
@@ -688,14 +560,6 @@ def test_no_tool_creates_a_file_past_the_rules_of_write(tree, rules, dialect, na
     assert not (tree / "secrets").exists()
 
 
-def test_an_edit_that_creates_a_file_is_a_creation(tree):
-    for rules in ({"deny": ["create"]}, {"ask": ["write"]}, {"deny": ["change"]}, {"allow": ["edit"]}):
-        with Workspace(tree, policy=Policy(**rules)) as ws, pytest.raises(RefusedError):
-            ws.edit("new.txt", "", "x")
-    with Workspace(tree, policy=Policy(deny=["edit"])) as ws:
-        ws.edit("new.txt", "", "x")
-
-
 def test_a_rule_about_creation_does_not_allow_an_edit(tree):
     with Workspace(tree, policy=Policy(allow=["create(src/**)"])) as ws:
         ws.edit("src/new.txt", "", "x")
@@ -705,36 +569,9 @@ def test_a_rule_about_creation_does_not_allow_an_edit(tree):
             ws.edit("src/a.txt", "one", "two")
 
 
-def test_a_move_deletes_its_source_and_creates_its_target(tree):
-    for rule in ("delete(src/**)", "create(lib/**)", "change(src/**)", "change(lib/**)", "move(src/**)"):
-        with Workspace(tree, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
-            ws.move("src/a.txt", "lib/a.txt")
-    with Workspace(tree, policy=Policy(deny=["edit", "create(src/**)", "delete(lib/**)"])) as ws:
+def test_a_rule_about_move_is_about_its_paths(tree):
+    with Workspace(tree, policy=Policy(deny=["move(src/**)"])) as ws, pytest.raises(RefusedError):
         ws.move("src/a.txt", "lib/a.txt")
-
-
-def test_a_rule_with_a_malformed_glob_is_an_error_at_once(tree):
-    with pytest.raises(AgentFSError):
-        Workspace(tree, policy=Policy(deny=["edit({a)"]))
-
-
-def test_changed_arguments_are_converted_like_those_of_a_call(tree):
-    """A callback can answer with every type that a program can pass."""
-    answers = {
-        "edit": Allow({"path": Path("lib/b.txt")}),
-        "multi_edit": Allow({"edits": [{"old_string": "two", "new_string": "three"}]}),
-    }
-    with Workspace(tree, policy=Policy(on_ask=lambda request: answers.get(request.method, True))) as ws:
-        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
-        assert ws.multi_edit("lib/b.txt", [{"old_string": "two", "new_string": "other"}]).replacements == 1
-    assert (tree / "lib" / "b.txt").read_text() == "three\n"
-    assert (tree / "src" / "a.txt").read_text() == "one\n"
-
-
-def test_a_path_object_from_a_callback_is_checked_by_the_rules(tree):
-    policy = Policy(on_ask=lambda request: Allow({"path": Path("lib/b.txt")}), deny=["edit(lib/**)"])
-    with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
-        ws.edit("src/a.txt", "one", "two")
 
 
 @pytest.mark.parametrize(("changed", "named"), [

@@ -35,11 +35,8 @@ def test_a_function_is_added_to_the_tools_of_a_workspace(ws):
 
 
 def test_toolsets_are_added_to_one_another(ws):
-    assert (ws.tools(["read"]) + Toolset([count]) + [Tool(function=count, name="size")]).names == (
-        "read",
-        "count",
-        "size",
-    )
+    tools = ws.tools(["read"]) + Toolset([count]) + [Tool(function=count, name="size")]
+    assert tools.names == ("read", "count", "size")
 
 
 def test_a_toolset_has_a_length_names_and_tools(ws):
@@ -80,12 +77,6 @@ def test_added_tools_keep_their_own_renderer(ws):
     assert tools.call("count", {"text": "a"}).content == "1"
     assert tools.call("nothing").content.startswith("THERE IS NO TOOL")
     assert Toolset(tools).call("read", {"path": "a.txt"}).content == "1|ONE"
-
-
-def test_a_dialect_takes_more_tools(ws):
-    tools = ws.tools(dialect="wave") + [count]
-    assert tools.call("count", {"text": "abc"}).content == "3"
-    assert tools.call("Read", {"file_path": "a.txt"}).success
 
 
 def test_a_derived_toolset_reports_to_the_same_callback(tmp_path):

@@ -19,7 +19,6 @@ from agentfs.tools.tool import tool_of
 from agentfs.tools.toolset import Toolset
 from tests.conftest import law
 from tests.provider_rules import SCHEMA_OF
-from tests.tool_calls import accepts
 from tests.tool_samples import CLOSED, change, measure, search
 from tests.tool_samples import settings as set_values
 
@@ -29,20 +28,9 @@ JSON = st.recursive(
     max_leaves=12,
 )
 NAMES = [
-    "path",
-    "pattern",
-    "edits",
-    "old_string",
-    "file_path",
-    "glob",
-    "limit",
-    "offset",
-    "output_mode",
-    "points",
-    "values",
-    "text",
-    "content",
-]
+    "path", "pattern", "edits", "old_string", "file_path", "glob", "limit", "offset", "output_mode", "points",
+    "values", "text", "content",
+]  # fmt: skip
 
 
 def show(path: str, limit: int | None = None) -> ReadResult:
@@ -76,12 +64,6 @@ def test_a_result_has_text_data_images_path_and_next():
     assert result.data["content"] == "a\n"
     assert result.next == {"name": "show", "arguments": {"path": "a.txt", "limit": 2}}
     assert json.loads(json.dumps(result.to_dict()))["images"] == [{"data": "QQ==", "media_type": "image/png"}]
-
-
-def test_the_call_in_next_is_accepted():
-    toolset = Toolset([show])
-    following = toolset.call("show", {"path": "a"}).next
-    assert accepts(toolset, following["name"], following["arguments"])
 
 
 @law(30, 100, st.dictionaries(st.sampled_from(["pattern", "path", "glob", "output_mode", "limit", "x"]),
@@ -166,16 +148,6 @@ def test_any_return_value_is_shown(returned, content):
     assert shown.content.strip('"') == content
 
 
-def test_acall_runs_off_the_event_loop():
-    import threading
-
-    def where() -> str:
-        """Tell the thread."""
-        return str(threading.get_ident())
-
-    assert asyncio.run(Toolset([where]).acall("where")).content != str(threading.get_ident())
-
-
 @law(40, 300,
      name=st.sampled_from([*(tool.__name__ for tool in CLOSED), "show", "settings", "grep"]) | st.text(),
      arguments=JSON | st.text() | st.dictionaries(st.sampled_from(NAMES) | st.text(), JSON))  # fmt: skip
@@ -193,14 +165,10 @@ def test_any_call_returns_a_tool_result(name, arguments):
 
 @pytest.mark.parametrize("arguments", [
     '{"pattern": ' * 100_000, '{"path": "' + "x" * 1_000_000, '{"pattern": "x", "limit": 1e400}',
-    '{"pattern": "\\ud800"}', 5, 1.5, True, [], object(),
+    '{"pattern": "\\ud800"}', 5, 1.5, True, [], object(), {"pattern": "x" * 5_000_000},
 ])  # fmt: skip
 def test_hostile_arguments_give_a_result(arguments):
     assert isinstance(Toolset([search]).call("search", arguments), ToolResult)
-
-
-def test_an_argument_of_five_million_characters_gives_a_result():
-    assert isinstance(Toolset([search]).call("search", {"pattern": "x" * 5_000_000}), ToolResult)
 
 
 def test_functions_are_plain_functions_that_return_text():
@@ -266,13 +234,8 @@ def undocumented(a, _b: int, c: complex, d: int, *, e) -> None:
 def test_a_callable_that_cannot_be_a_tool_is_an_error_with_every_problem():
     with pytest.raises(InvalidArgumentError) as caught:
         Toolset([undocumented])
-    for lack in (
-        "has no text before the sections",
-        "`a`: it has no type hint",
-        "`_b`",
-        "made from complex",
-        "`e`",
-    ):
+    lacks = "has no text before the sections", "`a`: it has no type hint", "`_b`", "made from complex", "`e`"
+    for lack in lacks:
         assert lack in caught.value.message
 
 
@@ -280,11 +243,6 @@ def test_a_callable_that_cannot_be_a_tool_is_an_error_with_every_problem():
 def test_lambdas_values_and_functions_without_hints_are_refused(target):
     with pytest.raises(InvalidArgumentError, match="cannot be a tool"):
         Toolset([target])
-
-
-def test_two_tools_with_one_name_are_refused():
-    with pytest.raises(InvalidArgumentError, match="search"):
-        Toolset([search, search])
 
 
 def test_the_seven_have_only_the_parameters_before_the_star(tmp_path):
