@@ -90,8 +90,7 @@ ALIASES = {
     "include_ignored": "no_ignore include_gitignored show_ignored",
 }
 # Parameters that only explain the call, in Claude Code, Codex, Cursor, Windsurf, Cline and others.
-_EXPLAINING = "description justification explanation tool_summary security_risk task_progress instruction"
-EXPLAINING = frozenset(_EXPLAINING.split())
+EXPLAINING = "description justification explanation tool_summary security_risk task_progress instruction"
 _SHELLS = {"sh", "bash", "zsh"}
 
 
@@ -117,7 +116,7 @@ def foreign_arguments(
 ) -> Mapping[Any, Any]:
     """Return the arguments of a method with parameters of these names for those of other products."""
     meant = dict(given)
-    for name in sorted((EXPLAINING & given.keys()).difference(names)):
+    for name in sorted(given.keys() & {*EXPLAINING.split()}.difference(names)):
         del meant[name]
         add_coercion(name, "left out")
     if method == "run":

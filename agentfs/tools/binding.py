@@ -47,10 +47,9 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[Co
     values = reader.read_members(tool.parameters, given)
     if reader.problems:
         shown, more = reader.problems[:_MAX_REPORTED], len(reader.problems) - _MAX_REPORTED
-        messages = [problem.message for problem in shown]
-        messages += [f"and {more} more problems"] if more > 0 else []
+        rest = [f"and {more} more problems"] if more > 0 else []
         raise InvalidArgumentError(
-            f"{tool.name} was not run: {'; '.join(messages)}.",
+            f"{tool.name} was not run: {'; '.join([*(each.message for each in shown), *rest])}.",
             hint=f"{tool.name} takes {describe_names(tool.parameters) or 'no arguments'}.",
             details={"problems": [problem._asdict() for problem in shown]},
         )

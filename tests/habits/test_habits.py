@@ -167,4 +167,4 @@ def test_the_tables_name_existing_parameters(ws):
         assert ALIASES_OF[method].keys() <= tools[method].visible_names.keys(), method
     names = [name for names in TOOLS.values() for name in names.split()]
     assert len(names) == len({*names})
-    assert not EXPLAINING & known
+    assert not {*EXPLAINING.split()} & known
