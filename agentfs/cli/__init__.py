@@ -9,6 +9,7 @@ from agentfs.cli.output import FAILED, OutputError, print_error, write_output
 from agentfs.cli.servers import serve_mcp, serve_remote
 from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, show_schemas
 from agentfs.errors import AgentFSError
+from agentfs.fs import typed
 
 __all__ = ["main"]
 
@@ -80,11 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
             return 0
         print_error(f"agentfs: Standard output cannot be written: {failure}.")
-    except AgentFSError as error:
-        print_error(f"agentfs: {error}")
-    except OSError as error:
-        name = "" if error.filename is None else f" on {error.filename!r}"
-        print_error(f"agentfs: The system failed{name}: {error.strerror or error}.")
+    except (AgentFSError, OSError) as error:
+        print_error(f"agentfs: {typed(error, str(getattr(error, 'filename', '') or '.'))}")
     except KeyboardInterrupt:
         return _INTERRUPTED
     else:

@@ -3,7 +3,7 @@
 import sys
 
 from agentfs.base.visible import escape_controls
-from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
+from agentfs.errors import EncodingError, InvalidArgumentError
 
 FAILED = 2  # the exit status of a command that failed
 
@@ -35,11 +35,8 @@ def input_text() -> str:
         raise InvalidArgumentError("Standard input is closed.")
     try:
         return sys.stdin.buffer.read().decode(sys.stdin.encoding)
-    except OSError as error:
-        raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise EncodingError(f"Standard input is not text in {error.encoding}: byte {byte:#04x}.") from None
+        raise EncodingError(f"Standard input is not text in {error.encoding}.") from None
 
 
 def print_error(text: str) -> None:

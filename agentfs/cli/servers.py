@@ -5,9 +5,8 @@ import sys
 from dataclasses import replace
 
 from agentfs.cli.command_options import CommandOptions
-from agentfs.cli.output import FAILED, print_error
 from agentfs.cli.policy_file import Settings, check_outside, opened, settings_of
-from agentfs.errors import InvalidArgumentError
+from agentfs.errors import InvalidArgumentError, UnsupportedSystemError
 from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
 from agentfs.permission.ask import ask
@@ -21,13 +20,9 @@ def serve_mcp(options: CommandOptions) -> int:
     try:
         from agentfs import mcp  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing in {"", "agentfs"}:
-            raise
-        print_error(
-            f"agentfs: {missing!r} is not installed. Install the extra `mcp`: pip install mcp anyio uvicorn"
-        )
-        return FAILED
+        missing, hint = (error.name or "mcp").partition(".")[0], "pip install mcp anyio uvicorn"
+        message = f"{missing!r} is not installed. Install the extra `mcp`: {hint}"
+        raise UnsupportedSystemError(message) from None
     settings = settings_of(options, Limits(watch_bytes=_WATCH_BYTES))
     if settings.policy.ask and settings.policy.on_ask is None:
         # The client's user is asked about what a rule of `ask` covers, and nothing else.
@@ -42,10 +37,6 @@ def serve_mcp(options: CommandOptions) -> int:
         if options.http is not None:
             mcp.serve_http(tools, options.http, token=token, names=options.http_name)
             return 0
-        if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
-            print_error(
-                "agentfs: waiting for an MCP client, which starts this command itself. Ctrl-C ends it."
-            )
         mcp.serve_stdio(tools)
     return 0
 

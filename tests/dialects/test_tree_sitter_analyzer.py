@@ -15,7 +15,7 @@ import pytest
 
 from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
-from agentfs.dialects.tree_sitter_analyzer.wording import _CODES_JA, _OWN_MESSAGES, COSTS
+from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN_MESSAGES, COSTS
 from agentfs.errors import AgentFSError
 from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program

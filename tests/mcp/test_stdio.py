@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -134,16 +133,3 @@ def test_a_closed_standard_stream_is_reported(tree, closed, said):
     assert done.returncode == 2
     assert done.stderr.startswith(f"agentfs: {said}")
     assert "Traceback" not in done.stderr
-
-
-def test_a_person_who_starts_the_server_is_told_that_it_waits_for_a_client(tree):
-    ours, theirs = pty.openpty()
-    command = [*warm(), "mcp", "--root", str(tree)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=theirs, stdout=pipe, stderr=pipe, text=True) as process:
-        os.close(theirs)
-        assert "waiting for an MCP client" in process.stderr.readline()
-        os.write(ours, b"\x04")  # Ctrl-D, the end of the input
-        assert process.communicate(timeout=60) == ("", "")
-    os.close(ours)
-    assert process.returncode == 0

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects import toolkit as kit
-from agentfs.dialects.tree_sitter_analyzer import contract, wording
+from agentfs.dialects.tree_sitter_analyzer import contract
 from agentfs.errors import InvalidPatternError
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
@@ -74,7 +74,7 @@ _GREP_NAMES = _AnalyzerNames(
 _BOTH_NAMES = _AnalyzerNames({**_GREP_NAMES.parameters, "pattern": "pattern"})
 
 
-def in_language(language: wording.Language | None = None) -> kit.Dialect:
+def in_language(language: contract.Language | None = None) -> kit.Dialect:
     """Return the dialect with its errors in a language.
 
     Args:
@@ -90,7 +90,7 @@ def in_language(language: wording.Language | None = None) -> kit.Dialect:
             return context.result
         details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
         tool = context.tool.own_name if context.tool else "list_files"
-        problem = wording.translated(problem, details, tool, language or wording.language_of_environment())
+        problem = contract.translated(problem, details, tool, language or contract.language_of_environment())
         reply = kit.as_json(context, {"error": problem._asdict()})
         error = {"code": problem.code, "message": problem.message}
         return replace(reply, short_result=kit.first_line(problem.message), error=error)
@@ -150,7 +150,7 @@ def _tool(
     items: list[str] = [f"    {parameter}: {text}" for parameter, text in texts.items()]
     tool.__doc__ = "\n".join(["Search.", "", "Args:", *items])
     expose = tuple(each.name for each in required_first)
-    text = (inspect.getdoc(run) or "").format(ladder=wording.LADDER)
+    text = (inspect.getdoc(run) or "").format(ladder=contract.LADDER)
     options |= {"renames": names.parameters, "retry": names.retry}
     return kit.Tool(function=tool, text=text, expose=expose, effect="read", **options)
 
@@ -186,9 +186,9 @@ def _search_content(workspace: Workspace, given: contract.SearchContent) -> Tool
     ⚠️ Give roots or files, not both.
     """
     if not given.roots and not given.files:
-        raise wording.own_error("no_place", "roots")
+        raise contract.own_error("no_place", "roots")
     if given.roots and given.files:
-        raise wording.own_error("two_places", "roots")
+        raise contract.own_error("two_places", "roots")
     options = _grep_options(given) | {
         "path": given.roots or ["."],
         "files": given.files or None,
@@ -270,7 +270,7 @@ def _find(workspace: Workspace, given: contract.FileFilter, **more: Any) -> Glob
 
 def _grep_options(given: contract.ContentQuery) -> dict[str, Any]:
     if not given.query:
-        raise wording.own_error("no_query", "query")
+        raise contract.own_error("no_query", "query")
     return {
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
@@ -318,7 +318,7 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     given = kit.parse_types(types or ["f"])
     searchable = given - {"d"}
     if not searchable - {"e"} and "d" in given:
-        raise wording.own_error("no_files", "types")
+        raise contract.own_error("no_files", "types")
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
