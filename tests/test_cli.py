@@ -97,7 +97,9 @@ def test_schemas_and_call_speak_a_dialect(tmp_path):
     assert done.returncode == 2, "without it the tools are agentfs's own"
 
 
-@pytest.mark.parametrize("command", [["schemas"], ["call", "read", "{}"], ["mcp"]])
+@pytest.mark.parametrize(
+    "command", [["schemas"], ["call", "read", "{}"], pytest.param(["mcp"], marks=pytest.mark.full)]
+)
 def test_an_unknown_dialect_is_a_failure_that_names_the_others(tmp_path, command):
     done = run(*command, "--dialect", "wav", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -357,7 +359,9 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.full] * (name == "mcp")) for name in EXAMPLES]
+)
 def test_the_example_of_each_command_succeeds(tmp_path, name):
     shown = run("--help", cwd=tmp_path).stdout
     assert sorted(EXAMPLES) == sorted(re.findall(r"^    ([a-z]+) ", shown, re.MULTILINE))

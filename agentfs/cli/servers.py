@@ -17,12 +17,6 @@ _WATCH_BYTES = 128 * MIB  # a server may be one of several on a machine
 
 def serve_mcp(options: CommandOptions) -> int:
     """Serve the tools over MCP."""
-    try:
-        from agentfs import mcp  # noqa: PLC0415 - needs the extra
-    except ModuleNotFoundError as error:
-        missing, hint = (error.name or "mcp").partition(".")[0], "pip install mcp anyio uvicorn"
-        message = f"{missing!r} is not installed. Install the extra `mcp`: {hint}"
-        raise UnsupportedSystemError(message) from None
     settings = settings_of(options, Limits(watch_bytes=_WATCH_BYTES))
     if settings.policy.ask and settings.policy.on_ask is None:
         # The client's user is asked about what a rule of `ask` covers, and nothing else.
@@ -33,6 +27,12 @@ def serve_mcp(options: CommandOptions) -> int:
         raise InvalidArgumentError("--token-file, --token-env and --http-name need --http HOST:PORT.")
     names = [name.strip() for name in options.tools.split(",")] if options.tools else None
     with opened(settings, options, watch=not options.no_watch) as workspace:
+        try:
+            from agentfs import mcp  # noqa: PLC0415 - needs the extra
+        except ModuleNotFoundError as error:
+            missing, hint = (error.name or "mcp").partition(".")[0], "pip install mcp anyio uvicorn"
+            message = f"{missing!r} is not installed. Install the extra `mcp`: {hint}"
+            raise UnsupportedSystemError(message) from None
         tools = mcp.offered(workspace, names, dialect=settings.dialect, prefix=settings.prefix)
         if options.http is not None:
             mcp.serve_http(tools, options.http, token=token, names=options.http_name)

@@ -21,7 +21,7 @@ from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from agentfs.dialects.dominds.yaml_text import to_yaml
 from tests.conftest import law
-from tests.dialects.trees import lay_out, lay_out_large
+from tests.dialects.trees import lay_out
 from tests.tool_calls import accepts
 
 # A slow machine makes the first texts slowly. Each file that is tried replaces the previous one.
@@ -841,12 +841,3 @@ def test_it_works_without_rg(ws, monkeypatch):
     call = caller(ws)
     for name, (arguments, fields) in FIELDS.items():
         assert list(call(name, **arguments)) == fields
-
-
-def test_files_over_10_mib(call, tmp_path):
-    lay_out_large(tmp_path)
-    for name in ("ripgrep_files", "ripgrep_snippets", "ripgrep_count", "ripgrep_search"):
-        found = call(name, pattern="needle")
-        assert "small.txt" in str(found)
-        assert "large.txt" in str(found)
-    assert call("read_file", path="large.txt", range="1~1")["content"] == "   1| a needle\n"

@@ -31,9 +31,7 @@ def by_line_id(path, old, new):
 
     def spoken(say):
         read = say("read", path)
-        lines = (
-            dict(line[5:].split("] ", 1) for line in read.data["output"].split("\n")) if read.success else {}
-        )
+        lines = dict(re.findall(r"\[LID:(\w+)\] (.*)", read.data["output"])) if read.success else {}
         name = next((name for name, line in lines.items() if old in line), None)
         if name is not None:
             new_content = lines[name].replace(old, new)
@@ -304,6 +302,45 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
     assert sorted(os.listdir(outside)) == ["secret.txt"]
 
 
+PATCH = "*** Begin Patch\n*** {}\n*** End Patch"
+# Tools with paths that no act has, beside the one path of each.
+OTHERS = {
+    "wave": [
+        ("Glob", {"pattern": "*", "path": "{}"}),
+        ("MultiEdit", {"file_path": "{}", "edits": [{"old_string": "a", "new_string": "b"}]}),
+    ],
+    "text-editor": [(EDITOR, {"command": "insert", "path": "{}", "insert_line": 0, "insert_text": "x"})],
+    "apply-patch": [
+        ("apply_patch", {"input": PATCH.format("Delete File: {}")}),
+        ("apply_patch", {"input": PATCH.format("Update File: file.txt\n*** Move to: {}")}),
+    ],
+    "rye": [("glob", {"pattern": "*", "path": "{}"})],
+    "codescout": [("find_file", {"pattern": "*", "path": "{}"})],
+    "dominds": [(f"ripgrep_{name}", {"pattern": "x", "path": "{}"}) for name in ("files", "count", "search")],
+    "tree-sitter-analyzer": [
+        ("list_files", {"roots": [".", "{}"]}),
+        ("search_content", {"roots": [".", "{}"], "query": "root"}),
+        ("find_and_grep", {"roots": [".", "{}"], "query": "root"}),
+    ],
+}
+
+
+@pytest.mark.parametrize("dialect", OTHERS)
+def test_paths_outside_are_refused_and_those_inside_taken(tmp_path, dialect):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "file.txt").write_text("secret\n")
+    (tmp_path / "link").symlink_to("/etc")
+    with Workspace(tmp_path) as ws:
+        say = Speaker(ws, dialect)
+        for path in ("../x", "/etc/passwd", "link/passwd", "src/../../x"):
+            for name, arguments in OTHERS[dialect]:
+                given = json.loads(json.dumps(arguments).replace("{}", path))
+                assert say.tools.call(name, given).error["code"] == "outside_workspace", (name, path)
+        for act in {"look", "search", "read", "edit"} & {*say.words}:
+            path = f"{ws.root}{'' if act == 'look' else '/file.txt'}"
+            assert say.at(act, path).success, act
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs of POSIX")
 def test_unreadable_files_are_not_suggested_for_reading(tmp_path, dialect):
     (tmp_path / ".env").write_text("A=1\n")
@@ -530,19 +567,23 @@ def test_one_dialect_may_write_files_that_another_has_read(tmp_path):
                 assert say("write", path.name, "text\n").success
 
 
-@pytest.mark.parametrize(("dialect", "act"), spoken("search"))
-def test_a_file_too_large_to_edit_is_searched_in_every_dialect(tmp_path, dialect, act):
-    (tmp_path / "large").write_bytes(b"needle\n" + b"\n" * (10 * 2**20))
+@pytest.mark.parametrize(("dialect", "act"), spoken("search", "read", "edit"))
+def test_files_over_10_mib(tmp_path, dialect, act):
+    """They are searched and read by pages, and not edited. tree-sitter-analyzer leaves them out."""
+    data = b"secret\n" + (b"hay " * 25 + b"\n") * 110_000
+    (tmp_path / "large").write_bytes(data)
     with Workspace(tmp_path) as ws:
-        named = Speaker(ws, dialect)(act, "needle", "large")
-        listed = Speaker(ws, dialect)(act, "needle", ".")
-    assert named.success
-    assert listed.success
-    if dialect == "tree-sitter-analyzer":  # its contract leaves out files over 10M, unless the call says more
-        assert named.data["skipped"]["too_large"] == listed.data["skipped"]["too_large"] == 1
-    else:
-        assert "No matches" not in named.content
-        assert "large" in listed.content
+        results = [Speaker(ws, dialect).at(act, path) for path in ("large", *["."] * (act == "search"))]
+    for result in results:
+        if act == "edit":
+            assert result.error["code"] == "too_large"
+        elif dialect == "tree-sitter-analyzer":
+            assert result.data["skipped"]["too_large"] == 1
+        else:
+            assert result.success
+            assert ("secret" if act == "read" else "large") in result.content
+            assert "No matches" not in result.content
+    assert (tmp_path / "large").read_bytes() == data
 
 
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects import find
 from agentfs.dialects.rye import NOISE
-from tests.dialects.trees import lay_out_large
 from tests.reading.conftest import make_image
 from tests.tool_calls import accepts
 
@@ -99,22 +98,6 @@ def test_item_ids(do, ws):
     prefixed = ws.tools(dialect="rye", prefix="fs_")
     assert prefixed.names == ("fs_read", "fs_write", "fs_edit_lines", "fs_glob", "fs_grep", "fs_ls")
     assert prefixed.call("rye/file-system/ls").success
-
-
-def test_paths_outside_are_refused(do, ws):
-    for path in ("../x", "/etc/passwd"):
-        for name, arguments in (
-            ("read", {"file_path": path}),
-            ("write", {"file_path": path, "content": ""}),
-            ("edit_lines", {"file_path": path, "changes": [{"line_id": "a3f2c1", "new_content": ""}]}),
-            ("glob", {"pattern": "*", "path": path}),
-            ("grep", {"pattern": "x", "path": path}),
-            ("ls", {"path": path}),
-        ):
-            refused = do(name, **arguments)
-            assert (refused["success"], refused["code"]) == (False, "outside_workspace")
-    absolute = do("read", file_path=f"{ws.root}/src/main.py")
-    assert absolute["success"], "an absolute path inside is taken"
 
 
 def test_failures(do):
@@ -760,13 +743,3 @@ def test_any_lines_are_shown_as_they_are_and_replaced_by_their_ids(ws, tmp_path,
     assert (edited["changes_applied"], edited["lines_changed"]) == (len(changes), changed)
     after = (tmp_path / "any").read_bytes().decode()
     assert after.removesuffix(end).split(end) == (expected or [""])
-
-
-def test_files_over_10_mib(do, ws, tmp_path):
-    lay_out_large(tmp_path)
-    found = do("grep", pattern="needle")
-    assert "small.txt" in str(found)
-    assert "large.txt" in str(found["output"])
-    change = {"line_id": "abcdef", "new_content": "x"}
-    failed = ws.tools(dialect="rye").call("edit_lines", {"file_path": "large.txt", "changes": [change]})
-    assert failed.error["code"] == "too_large"

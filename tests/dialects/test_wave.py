@@ -15,7 +15,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
 from agentfs.tools import tool
-from tests.dialects.trees import lay_out, lay_out_large
+from tests.dialects.trees import lay_out
 from tests.reading.conftest import make_image
 
 TREE = {
@@ -604,16 +604,6 @@ def test_grep_multiline(call):
     asked = {"pattern": "three.let", "output_mode": "content"}
     assert call("Grep", **asked).data["total_matches"] == 0
     assert call("Grep", **asked, multiline=True).data["total_matches"] == 1
-
-
-def test_files_over_10_mib(call, tmp_path):
-    lay_out_large(tmp_path)
-    found = call("Grep", pattern="needle")
-    assert found.content.splitlines()[:2] == ["large.txt", "small.txt"]
-    change = {"old_string": "a needle", "new_string": "b"}
-    assert call("Edit", file_path="large.txt", **change).error["code"] == "too_large"
-    assert call("MultiEdit", file_path="large.txt", edits=[change]).error["code"] == "too_large"
-    assert call("Read", file_path="large.txt", limit=1).content.startswith("1|a needle\n")
 
 
 def test_the_preset_changes_nothing():
