@@ -32,6 +32,8 @@ from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
 _INHERITED = {"tools", "recorded", "root", "workdir", "branch", "branches"}
+# The effect of a method, the type hint of its result, and the default of its timeout.
+_Declared = tuple[str, Any, Any]
 
 
 class _Session:
@@ -117,7 +119,7 @@ class RemoteWorkspace(Workspace):
         given = {name: value for name, value in given.items() if value is not None}
         other = self._inside("view", given, given.get("policy", self.policy))
         other.limits = given.get("limits", self.limits)
-        other.workdir = other._call("workdir", {}, "none", str)
+        other.workdir = other._call("workdir", {}, ("none", str, None))
         return other
 
     @contextmanager
@@ -143,7 +145,7 @@ class RemoteWorkspace(Workspace):
 
     def _carry_out(self, options: Any) -> Any:
         declared = _declared(vars(Workspace)[options.method])
-        return self._call("_carry_out", {"options": options}, *declared, vars(options))
+        return self._call("_carry_out", {"options": options}, declared, vars(options))
 
     def _inside(self, kind: str, arguments: Any, policy: Policy) -> Self:
         """Return a copy whose calls are made in a view or a block at the remote side."""
@@ -160,9 +162,9 @@ class RemoteWorkspace(Workspace):
 
         def leave(*, raised: bool) -> None:
             given = {"block": block, "raised": raised}
-            recorded.result = self._call("leave", given, "write", RecordedResult | None)
+            recorded.result = self._call("leave", given, ("write", RecordedResult | None, None))
 
-        self._call("enter", {"block": block, "method": method, "arguments": arguments}, "none", None)
+        self._call("enter", {"block": block, "method": method, "arguments": arguments}, ("none", None, None))
         try:
             yield self._inside("block", block, self.policy), recorded
         except BaseException:
@@ -171,22 +173,21 @@ class RemoteWorkspace(Workspace):
             raise
         leave(raised=False)
 
-    def _call(
-        self, method: str, arguments: Mapping[str, Any], effect: str, returns: Any, given: Any = None
-    ) -> Any:
+    def _call(self, method: str, arguments: Mapping[str, Any], declared: _Declared, given: Any = None) -> Any:
         """Call a method at the remote side, or get a property.
 
         Args:
             method: The name.
             arguments: The arguments to send.
-            effect: The effect of the method.
-            returns: The type hint of its result.
+            declared: What is known of the method.
             given: The arguments by name, if `arguments` has them in options.
         """
+        effect, returns, timeout = declared
         given = given or arguments
         changes = effect not in READING and given.get("preview") is not True
         seconds = self.limits.timeout + (self.limits.apply_timeout if effect == "execute" else 0.0)
-        if isinstance(timeout := given.get("timeout"), (int, float)) and timeout > 0:
+        timeout = given.get("timeout", timeout)
+        if isinstance(timeout, (int, float)) and timeout > 0:
             seconds += timeout
         connection, number = self._session.connection(), next(self._session.numbers)
         functions, call, seen = [*self._functions], call_context.current.get(), 0
@@ -238,8 +239,7 @@ def _question(message: Received, functions: wire.Functions, policy: Policy) -> t
     number = message.get("function")
     if type(number) is not int or type(message["ask"]) is not int or not 0 <= number < len(functions):
         raise wire.ProtocolError("it asked an invalid question")
-    is_permission = functions[number] is policy.on_ask
-    wanted: Any = tuple[PermissionRequest] if is_permission else list[str]
+    wanted: Any = tuple[PermissionRequest] if functions[number] is policy.on_ask else list[str]
     return functions[number], wire.typed_value(message.get("arguments"), wanted)
 
 
@@ -265,29 +265,27 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._check_open()
-        return self._call(name, _by_name(method, args, kwargs), *_declared(method))
+        return self._call(name, _by_name(method, args, kwargs), _declared(method))
 
     return remote if declaration_of(method) is None else reports_calls(remote)
 
 
 @functools.cache
-def _declared(function: Any) -> tuple[str, Any]:
-    """Return the effect of a method and the type hint of its result."""
-    declared = declaration_of(function)
-    return declared.effect if declared else "none", get_type_hints(inspect.unwrap(function))["return"]
+def _declared(function: Any) -> _Declared:
+    declared, function = declaration_of(function), inspect.unwrap(function)
+    timeout = inspect.signature(function).parameters.get("timeout")
+    returns = get_type_hints(function)["return"]
+    return declared.effect if declared else "none", returns, timeout and timeout.default
 
 
 def _by_name(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, without `self`."""
-    bound = inspect.signature(method).bind(None, *args, **kwargs)
-    bound.apply_defaults()
-    _, *given = bound.arguments.items()
+    _, *given = inspect.signature(method).bind(None, *args, **kwargs).arguments.items()
     return dict(given)
 
 
 def _remote_property(name: str, local: property) -> property:
-    hint = functools.cache(lambda: get_type_hints(local.fget)["return"])
-    return property(lambda self: self._call(name, {}, "none", hint()), doc=local.__doc__)
+    return property(lambda self: self._call(name, {}, _declared(local.fget)), doc=local.__doc__)
 
 
 for _name, _local in vars(Workspace).items():
