@@ -1,4 +1,4 @@
-"""Helpers for tests of remote workspaces: a proxy with faults, a private sshd, a container.
+"""Helpers for tests of remote workspaces: a slow connection, a private sshd, a container.
 
 As a script with seconds and a command, it is a proxy that delays both directions, for benchmarks.
 """
@@ -19,133 +19,68 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import pytest
 
 CHUNK = 65536
 
 
-class Fault(NamedTuple):
-    """A fault of a connection after some bytes in one direction."""
-
-    mode: Literal["cut", "swallow"]  # end the connection; or keep it open and drop all further bytes
-    direction: Literal["to_far", "from_far"]
-    after: int
-
-
 class Proxy:
-    """Connects each client of its loopback port to a remote side: another port, or a command run for it.
+    """Connects each client of its loopback port to another port, or to a command run for it, with a delay."""
 
-    Attributes:
-        passed: The number of bytes in each direction, for each connection.
-    """
-
-    def __init__(self, far: int | Sequence[str], *faults: Fault | None, delay: float = 0.0) -> None:
-        """Listen; the first connections get the faults in order. `delay` is per direction."""
-        self.far, self.faults, self.delay = far, [*faults], delay
-        self.passed: list[dict[str, int]] = []
-        self.processes: list[subprocess.Popen[bytes]] = []
+    def __init__(self, far: int | Sequence[str], delay: float) -> None:
+        """Listen. `delay` is per direction."""
+        self.far, self.delay = far, delay
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._sockets: list[socket.socket] = []
-        self._streams: list[SocketStream] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
-
-    def open(self):
-        """Return a new connection as a stream for `connect`."""
-        stream = SocketStream(socket.create_connection(("127.0.0.1", self.port)))
-        self._streams.append(stream)
-        return stream
-
-    def close(self) -> None:
-        """Close the port and all connections."""
-        with suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in `accept`
-        self._listening.close()
-        for stream in self._streams:
-            stream.close()
-        for each in self._sockets:
-            end(each)
-        for process in self.processes:
-            process.kill()
-            process.wait()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.close()
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in `accept`
+        self._listening.close()
+        for each in self._sockets:
+            end(each)
+        for process in self._processes:
+            process.kill()
+            process.wait()
 
     def _accept(self) -> None:
         with suppress(OSError):  # closed
             while True:
                 near, _ = self._listening.accept()
                 far = self._connect()
-                fault = self.faults.pop(0) if self.faults else None
-                passed = {"to_far": 0, "from_far": 0}
-                self.passed.append(passed)
                 self._sockets += [near, far]
-                for each in (near, far):
+                for source, target in ((near, far), (far, near)):
                     with suppress(OSError):
-                        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                pump = _Pump(near, far, fault, passed, self.delay)
-                for arguments in ((near, far, "to_far"), (far, near, "from_far")):
-                    threading.Thread(target=pump.run, args=arguments, daemon=True).start()
+                        source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    delayed: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+                    threading.Thread(target=self._receive, args=(source, delayed), daemon=True).start()
+                    threading.Thread(target=self._send_late, args=(delayed, target), daemon=True).start()
 
     def _connect(self) -> socket.socket:
         if isinstance(self.far, int):
             return socket.create_connection(("127.0.0.1", self.far))
         ours, theirs = socket.socketpair()
         with theirs:
-            self.processes.append(
+            self._processes.append(
                 subprocess.Popen(self.far, stdin=theirs, stdout=theirs, start_new_session=True)
             )
         return ours
 
-
-class _Pump:
-    """Forwards the bytes of one connection, up to its fault."""
-
-    def __init__(self, near, far, fault: Fault | None, passed: dict[str, int], delay: float) -> None:
-        self.ends = (near, far)
-        self.fault, self.passed, self.delay = fault, passed, delay
-        self.swallows = False
-
-    def run(self, source: socket.socket, target: socket.socket, direction: str) -> None:
-        delayed: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
-        if self.delay:
-            threading.Thread(target=self._send_late, args=(delayed, target), daemon=True).start()
-        while True:
+    def _receive(self, source: socket.socket, delayed: "queue.SimpleQueue[tuple[float, bytes]]") -> None:
+        data = b"-"
+        while data:
             try:
                 data = source.recv(CHUNK)
             except OSError:
                 data = b""
-            data, ends = self._faulty(data, direction)
-            self.passed[direction] += len(data)
-            if self.delay:
-                delayed.put((time.monotonic() + self.delay, data))
-            elif data:
-                with suppress(OSError):
-                    target.sendall(data)
-            if ends:
-                for each in self.ends:
-                    end(each)
-            if ends or (not data and not self.swallows):
-                break
-        if not self.delay:
-            with suppress(OSError):
-                target.shutdown(socket.SHUT_WR)
-
-    def _faulty(self, data: bytes, direction: str) -> tuple[bytes, bool]:
-        """Return the bytes that pass, and True if the connection ends after them."""
-        if self.swallows:
-            return b"", not data
-        fault = self.fault
-        if fault is None or fault.direction != direction or self.passed[direction] + len(data) < fault.after:
-            return data, False
-        self.swallows = fault.mode == "swallow"
-        return data[: fault.after - self.passed[direction]], fault.mode == "cut"
+            delayed.put((time.monotonic() + self.delay, data))
 
     def _send_late(self, delayed: "queue.SimpleQueue[tuple[float, bytes]]", target: socket.socket) -> None:
         with suppress(OSError):
@@ -156,29 +91,6 @@ class _Pump:
                     target.shutdown(socket.SHUT_WR)
                     return
                 target.sendall(data)
-
-
-class SocketStream:
-    """A socket as a stream for `connect`."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket, self._file = connected, connected.makefile("rb")
-
-    def write(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def flush(self) -> None:
-        """Nothing is buffered."""
-
-    def readline(self, limit: int = -1) -> bytes:
-        with suppress(OSError):
-            return self._file.readline(limit)
-        return b""
-
-    def close(self) -> None:
-        end(self._socket)
-        self._file.close()
 
 
 def end(connected: socket.socket) -> None:

@@ -25,6 +25,7 @@ from agentfs.errors import (
     UnknownLineError,
     UnreadError,
 )
+from agentfs.remote.narrow import narrowed
 from tests import kit
 from tests.remote.over_pipe import open_pipe
 
@@ -260,6 +261,13 @@ NARROWED = {"read_only", "overwrite", "symlinks", "run", "after_change", "protec
 def test_each_field_of_a_policy_is_narrowed_or_is_the_clients():
     """Let `agentfs.remote.narrow` decide about a new field before a client can set it."""
     assert {each.name for each in fields(Policy)} == OF_THE_CLIENT | NARROWED
+
+
+def test_the_paths_of_the_far_side_hold():
+    """`Policy.run_paths` names paths of the machine that runs commands, so it is not sent."""
+    server = Policy(run="staged", run_paths=["/data"])
+    assert narrowed(Policy(run="staged", run_paths=["/home/me/private"]), server).run_paths == ("/data",)
+    assert narrowed(Policy(run="staged", run_paths=["/x"]), Policy(run="staged")).run_paths == ()
 
 
 def test_the_time_limit_reaches_the_remote_side(tmp_path):

@@ -167,13 +167,12 @@ def test_a_wrong_bucket(server, tmp_path):
     assert files(tree) == {"a": b"a"}
 
 
-@pytest.mark.parametrize("url", ["s3:/x", "nothing://x", "s3://", "x", ""])
-def test_a_wrong_url(tmp_path, url):
-    assert code(StoredTree, url, tmp_path / "cache").code == "invalid_argument"
-
-
-def test_a_wrong_option(tmp_path):
-    error = code(lambda: StoredTree("s3://bucket", tmp_path / "cache", options={"nothing": 1}))
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [*((url, {}) for url in ("s3:/x", "nothing://x", "s3://", "x", "")), ("s3://b", {"n": 1})],
+)
+def test_a_wrong_url_or_option(tmp_path, url, options):
+    error = code(lambda: StoredTree(url, tmp_path / "cache", options=options))
     assert error.code == "invalid_argument"
 
 
@@ -281,17 +280,6 @@ def test_an_answer_of_the_store_is_a_clear_error(tmp_path, status, s3_code, expe
         assert s3_code in error.message
         assert code(tree.push).code in {expected, "io"}
     assert files(tree) == {"a": b"a"}
-
-
-def test_a_page_in_place_of_an_answer_does_not_empty_the_cache(s3, tmp_path):
-    """obstore takes any answer for a listing, here an empty one."""
-    one = s3("one")
-    put(one, "a", "a")
-    one.push()
-    with Answers(200, b"<html>Please log in</html>") as answers:
-        tree = StoredTree(s3.url, tmp_path / "one", options=impatient(answers.endpoint))
-        assert {code(tree.pull).code, code(tree.push).code, code(tree.status).code} == {"conflict"}
-    assert files(one) == {"a": b"a"}
 
 
 def test_no_server_and_no_secret_in_the_message(tmp_path):
@@ -539,21 +527,20 @@ def test_a_lost_answer_loses_no_line(server, tmp_path):
         proxy.close()
 
 
-def test_an_emptied_store_does_not_empty_the_cache(s3, plain):
+@pytest.mark.parametrize("where", ["emptied", "another", "a page of a proxy"])
+def test_a_store_without_the_tree_of_the_cache_does_not_empty_it(s3, plain, server, tmp_path, where):
+    """obstore takes any answer for a listing, here an empty one."""
     one = s3("one")
     put(one, "a", "a")
     one.push()
-    plain.objects.all().delete()
-    for call in (one.pull, one.push, one.status):
-        assert code(call).code == "conflict"
+    if where == "emptied":
+        plain.objects.all().delete()
+    url = f"s3://{server.bucket()}" if where == "another" else s3.url
+    with Answers(200, b"<html>Please log in</html>") as answers:
+        given = impatient(answers.endpoint) if where == "a page of a proxy" else server.options
+        tree = StoredTree(url, tmp_path / "one", options=given)
+        assert [code(call).code for call in (tree.pull, tree.push, tree.status)] == ["conflict"] * 3
     assert files(one) == {"a": b"a"}
-
-
-def test_a_cache_of_another_store_is_refused(s3, server, tmp_path):
-    s3("one").push()
-    other = StoredTree(f"s3://{server.bucket()}", tmp_path / "one", options=server.options)
-    for call in (other.pull, other.push, other.status):
-        assert code(call).code == "conflict"
 
 
 def test_a_cache_without_its_state_begins_again(s3):
