@@ -20,7 +20,7 @@ from agentfs.events import reports_calls
 from agentfs.fs import quote
 from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.journal import Journal
-from agentfs.remote.client import RemoteWorkspace
+from agentfs.remote.client import Declared, RemoteWorkspace
 from agentfs.results import MergeResult
 from agentfs.tools.gate import check_permission
 from agentfs.workspace import Workspace
@@ -89,9 +89,7 @@ class Branch(RemoteWorkspace):
         self._sandbox.end(discard=discard)
         super().close()
 
-    def _call(
-        self, method: str, arguments: Mapping[str, Any], effect: str, returns: Any, given: Any = None
-    ) -> Any:
+    def _call(self, method: str, arguments: Mapping[str, Any], declared: Declared, given: Any = None) -> Any:
         sandbox = self._sandbox
         sandbox.check_exposed()
         is_command = method == "run"
@@ -100,7 +98,7 @@ class Branch(RemoteWorkspace):
         self._session.connection()  # so that the command cannot see what the next one hides
         try:
             with sandbox.command(arguments["command"]) if is_command else nullcontext():
-                return super()._call(method, arguments, effect, returns, given)
+                return super()._call(method, arguments, declared, given)
         finally:
             if sandbox.is_busy:
                 sandbox.check()

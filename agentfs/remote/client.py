@@ -33,7 +33,7 @@ from agentfs.workspace import Workspace
 
 _INHERITED = {"tools", "recorded", "root", "workdir", "branch", "branches"}
 # The effect of a method, the type hint of its result, and the default of its timeout.
-_Declared = tuple[str, Any, Any]
+Declared = tuple[str, Any, Any]
 
 
 class _Session:
@@ -173,7 +173,7 @@ class RemoteWorkspace(Workspace):
             raise
         leave(raised=False)
 
-    def _call(self, method: str, arguments: Mapping[str, Any], declared: _Declared, given: Any = None) -> Any:
+    def _call(self, method: str, arguments: Mapping[str, Any], declared: Declared, given: Any = None) -> Any:
         """Call a method at the remote side, or get a property.
 
         Args:
@@ -271,7 +271,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
-def _declared(function: Any) -> _Declared:
+def _declared(function: Any) -> Declared:
     declared, function = declaration_of(function), inspect.unwrap(function)
     timeout = inspect.signature(function).parameters.get("timeout")
     returns = get_type_hints(function)["return"]
