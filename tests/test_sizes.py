@@ -15,12 +15,12 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 576,
+    ("cli",): 562,
     ("mcp",): 260,
     ("frameworks",): 596,
-    ("dialects",): 2_408,
-    ("remote",): 766,
-    ("branches",): 539,
+    ("dialects",): 2_404,
+    ("remote",): 765,
+    ("branches",): 537,
     ("store",): 489,
     ("commands",): 2_217,
     ("tools", "arguments", "habits"): 1_845,
