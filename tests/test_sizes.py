@@ -15,14 +15,14 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 562,
+    ("cli",): 594,
     ("mcp",): 260,
     ("frameworks",): 596,
     ("dialects",): 2_404,
     ("remote",): 765,
-    ("branches",): 537,
+    ("branches",): 540,
     ("store",): 489,
-    ("commands",): 2_217,
+    ("commands",): 2_216,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from threading import Lock
 from typing import Any
 
 from agentfs.base import call_context
@@ -23,6 +24,7 @@ from agentfs.results import MergeResult
 from agentfs.text.display import first_names, line_ranges
 
 _MERGED = "merged.json"  # what the branch had at each path when it was merged last
+_merging = Lock()  # one merge at a time: each begins with what the last has applied
 _MOST_SHOWN = 100_000  # characters of each text of a conflict
 
 
@@ -58,6 +60,7 @@ class BranchMerge:
             around = workspace._surroundings
             with (
                 self._ended(),
+                _merging,
                 call_context.uncounted(),
                 call_context.limited(around.limits.apply_timeout, apart=True),
             ):

@@ -1,4 +1,4 @@
-"""The command line `agentfs`: tools, schemas, `mcp`, `serve`, `run` and the history."""
+"""The command line `agentfs`: tools, schemas, `mcp`, `serve`, `run`, `branch` and the history."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from agentfs.cli.command_options import Subcommand, parse_command_line
 from agentfs.cli.history_commands import show_diff, show_log, show_review
 from agentfs.cli.output import FAILED, OutputError, print_error, write_output
 from agentfs.cli.servers import serve_mcp, serve_remote
-from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, show_schemas
+from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, run_in_branch, show_schemas
 from agentfs.errors import AgentFSError
 from agentfs.fs import typed
 
@@ -38,6 +38,13 @@ _COMMANDS = {
         run_command,
         "run a command, staged on an overlay: agentfs run -- make test",
         "WORDS mode preview timeout root mount state policy deny allow",
+        misused=RUN_FAILED,
+    ),
+    "branch": Subcommand(
+        run_in_branch,
+        "run a command in a branch of the root, which is kept until it is discarded",
+        "NAME WORDS merge discard preview timeout root state policy deny allow",
+        needs="state",
         misused=RUN_FAILED,
     ),
     "log": Subcommand(show_log, "list the steps, the latest first", "limit json state root", needs="state"),

@@ -1,4 +1,4 @@
-"""`agentfs call`, `agentfs schemas` and `agentfs run`."""
+"""`agentfs call`, `agentfs schemas`, `agentfs run` and `agentfs branch`."""
 
 import shlex
 import sys
@@ -14,6 +14,7 @@ from agentfs.cli.output import FAILED, input_text, print_error, print_text, writ
 from agentfs.cli.policy_file import opened, settings_of
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
+from agentfs.results import RunResult
 from agentfs.workspace import Workspace
 
 _NOTHING_FOUND = 1
@@ -51,27 +52,61 @@ def show_schemas(options: CommandOptions) -> int:
 
 def run_command(options: CommandOptions) -> int:
     """Run a command under the rules of a workspace; print its output and then its changes."""
-    words = options.words
     try:
-        if not words:
-            raise InvalidArgumentError("There is no command.", hint="Write it after `--`: run -- make test.")
-        settings = settings_of(options, Limits(file_bytes=HARD_FILE_BYTES))
-        policy = replace(settings.policy, run=options.mode or settings.policy.run or "staged")
-        with opened(settings._replace(policy=policy), options) as workspace:
-            command = words[0] if len(words) == 1 else shlex.join(words)
-            result = workspace.run(command, options.timeout, preview=options.preview)
+        with _able_to_run(options) as workspace:
+            result = workspace.run(_command_of(options), options.timeout, preview=options.preview)
     except AgentFSError as error:
         print_error(f"agentfs: {error}")
         return RUN_FAILED
+    return _print_run(result, patch=options.preview)
+
+
+def run_in_branch(options: CommandOptions) -> int:
+    """Run a command in a branch, which is kept; then merge or discard it, if the options say so."""
+    status = 0
+    try:
+        with _able_to_run(options) as workspace, workspace.branch(options.name) as branch:
+            if options.words or not (options.merge or options.discard):
+                status = _print_run(branch.run(_command_of(options), options.timeout))
+            if options.merge and status == 0:
+                merged = branch.merge(preview=options.preview)
+                write_output(merged.patch if options.preview else b"")
+                _print_notes(merged.notes, merged.text)
+            if options.discard and status == 0:
+                branch.discard()
+    except AgentFSError as error:
+        print_error(f"agentfs: {error}")
+        return RUN_FAILED
+    return status
+
+
+def _able_to_run(options: CommandOptions) -> Workspace:
+    settings = settings_of(options, Limits(file_bytes=HARD_FILE_BYTES))
+    policy = replace(settings.policy, run=options.mode or settings.policy.run or "staged")
+    return opened(settings._replace(policy=policy), options)
+
+
+def _command_of(options: CommandOptions) -> str:
+    if not options.words:
+        raise InvalidArgumentError("There is no command.", hint="Write it after `--`: run -- make test.")
+    return options.words[0] if len(options.words) == 1 else shlex.join(options.words)
+
+
+def _print_run(result: RunResult, *, patch: bool = False) -> int:
+    """Print the output and the changes of a command, and return the exit status."""
     write_output(result.stdout)
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         with suppress(OSError):
             sys.stderr.buffer.write(result.stderr)
-    if options.preview:
+    if patch:
         write_output(result.changes.patch)
-    for line in (*result.notes, *str(result.changes.text).splitlines()):
-        print_error(f"agentfs: {line}")
+    _print_notes(result.notes, result.changes.text)
     return _TIMED_OUT if result.exit_status is None else result.exit_status
+
+
+def _print_notes(notes: Sequence[str], text: object) -> None:
+    for line in (*notes, *str(text).splitlines()):
+        print_error(f"agentfs: {line}")
 
 
 def _opened(options: CommandOptions) -> Workspace:
