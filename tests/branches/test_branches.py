@@ -2,13 +2,14 @@
 
 import json
 import os
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Mount, Policy, Workspace
+from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect
 from agentfs.branches.branch_sandbox import BranchSandbox
 from tests.branches.conftest import LINES, SECRET, git, lose_server
 
@@ -198,6 +199,13 @@ def test_a_branch_of_a_workspace_with_mounts(tree, tmp_path):
         pytest.raises(AgentFSError, match="mounts") as raised,
     ):
         mounted.branch("one")
+    assert raised.value.code == "unsupported"
+
+
+def test_a_branch_of_a_remote_workspace(tree):
+    command = [sys.executable, "-m", "agentfs", "serve", "--root", str(tree)]
+    with connect(command, tree) as remote, pytest.raises(AgentFSError, match="A remote workspace") as raised:
+        remote.branch("one")
     assert raised.value.code == "unsupported"
 
 
