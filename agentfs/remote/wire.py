@@ -189,11 +189,13 @@ def memory_of(line: bytes) -> int:
     """Return the most bytes of memory that a line and its decoded values take, if that may matter."""
     if len(line) * 200 <= MAX_MEMORY:
         return 0
-    width = 4 if _ASTRAL.search(line) else 2 if b"\\u" in line else 1  # bytes of a character
-    memory = (2 + width) * len(line)
+    memory = 3 * len(line)
     plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # each quote begins or ends a string
     for token in _TOKEN.finditer(plain):
-        memory += _MEMORY_OF[token[0][:1]]
+        text = token[0]
+        memory += _MEMORY_OF[text[:1]]
+        if b"\\u" in text:  # each character of this string takes 2 or 4 bytes
+            memory += len(text) * (3 if _ASTRAL.search(text) else 1)
         if memory > MAX_MEMORY:
             break
     return memory

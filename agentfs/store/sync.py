@@ -11,7 +11,7 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from threading import Lock
@@ -45,9 +45,7 @@ MERGED_BYTES = 10 * 1024 * 1024  # larger contents are never merged, so their ba
 MOST_NAMES = 100_000  # in each field of a comparison
 _AT_ONCE = 32  # requests
 _PART = 1000  # paths in memory at the same time
-_SMALL = (
-    1024 * 1024
-)  # bytes; larger contents are fetched or sent one after another, so that memory is bounded
+_SMALL = 1024 * 1024  # bytes; larger contents are moved one after another, so that memory is bounded
 _ATTEMPTS = 20  # to send a file that others keep changing
 _PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 _UNSETTLED = 2_000_000_000  # ns; a file changed so recently may change again with the same times
@@ -102,7 +100,6 @@ class Sync:
         self._objects, self._root, self._database = objects, root, database
         self._conflicts = OwnDirectory(os.path.join(root.path, META, "conflicts"))
         self._seconds, self._end = seconds, time.monotonic() + seconds
-        self._large = Lock()  # held by the thread that moves a large content
         # Held to use the database, because threads would share its cached statements, and to change a file.
         self._lock = Lock()
         self.paths = defaultdict[str, list[str]](list)
@@ -246,15 +243,18 @@ class Sync:
 
         def outcome(known: Known) -> tuple[str, ...] | None:
             try:
-                with self._large if known.to_move > _SMALL else nullcontext():
-                    return None if time.monotonic() > self._end else work(known)
+                return None if time.monotonic() > self._end else work(known)
             except _Stays as reason:
                 return (str(reason),)
 
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
             for found in self._differences(version):
                 while not self.truncated and (part := [*islice(found, _PART)]):
-                    for known, fields in zip(part, pool.map(outcome, part), strict=True):
+                    large = [known for known in part if known.to_move > _SMALL]
+                    small = [known for known in part if known.to_move <= _SMALL]
+                    # Large ones in this thread: malloc keeps some memory for each thread that frees much.
+                    done = chain(pool.map(outcome, small), map(outcome, large))
+                    for known, fields in zip(small + large, done, strict=True):
                         call_context.check()
                         self.truncated |= fields is None
                         for field in fields or ():
