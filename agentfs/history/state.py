@@ -35,13 +35,11 @@ def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits
         _check_root(database, root.path, new=True)
         root.recorder = journal = Journal(root, Contents(database), limits.snapshot_bytes)
         begun, recording = _load(journal)
-        recordings = None
+        root.recovery_notes += _settle_begun(journal, begun)
         if recording is not None:
             recordings = history.recording.recordings_of(journal)
-            with _of_right_form(database, "the open recording"):
+            with _of_right_form(database, "the open recording"):  # it observes the settled step too
                 recordings.restore(recording, _node_from(journal), root, limits)
-        root.recovery_notes += _settle_begun(journal, begun)
-        if recordings is not None:
             root.recovery_notes += (recordings.end_restored(),)
         database.flush()
         database.opened()

@@ -26,8 +26,10 @@ def dies(tmp_path, monkeypatch):
             ws.write("earlier", "x\n")
             store = Journal._write
 
-            def stored(journal, *arguments, **named):
-                store(journal, *arguments, **named)
+            def stored(journal, statements):
+                store(journal, statements)
+                if not any("INTO steps" in text for text, _ in statements):
+                    return  # a recording begins
                 shutil.copytree(state, tmp_path / "copy")
                 raise Killed
 
@@ -107,6 +109,46 @@ def test_an_undo_that_was_under_way_can_be_made_to_its_end_or_taken_back(tmp_pat
         ws.undo(len(standing(ws)))
         assert sorted(snapshot(top)) == ["a", "b"]
         assert (top / "a").read_text() == (top / "b").read_text() == "one\n"
+
+
+def make_new(top):
+    (top / "new").mkdir()
+    (top / "new/file").write_text("x\n")
+
+
+@pytest.mark.parametrize(
+    ("act", "make"),
+    [
+        (lambda ws: ws.write("new/file", "x\n"), make_new),
+        (lambda ws: ws.write("new/file", "x\n"), lambda top: (top / "new").mkdir()),
+        (change_both, lambda top: (top / "b").write_text("two\n")),
+        (lambda ws: ws.delete("a"), lambda top: (top / "a").unlink()),
+        (lambda ws: ws.move("d", "e"), lambda top: (top / "d").rename(top / "e")),
+        (lambda ws: ws.move("d", "e"), lambda _: None),
+    ],
+    ids=["new", "new in part", "in part", "deleted", "moved", "not made"],
+)
+def test_regression_a_step_under_way_in_a_recording_is_not_recorded_again(tmp_path, dies, act, make):
+    (tmp_path / "root/d").mkdir()
+    (tmp_path / "root/d/inner").write_text("in\n")
+
+    def record(ws):
+        with ws.recording("others"):
+            act(ws)
+
+    top, state = dies(record)
+    before = snapshot(top)
+    make(top)
+    after = snapshot(top)
+    with Workspace(top, state=state) as ws:
+        assert ws.recovery_notes[1].endswith("recorded until now: nothing that can be undone")
+        steps = len(standing(ws)) - 1
+        assert steps == (before != after)
+        for _ in range(2 * steps):
+            ws.undo()
+            assert snapshot(top) == before
+            ws.redo()
+            assert snapshot(top) == after
 
 
 def test_a_workspace_that_may_only_read_settles_it_too_and_touches_nothing(dies):
