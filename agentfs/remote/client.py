@@ -28,10 +28,12 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, Received, disconnected
 from agentfs.remote.narrow import narrowed
 from agentfs.results import RecordedResult
+from agentfs.tools.gate import check_open
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
 _INHERITED = {"tools", "recorded", "root", "workdir", "branch", "branches"}
+_OPENED = tuple[str, Policy, tuple[str, ...]]  # the root, the policy and the recovery notes of a server
 # The effect of a method, the type hint of its result, and the default of its timeout.
 Declared = tuple[str, Any, Any]
 
@@ -46,7 +48,7 @@ class _Session:
         self._process = 0  # the one whose threads carry the messages
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.policy = "", Policy()  # of the server
+        self.root, self.policy, self.notes = "", Policy(), tuple[str, ...]()  # of the server
         self.connection()
 
     def __del__(self) -> None:
@@ -62,7 +64,7 @@ class _Session:
                 connection = self._connect()
                 try:
                     answer = connection.call(0, self._opening, 0.0, lambda _: None, changes=False)
-                    self.root, self.policy = _value_of(answer, tuple[str, Policy], applied=False)
+                    self.root, self.policy, self.notes = _value_of(answer, _OPENED, applied=False)
                 except BaseException:
                     connection.close()
                     raise
@@ -84,6 +86,7 @@ class RemoteWorkspace(Workspace):
 
     root: str = ""  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
     workdir: str = "."  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
+    _has_notes = True  # on the recovery; those of a view of some paths would name others
 
     def __init__(
         self,
@@ -114,11 +117,17 @@ class RemoteWorkspace(Workspace):
         """This workspace for the program itself; see `Workspace.host`."""
         return self._inside("host", {}, host_policy(self.policy))
 
+    @property
+    def recovery_notes(self) -> tuple[str, ...]:
+        """Notes on the recovery at the last connection; see `Workspace.recovery_notes`."""
+        return self._session.notes if self._has_notes else ()
+
     def view(self, **given: Any) -> Self:
         """Return a view of this workspace; see `Workspace.view`."""
         given = {name: value for name, value in given.items() if value is not None}
         other = self._inside("view", given, given.get("policy", self.policy))
         other.limits = given.get("limits", self.limits)
+        other._has_notes = self._has_notes and "only" not in given
         other.workdir = other._call("workdir", {}, ("none", str, None))
         return other
 
@@ -293,7 +302,8 @@ for _name, _local in vars(Workspace).items():
     if (_name.startswith("_") and _name not in {"_keep", "_first_versions"}) or _name in _INHERITED:
         continue  # inherited
     if inspect.isfunction(_own):
-        functools.update_wrapper(_own, _local)  # it has the local signature
+        _checked = _own if _name == "close" else check_open(_own)
+        setattr(RemoteWorkspace, _name, functools.update_wrapper(_checked, _local))  # with its signature
     elif inspect.isfunction(_local):
         setattr(RemoteWorkspace, _name, _remote_method(_name, _local))
     elif isinstance(_local, property) and _own is None:

@@ -189,7 +189,7 @@ class Server:
             workspace.close()
             raise errors.RefusedError("The root was moved while the workspace opened it.")
         self._workspace = workspace
-        return [path, options.policy]
+        return [path, options.policy, workspace.recovery_notes]
 
     def _allowed_root(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""
