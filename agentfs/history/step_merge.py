@@ -88,7 +88,7 @@ class Disk(NamedTuple):
 def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) -> Node | None:
     """Return the node at a real path; None also if a directory above it was replaced by a link."""
     try:
-        return root.node(path, max_bytes=max_bytes, unread=unread)
+        return root.node(path, max_bytes=max_bytes, unread=unread, is_kept=False)
     except AgentFSError:
         for above in directories_above(path):
             with suppress(AgentFSError):
