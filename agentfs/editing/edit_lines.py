@@ -26,6 +26,7 @@ from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
 from agentfs.text.display import cut_line, first_names
 from agentfs.text.lines import Replacement, bodies_of
+from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
@@ -199,11 +200,16 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
 
 
 def _unknown(lines: _Lines, unknown: Sequence[str]) -> AgentFSError:
-    """Return the error for ids that were never shown, with the first lines and their ids."""
-    rows = lines.rows(0, _MOST_SHOWN)
+    """Return the error for ids that were never shown, with the ids that are most similar."""
+    listed = lines.ids[:_MOST_LISTED]
+    near = {lines.ids.index(each) for line_id in unknown[:5] for each in closest(line_id, listed, 3, 0.6)}
+    rows = [row for at in sorted(near) for row in lines.rows(at, at + 1)]
+    are = "is not a line id" if len(unknown) == 1 else "are not line ids"
+    those = "the nearest ids are:" if rows else "its lines are:" if listed else "it has no lines."
+    rows = rows or lines.rows(0, _MOST_SHOWN)
     more = len(lines.ids) - len(rows)
     named = first_names([_excerpt(line_id) for line_id in unknown], _MOST_SHOWN)
-    why = f"{quote(lines.path)} has no line with the id {named}{'; its lines are:' if rows else '.'}"
+    why = f"{named} {are} of {quote(lines.path)}; {those}"
     return lines.error(
         UnknownLineError, why, [*rows, *([f"[and {more} more]"] if more else [])], unknown=unknown
     )
