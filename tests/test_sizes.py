@@ -26,7 +26,7 @@ MOST = {
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
-    ("editing",): 2_256,
+    ("editing",): 2_262,
     ("history",): 3_079,
     ("reading", "shown"): 1_294,
     ("search", "patterns"): 3_003,

@@ -176,7 +176,7 @@ class Tool:
         """The description for the model."""
         return self.text or self._described.text
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters that a model sees."""
         return self._described.parameters
