@@ -23,7 +23,7 @@ MOST = {
     ("branches",): 540,
     ("store",): 488,
     ("commands",): 2_216,
-    ("tools", "arguments", "habits"): 1_845,
+    ("tools", "arguments", "habits"): 1_844,
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
@@ -32,7 +32,7 @@ MOST = {
     ("search", "patterns"): 3_003,
     ("watch",): 1_127,
     ("tree",): 1_122,
-    ("text",): 1_018,
+    ("text",): 1_023,
     ("fs",): 3_174,
     ("base", "concurrency"): 742,
     ("",): 1_511,  # the modules at the top
