@@ -17,6 +17,7 @@ AFTER_AN_EXCEPTION = "Try it another way; repeating the same call will hardly he
 
 def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResult:
     """Return the result of a call that returned a `Result`, a text, or a value for JSON."""
+    path = _file_path(tool, values)
     if isinstance(returned, ToolResult):
         return returned
     if isinstance(returned, Result):
@@ -25,7 +26,7 @@ def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResu
             content=returned.text,
             short_result=returned.summary or first_line(returned.text),
             images=returned.images if isinstance(returned, ReadResult) else (),
-            file_path=returned.path if hasattr(returned, "path") else _file_path(tool, values),
+            file_path=getattr(returned, "path", path),
             data=returned.to_dict(),
             next=returned.next,
         )
@@ -36,7 +37,7 @@ def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResu
             data = json.loads(content)
     except Exception:  # noqa: BLE001 - what is not JSON is text; the tool has acted, so it has not failed
         content = _as_text(returned)
-    return ToolResult(True, content, first_line(content), file_path=_file_path(tool, values), data=data)
+    return ToolResult(True, content, first_line(content), file_path=path, data=data)
 
 
 def from_error(error: Exception, tool: Tool | None = None, values: Mapping[str, Any] = {}) -> ToolResult:
