@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
-    ("history",): 3_079,
+    ("history",): 3_077,
     ("reading", "shown"): 1_294,
     ("search", "patterns"): 3_003,
     ("watch",): 1_127,
