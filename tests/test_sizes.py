@@ -23,7 +23,7 @@ MOST = {
     ("branches",): 540,
     ("store",): 488,
     ("commands",): 2_216,
-    ("tools", "arguments", "habits"): 1_844,
+    ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
