@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import threading
 import time
 
@@ -20,6 +21,11 @@ def asker(requests, answer=True):
         return answer
 
     return on_ask
+
+
+def named(value):
+    """Return a name for a case, which is the same in each process of a run."""
+    return re.sub(r"<function .*? at 0x\w+>", "on_ask", str(value))
 
 
 REFUSING = {"on_ask": asker([], answer=False)}
@@ -65,7 +71,7 @@ NAMES = "printf x > out/a.lock; printf y > out/b.lock; printf z > n"
         ("recorded", {"deny": ["change(*.lock)"]}, NAMES),
         ("recorded", {"ask": ["change(**/*.lock)"], "allow": ["*"], **REFUSING}, NAMES),
     ],
-    ids=str,
+    ids=named,
 )  # fmt: skip
 def test_regression_a_refused_command_changes_nothing(opened, tree, way, rules, command):
     (tree / ".gitignore").write_text("out/\n")
@@ -98,7 +104,7 @@ def test_regression_a_refused_command_changes_nothing(opened, tree, way, rules, 
         ("recorded", {"allow": ["read", "change(src/**)", "run"], "deny": ["change(README)"]},
          "printf x > src/a.py; cat src/a.py README", b"xread me\n"),
     ],
-    ids=str,
+    ids=named,
 )  # fmt: skip
 def test_regression_what_may_not_be_changed_stays_readable_for_a_command(
     opened, tree, way, rules, command, output
