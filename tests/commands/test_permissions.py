@@ -232,7 +232,10 @@ def test_run_joins_the_tools_only_if_the_policy_has_it(opened, way, tree):
     )
     assert "run" not in ws.tools().names
     (schema,) = ws.tools(["run"]).schemas("anthropic")
-    assert list(schema["input_schema"]["properties"]) == ["command", "timeout", "cwd"]
+    parameters = schema["input_schema"]["properties"]
+    assert list(parameters) == ["command", "timeout", "cwd"]
+    assert "no network, a `/tmp` of its own, and sees protected files empty" in schema["description"]
+    assert "Seconds until it is stopped, at most 600" in parameters["timeout"]["description"]
     with Workspace(tree) as plain:
         assert "run" not in plain.tools("all").names
         with pytest.raises(UnknownToolError):
