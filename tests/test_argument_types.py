@@ -54,6 +54,7 @@ VALUES: list[Any] = [
 # The other arguments of each method.
 USUAL: dict[str, dict[str, Any]] = {
     "append": {"path": "a.txt", "content": "x"},
+    "branch": {"name": "try"},
     "delete": {"path": "a.txt"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
     "edit_lines": {"path": "a.txt", "changes": [LineChange(new_content="x", line_id="abcdef")]},

@@ -57,6 +57,9 @@ class FileAccess(Protocol):
         """Called with all changes before the first is made. An exception prevents them."""
 
 
+_settings_of = attrgetter("trees", "unreadable", "follow", "start", "only", "access", "exempt")
+
+
 class RootContext:
     """The open trees with the settings that decide which paths may be read and changed."""
 
@@ -78,6 +81,10 @@ class RootContext:
         other = copy(self)
         vars(other).update(settings)
         return other
+
+    def is_like(self, other: "RootContext") -> bool:
+        """Return True if another view reads and names each path alike."""
+        return _settings_of(self) == _settings_of(other)
 
     def displayed(self, real_path: str) -> str:
         """Return a path to display, relative to `start`; "" for the directory itself."""

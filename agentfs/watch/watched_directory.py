@@ -41,7 +41,7 @@ class WatchedDirectory(Directory):
     def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
         """Return the directory where a walk starts. A walk from the same path reuses it."""
         opened: Self | None = kept.opened
-        if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - same class
+        if opened is None or opened.path != path or not context.is_like(opened._context):  # noqa: SLF001 - same class
             opened = kept.opened = cls(context, path, kept, texts)
         return opened
 

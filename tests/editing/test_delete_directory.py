@@ -204,8 +204,10 @@ def test_a_file_created_meanwhile_stays_and_nothing_is_deleted(top, monkeypatch,
         (top / "d/e/late").write_text("late\n")
 
     if recorded == "before":
-        real = delete_move._subtree
-        monkeypatch.setattr(delete_move, "_subtree", lambda *args: (real(*args), create())[0])
+        real = delete_move._nodes_to_delete
+        monkeypatch.setattr(
+            delete_move, "_nodes_to_delete", lambda *args, **named: (real(*args, **named), create())[0]
+        )
     else:
         remove = os.rmdir
         monkeypatch.setattr(os, "rmdir", lambda *args, **named: (create(), remove(*args, **named))[1])
@@ -220,18 +222,18 @@ def test_a_file_created_meanwhile_stays_and_nothing_is_deleted(top, monkeypatch,
 def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, monkeypatch):
     out = fresh(tmp_path / "out")
     before = snapshot(out)
-    real = delete_move._subtree
+    real = delete_move._nodes_to_delete
     for late in (False, True):
         for name in ("d", "d/e"):
 
-            def subtree(*args, name=name, late=late):
-                found = real(*args) if late else []
+            def subtree(*args, name=name, late=late, **named):
+                found = real(*args, **named) if late else []
                 (top / name).rename(top / f"{name}.old")
                 (top / name).symlink_to(out / name)
-                return found or real(*args)
+                return found or real(*args, **named)
 
             with monkeypatch.context() as patch, Workspace(top) as ws:
-                patch.setattr(delete_move, "_subtree", subtree)
+                patch.setattr(delete_move, "_nodes_to_delete", subtree)
                 try:
                     ws.delete("d", recursive=True)
                 except AgentFSError:

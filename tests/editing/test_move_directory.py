@@ -226,14 +226,14 @@ def test_a_transaction_that_moves_a_directory_there_and_back_adds_no_step(top):
 def test_a_file_created_during_the_move_moves_too(top, monkeypatch):
     from agentfs.editing import delete_move
 
-    real = delete_move._subtree
+    real = delete_move._tree_at
 
     def subtree(*args, **named):
         found = real(*args, **named)
         (top / "d/e/late").write_text("late\n")
         return found
 
-    monkeypatch.setattr(delete_move, "_subtree", subtree)
+    monkeypatch.setattr(delete_move, "_tree_at", subtree)
     before = {**snapshot(top), "d/e/late": ("file", 0o644, b"late\n")}
     with Workspace(top) as ws:
         ws.move("d", "new")
@@ -247,7 +247,7 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, mon
 
     out = fresh(tmp_path / "out")
     before = snapshot(out)
-    real = delete_move._subtree
+    real = delete_move._tree_at
 
     def swap(name):
         (top / name).rename(top / f"{name}.old")
@@ -265,7 +265,7 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, mon
                 return found
 
             with monkeypatch.context() as patch, Workspace(top) as ws:
-                patch.setattr(delete_move, "_subtree", subtree)
+                patch.setattr(delete_move, "_tree_at", subtree)
                 try:
                     ws.move("d", "new")
                 except AgentFSError:

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[2] / "agentfs"
 # These decide something for another tree: where a path enters it, where ignore rules begin anew, and what a
 # staged command sees: also git's directory, if the root lies below its repository.
 KNOW = {
+    "fs/context.py",
     "fs/resolve.py",
     "tree/walk.py",
     "commands/staged_process.py",
