@@ -47,6 +47,18 @@ def test_a_merge_is_one_step_with_the_lines_of_both(branch, ws, tree):
     assert not (tree / "new").exists()
 
 
+def test_a_dialect_works_in_a_branch_and_a_watched_parent_sees_the_merge(tree):
+    with Workspace(tree, policy=Policy(run="staged"), watch=True) as ws, ws.branch("one") as branch:
+        assert ws.grep("seven").total_lines == 0
+        tools = branch.tools(dialect="text-editor")
+        change = {"command": "str_replace", "path": "src/a.py", "old_str": "\n7\n", "new_str": "\nseven\n"}
+        assert tools.call(tools.names[0], change).success
+        assert branch.grep("seven").total_lines == 1
+        assert ws.grep("seven").total_lines == 0
+        branch.merge()
+        assert [each.path for each in ws.grep("seven").matches] == ["src/a.py"]
+
+
 def test_a_conflict_names_paths_and_both_texts_and_applies_nothing(branch, ws, tree):
     branch.run("sed -i s/^3$/three/ src/a.py; echo other > n; echo b2 > src/b.py")
     ws.host.edit("src/a.py", "\n3\n", "\ndrei\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Workspace, connect
 from agentfs.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -220,6 +220,29 @@ def test_a_transaction_that_moves_a_directory_there_and_back_adds_no_step(top):
             tx.move("d", "new")
             tx.move("new", "d")
         assert not ws.changes().files
+    assert snapshot(top) == before
+
+
+@pytest.mark.parametrize("way", ["watched", "remote", "view", "transaction"])
+def test_every_way_finds_a_moved_directory_at_its_new_path(top, way):
+    (top / "src").mkdir()
+    before = snapshot(top)
+    serve = [sys.executable, "-m", "agentfs", "serve", "--root", str(top)]
+    opened = connect(serve, top) if way == "remote" else Workspace(top, watch=way == "watched")
+    with opened as ws:
+        assert ws.grep("same", "d").total_files == 2  # a watched tree keeps it
+        if way == "transaction":
+            with ws.transaction() as tx:
+                tx.move("d", "src/new")
+                assert tx.grep("same").total_files == 2
+        else:
+            mover = ws.view(workdir="src") if way == "view" else ws
+            mover.move("../d" if way == "view" else "d", "new" if way == "view" else "src/new")
+        found = ws.grep("same")
+        assert {each.path for each in found.matches} == {"src/new/a", "src/new/e/b"}
+        assert ws.changes().files
+        ws.undo()
+        assert ws.grep("same", "d").total_files == 2
     assert snapshot(top) == before
 
 
