@@ -27,13 +27,13 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
-    ("history",): 3_077,
+    ("history",): 3_078,
     ("reading", "shown"): 1_294,
-    ("search", "patterns"): 3_003,
+    ("search", "patterns"): 3_004,
     ("watch",): 1_127,
     ("tree",): 1_122,
     ("text",): 1_023,
-    ("fs",): 3_177,
+    ("fs",): 3_179,
     ("base", "concurrency"): 742,
     ("",): 1_511,  # the modules at the top
 }

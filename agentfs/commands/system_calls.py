@@ -4,7 +4,7 @@ import errno
 import struct
 from collections.abc import Sequence
 
-# Of a machine: its number in the audit system, and the numbers of its system calls.
+# The number of each machine in the audit system, and the numbers of its system calls.
 _MACHINES = {
     "x86_64": (0xC000003E, {"socket": 41, "clone": 56, "unshare": 272, "setns": 308}),
     "aarch64": (0xC00000B7, {"socket": 198, "clone": 220, "unshare": 97, "setns": 268}),

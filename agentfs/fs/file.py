@@ -242,7 +242,7 @@ def _read_again(context: RootContext, real_path: str, max_bytes: int, digest: st
     except (NotFoundError, OSError):
         raise error from None
     with open_regular(context, fd, shown, real_path) as file:
-        yield from checked_pieces(file.pieces(max_bytes), digest, error)
+        yield from checked_pieces(file.pieces(max_bytes), digest, lambda _: error)
 
 
 def directory_node(status: os.stat_result) -> DirectoryNode:

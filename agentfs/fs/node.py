@@ -323,14 +323,16 @@ def revision_and_size(pieces: Iterable[bytes]) -> tuple[str, int]:
     return found.hexdigest(), size
 
 
-def checked_pieces(pieces: Iterable[bytes], revision: str, error: AgentFSError) -> Iterator[bytes]:
-    """Yield the pieces of a content; raise the error at its end if it has another revision."""
+def checked_pieces(
+    pieces: Iterable[bytes], revision: str, error_for: Callable[[str], AgentFSError]
+) -> Iterator[bytes]:
+    """Yield the pieces of a content; raise an error at its end if it has another revision."""
     found = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         found.update(piece)
         yield piece
     if found.hexdigest() != revision:
-        raise error
+        raise error_for(revision)
 
 
 def revision_of_stat(status: os.stat_result) -> str:

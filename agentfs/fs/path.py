@@ -91,7 +91,7 @@ def split_link(target: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) ->
         if below is None:
             return None
         parts = below
-    return ParsedPath(parts, directory=pieces[-1] in {"", ".", ".."}, climbs=".." in parts)
+    return ParsedPath(parts, directory=pieces[-1] in {"", ".", ".."})
 
 
 def absolute_parts(path: str) -> tuple[str, ...]:

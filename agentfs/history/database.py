@@ -325,13 +325,15 @@ class Contents:
         if data is not None:
             yield data
             return
+        yield from checked_pieces(self._stored_pieces(digest), digest, self._damaged)
+
+    def _damaged(self, digest: str) -> FileIOError:
         where = "temporary file" if self.database.temporary else "state directory"
-        damaged = FileIOError(
+        return FileIOError(
             f"A content of the journal in the {where} is damaged; nothing was done.",
             hint="Undo fewer steps, or edit the file.",
             details={"digest": digest},
         )
-        yield from checked_pieces(self._stored_pieces(digest), digest, damaged)
 
     def _stored_pieces(self, digest: str) -> Iterator[bytes]:
         query = "SELECT data FROM contents WHERE digest = ? AND piece = ?"

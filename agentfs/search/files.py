@@ -288,7 +288,8 @@ class FileReader:
         length = buffer.fill(source)
         if length < 0:
             return LARGE
-        if not self._may_have_nul and is_binary(bytes(buffer.data[: min(HEAD, length)])):
+        has_nul = not self._may_have_nul and buffer.data.find(0, 0, min(HEAD, length)) >= 0
+        if has_nul and is_binary(bytes(buffer.data[:HEAD])):
             return BINARY
         # The text of a notebook has other characters than its bytes.
         return buffer.copy() if is_notebook or self._prefilter.may_match(buffer.data, length) else None
