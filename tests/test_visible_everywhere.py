@@ -136,7 +136,7 @@ def patches_for(path: str) -> list[dict[str, str]]:
     return [{"input": f"*** Begin Patch\n{body}\n*** End Patch"} for body in bodies]
 
 
-@part_or_all(500, full=30)
+@part_or_all(700, full=30)
 # `memory` reaches only `memories/`; tests/dialects/test_memory.py has hidden characters in it.
 @pytest.mark.parametrize("dialect", ["agentfs", *(each for each in dialects.names() if each != "memory")])
 def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, dialect, every):

@@ -65,6 +65,7 @@ def test_every_byte_outside_the_old_text_is_kept(case, new):
     assert applied.after.source == head + inserted + tail
 
 
+@settings(max_examples=70)
 @given(marked_files(), st.text("abxy\n", min_size=1, max_size=6))
 def test_text_shared_by_old_and_new_is_not_touched(case, added):
     """Shared lines keep their line ends, even if their neighbours have others."""

@@ -108,7 +108,7 @@ def both(case, tmp_path):
     return old, new
 
 
-@part_or_all(5000, full=200)
+@part_or_all(9000, full=200)
 def test_a_kill_before_a_call_leaves_all_old_or_all_new(change, both, monkeypatch, every):
     check_kills(change, both, monkeypatch, every)
 

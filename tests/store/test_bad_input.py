@@ -374,7 +374,10 @@ def test_an_object_that_changes_between_list_and_get(s3, monkeypatch):
     assert other.status().to_push == ()
 
 
-@pytest.mark.parametrize("fault", ["truncate", "cut", "lost", "unavailable", "delay", "repeat"])
+@pytest.mark.parametrize(
+    "fault",
+    ["truncate", "cut", pytest.param("lost", marks=pytest.mark.full), "unavailable", "delay", "repeat"],
+)
 def test_each_fault_of_the_network_alone(server, tmp_path, fault):
     proxy = FaultyProxy(server.endpoint, seed=1)
     try:
