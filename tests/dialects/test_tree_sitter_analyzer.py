@@ -887,21 +887,24 @@ def many_matches(tmp_path_factory):
 
 @pytest.mark.parametrize("tool", ["search_content", "find_and_grep"])
 @pytest.mark.parametrize("mode", ROOM)
-def test_the_ladder_bounds_everything_that_the_model_gets(many_matches, tool, mode):
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"query": "TODO"},
+        {"query": "TODO", "timeout_ms": 60_000, "max_filesize": "1G", "context_before": 99},
+        {"query": "nowhere", "timeout_ms": 60_000},
+        {"query": "TODO", "optimize_paths": True},
+    ],
+    ids=["defaults", "bounds", "nothing found", "shorter paths"],
+)
+def test_the_ladder_bounds_everything_that_the_model_gets(many_matches, tool, mode, more):
     """The notes count too: names left out, numbers lowered, matches missing."""
     with Workspace(many_matches) as ws:
-        tools = ws.tools(dialect="tree-sitter-analyzer")
-        for more in (
-            {"query": "TODO"},
-            {"query": "TODO", "timeout_ms": 60_000, "max_filesize": "1G", "context_before": 99},
-            {"query": "nowhere", "timeout_ms": 60_000},
-            {"query": "TODO", "optimize_paths": True},
-        ):
-            (message,) = tools.answer(
-                [{"type": "tool_use", "id": "1", "name": tool, "input": {"roots": ["."], mode: True, **more}}]
-            )[0]["content"]
-            texts = [block["text"] for block in message["content"]]
-            assert estimate_tokens("\n".join(texts)) <= ROOM[mode], texts
+        (message,) = ws.tools(dialect="tree-sitter-analyzer").answer(
+            [{"type": "tool_use", "id": "1", "name": tool, "input": {"roots": ["."], mode: True, **more}}]
+        )[0]["content"]
+        texts = [block["text"] for block in message["content"]]
+        assert estimate_tokens("\n".join(texts)) <= ROOM[mode], texts
 
 
 def test_a_partial_count_says_so_in_a_word(call, tmp_path):

@@ -118,7 +118,7 @@ def test_an_interrupted_call_is_repeated(tmp_path):
 @pytest.mark.parametrize(
     ("numbers", "every"),
     [
-        (("EINTR", "EMFILE", "EIO", "EXDEV"), 7),
+        (("EINTR", "EMFILE", "EIO", "EXDEV"), 9),
         *(
             pytest.param((number,), 1, marks=pytest.mark.long)
             for number in ("EINTR", "EMFILE", "EIO", "EXDEV", "ENOSPC", "EDQUOT", "EACCES")

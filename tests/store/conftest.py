@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from obstore.store import MemoryStore
+from obstore.store import MemoryStore, S3Store
 
 from agentfs.store import StoredTree
 
@@ -66,7 +66,11 @@ def server():
             return application(environ, start_response)
 
     moto._server.app = one_change_at_a_time
-    yield Server(f"http://{host}:{port}", requests)
+    server = Server(f"http://{host}:{port}", requests)
+    S3Store(
+        server.bucket(), **server.options
+    ).list().collect()  # so that no test's time has both sides' imports
+    yield server
     moto.stop()
 
 

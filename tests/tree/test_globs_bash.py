@@ -144,7 +144,7 @@ def test_bash_agrees_on_many_random_globs(tree):
     assert wrong == []
 
 
-@part_or_all(4)
+@part_or_all(6)
 def test_a_directory_is_entered_whenever_a_match_lies_below(every):
     rng = random.Random(4)
     for _ in range(4000 // every):
