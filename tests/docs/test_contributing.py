@@ -1,6 +1,7 @@
 """Pages keep within their words; CONTRIBUTING's map names each module; each law has its test."""
 
 import re
+
 from scripts.words import ROOT, parts, words_of
 
 PACKAGE = ROOT / "agentfs"
