@@ -19,7 +19,7 @@ MOST = {
     ("mcp",): 260,
     ("frameworks",): 596,
     ("dialects",): 2_404,
-    ("remote",): 775,
+    ("remote",): 726,
     ("branches",): 540,
     ("store",): 488,
     ("commands",): 2_216,

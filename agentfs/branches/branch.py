@@ -35,7 +35,7 @@ class Branch(RemoteWorkspace):
 
     def __init__(self, parent: Workspace, name: str, sandbox: BranchSandbox) -> None:
         policy = replace(parent.policy, run=run_of(parent.policy))  # type: ignore[arg-type] # one of its values
-        super().__init__(sandbox.start, parent.root, policy, parent.limits, JOURNAL)
+        super().__init__(sandbox.start, parent.root, policy=policy, limits=parent.limits, state=JOURNAL)
         self.name = name
         self._parent, self._sandbox = parent, sandbox
         self.on_event = parent.on_event

@@ -4,7 +4,7 @@ import json
 
 from agentfs.base.lazy import ctypes
 from agentfs.policy import Policy, Protect
-from agentfs.remote.server import Options, serve
+from agentfs.remote.server import serve
 
 STATE = "/run/agentfs"  # the directory of the branch's own journal, as the server sees it
 JOURNAL = "journal"
@@ -26,4 +26,4 @@ def serve_branch(root: str, settings: str) -> None:
     """Serve the workspace of a branch on standard input and output."""
     run, read, write = json.loads(settings)
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)  # no command can trace the server
-    serve(Options(root, Policy(run=run, protect=Protect(read, write)), state=STATE))
+    serve(root, policy=Policy(run=run, protect=Protect(read, write)), state=STATE)

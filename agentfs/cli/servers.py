@@ -10,7 +10,7 @@ from agentfs.errors import InvalidArgumentError, UnsupportedSystemError
 from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
 from agentfs.permission.ask import ask
-from agentfs.remote.server import Options, serve
+from agentfs.remote.server import serve
 
 _WATCH_BYTES = 128 * MIB  # a server may be one of several on a machine
 
@@ -58,4 +58,4 @@ def serve_remote(options: CommandOptions) -> int:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         raise InvalidArgumentError("Standard input is closed.")
     settings = settings_of(options, Limits())
-    return serve(Options(settings.root, settings.policy, options.state, settings.mounts))
+    return serve(settings.root, policy=settings.policy, state=options.state, mounts=settings.mounts)

@@ -26,14 +26,12 @@ from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy, host_policy
 from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, Received, disconnected
-from agentfs.remote.narrow import narrowed
+from agentfs.remote.narrow import SENT, narrowed
 from agentfs.results import RecordedResult
-from agentfs.tools.gate import check_open
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
-_INHERITED = {"tools", "recorded", "root", "workdir", "branch", "branches"}
-_OPENED = tuple[str, Policy, tuple[str, ...]]  # the root, the policy and the recovery notes of a server
+_OPENED = tuple[str, Policy]  # the root and the policy of a server
 # The effect of a method, the type hint of its result, and the default of its timeout.
 Declared = tuple[str, Any, Any]
 
@@ -48,7 +46,7 @@ class _Session:
         self._process = 0  # the one whose threads carry the messages
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.policy, self.notes = "", Policy(), tuple[str, ...]()  # of the server
+        self.root, self.policy = "", Policy()  # of the server
         self.connection()
 
     def __del__(self) -> None:
@@ -64,7 +62,7 @@ class _Session:
                 connection = self._connect()
                 try:
                     answer = connection.call(0, self._opening, 0.0, lambda _: None, changes=False)
-                    self.root, self.policy, self.notes = _value_of(answer, _OPENED, applied=False)
+                    self.root, self.policy = _value_of(answer, _OPENED, applied=False)
                 except BaseException:
                     connection.close()
                     raise
@@ -82,34 +80,56 @@ class _Session:
 
 
 class RemoteWorkspace(Workspace):
-    """A workspace on another machine or in a container; see `agentfs.connect`."""
+    """Open a workspace on another machine or in a container, where the same version of agentfs is installed.
+
+    Args:
+        command: A command that runs `agentfs serve` at the remote side, such as `["ssh", "host", "agentfs",
+            "serve", "--root", "/srv"]` or `["podman", "exec", "-i", "box", "agentfs", "serve"]`. Or a
+            function that starts it and returns two streams: a binary file to read from, whose `readline`
+            takes a limit, and one to write to.
+        root: The directory there: absolute, or relative to the `--root` of the server, and inside it.
+        policy: As for `Workspace`; its functions are called here. The policy of the server narrows it.
+        limits: As for `Workspace`.
+        state: As for `Workspace`: the name of a directory in the `--state` of the server.
+        on_event: As for `Workspace`: called here.
+        patience: Seconds to wait for a remote side that does not answer, beyond the time limit of a call.
+
+    Returns:
+        A workspace with the methods and results of a local one. If the connection is lost, each waiting call
+        raises `disconnected`, and the next call opens a new connection.
+
+    Raises:
+        AgentFSError: `disconnected`; `unsupported` if the remote side has another version; `refused` for what
+            the server does not allow; any error that opening a `Workspace` there raises.
+    """
 
     root: str = ""  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
     workdir: str = "."  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
-    _has_notes = True  # on the recovery; those of a view of some paths would name others
 
     def __init__(
         self,
         command: Sequence[str] | Opener,
         root: str | PathLike[str],
-        policy: Policy,
-        limits: Limits,
-        state: str | PathLike[str] | None,
         *,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+        state: str | PathLike[str] | None = None,
+        on_event: OnEvent | None = None,
         patience: float = 30.0,
     ) -> None:
+        policy, self.limits, self.on_event = policy or Policy(), limits or Limits(), on_event
         self._functions: wire.Functions = []  # of the policy, the limits and the views
         opening = {
             "version": agentfs.__version__,
             "root": fspath(root),
             "state": None if state is None else fspath(state),
             # Read after the version. `run_paths` are paths of the machine that runs commands.
-            "settings": wire.to_text([replace(policy, run_paths=()), limits], self._functions),
+            "settings": wire.to_text([replace(policy, run_paths=()), self.limits], self._functions),
         }
         line = wire.to_line({"of": 0, "method": "open", "arguments": opening})
         self._session = _Session(functools.partial(Connection, command, patience), line)
         self.root = self._session.root  # pyright: ignore[reportIncompatibleMethodOverride] - as above
-        self.policy, self.limits = narrowed(policy, self._session.policy), limits
+        self.policy = narrowed(policy, self._session.policy)
         self._within: list[str] = []  # the views and the block in which the remote side makes the calls
 
     @property
@@ -117,17 +137,11 @@ class RemoteWorkspace(Workspace):
         """This workspace for the program itself; see `Workspace.host`."""
         return self._inside("host", {}, host_policy(self.policy))
 
-    @property
-    def recovery_notes(self) -> tuple[str, ...]:
-        """Notes on the recovery at the last connection; see `Workspace.recovery_notes`."""
-        return self._session.notes if self._has_notes else ()
-
     def view(self, **given: Any) -> Self:
         """Return a view of this workspace; see `Workspace.view`."""
         given = {name: value for name, value in given.items() if value is not None}
         other = self._inside("view", given, given.get("policy", self.policy))
         other.limits = given.get("limits", self.limits)
-        other._has_notes = self._has_notes and "only" not in given
         other.workdir = other._call("workdir", {}, ("none", str, None))
         return other
 
@@ -138,9 +152,10 @@ class RemoteWorkspace(Workspace):
             yield inner
 
     @contextmanager
-    def recording(self, *args: Any, **kwargs: Any) -> Generator[Recording]:
+    def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
         """Record what changes in the tree of the remote side; see `Workspace.recording`."""
-        with self._block("recording", _by_name(Workspace.recording, args, kwargs)) as (_, recorded):
+        given = {"label": label, "include_ignored": include_ignored}
+        with self._block("recording", given) as (_, recorded):
             yield recorded
 
     def close(self) -> None:
@@ -167,20 +182,15 @@ class RemoteWorkspace(Workspace):
     @contextmanager
     def _block(self, method: str, arguments: Mapping[str, Any]) -> Generator[tuple[Self, Recording]]:
         """Enter a `with` block at the remote side; yield the workspace inside it, and the recording."""
-        block, recorded = uuid.uuid4().hex, Recording(arguments.get("label", ""))
-
-        def leave(*, raised: bool) -> None:
-            given = {"block": block, "raised": raised}
-            recorded.result = self._call("leave", given, ("write", RecordedResult | None, None))
-
+        block, recorded, raised = uuid.uuid4().hex, Recording(arguments.get("label", "")), True
         self._call("enter", {"block": block, "method": method, "arguments": arguments}, ("none", None, None))
         try:
             yield self._inside("block", block, self.policy), recorded
-        except BaseException:
-            with suppress(AgentFSError):
-                leave(raised=True)
-            raise
-        leave(raised=False)
+            raised = False
+        finally:
+            with suppress(AgentFSError) if raised else nullcontext():
+                given = {"block": block, "raised": raised}
+                recorded.result = self._call("leave", given, ("write", RecordedResult | None, None))
 
     def _call(self, method: str, arguments: Mapping[str, Any], declared: Declared, given: Any = None) -> Any:
         """Call a method at the remote side, or get a property.
@@ -213,7 +223,7 @@ class RemoteWorkspace(Workspace):
         def answer(message: Received) -> bytes | None:
             nonlocal seen, raised
             if "ask" in message:
-                reply = {"of": number, "reply": message["ask"]}
+                reply = {"of": message["ask"], "reply": True}
                 function, arguments = _question(message, functions, self.policy)
                 try:
                     value = call_context.call_back(function, *arguments)
@@ -268,17 +278,6 @@ def _value_of(message: Received, returns: Any, *, applied: bool | None, raised: 
         raise disconnected(str(error), applied=applied) from None
 
 
-def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that sends its arguments to the remote side, with the signature of the local one."""
-
-    @functools.wraps(method)
-    def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        self._check_open()
-        return self._call(name, _by_name(method, args, kwargs), _declared(method))
-
-    return remote if declaration_of(method) is None else reports_calls(remote)
-
-
 @functools.cache
 def _declared(function: Any) -> Declared:
     declared, function = declaration_of(function), inspect.unwrap(function)
@@ -287,62 +286,21 @@ def _declared(function: Any) -> Declared:
     return declared.effect if declared else "none", returns, timeout and timeout.default
 
 
-def _by_name(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name, without `self`."""
-    _, *given = inspect.signature(method).bind(None, *args, **kwargs).arguments.items()
-    return dict(given)
+def _sent(name: str, local: Any) -> Any:
+    """Return a property that is got there, or a method that sends its arguments."""
+    if isinstance(local, property):
+        return property(lambda self: self._call(name, {}, _declared(local.fget)), doc=local.__doc__)
+
+    @functools.wraps(local)
+    def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        _, *given = inspect.signature(local).bind(None, *args, **kwargs).arguments.items()
+        return self._call(name, dict(given), _declared(local))
+
+    return remote if declaration_of(local) is None else reports_calls(remote)
 
 
-def _remote_property(name: str, local: property) -> property:
-    return property(lambda self: self._call(name, {}, _declared(local.fget)), doc=local.__doc__)
+for _name in SENT.keys() - vars(RemoteWorkspace).keys():
+    setattr(RemoteWorkspace, _name, _sent(_name, SENT[_name]))
 
 
-for _name, _local in vars(Workspace).items():
-    _own = vars(RemoteWorkspace).get(_name)
-    if (_name.startswith("_") and _name not in {"_keep", "_first_versions"}) or _name in _INHERITED:
-        continue  # inherited
-    if inspect.isfunction(_own):
-        _checked = _own if _name == "close" else check_open(_own)
-        setattr(RemoteWorkspace, _name, functools.update_wrapper(_checked, _local))  # with its signature
-    elif inspect.isfunction(_local):
-        setattr(RemoteWorkspace, _name, _remote_method(_name, _local))
-    elif isinstance(_local, property) and _own is None:
-        setattr(RemoteWorkspace, _name, _remote_property(_name, _local))
-
-
-def connect(
-    command: Sequence[str] | Opener,
-    root: str | PathLike[str],
-    *,
-    policy: Policy | None = None,
-    limits: Limits | None = None,
-    state: str | PathLike[str] | None = None,
-    on_event: OnEvent | None = None,
-    patience: float = 30.0,
-) -> RemoteWorkspace:
-    """Open a workspace on another machine or in a container, where the same version of agentfs is installed.
-
-    Args:
-        command: A command that runs `agentfs serve` at the remote side, such as `["ssh", "host", "agentfs",
-            "serve", "--root", "/srv"]` or `["podman", "exec", "-i", "box", "agentfs", "serve"]`. Or a
-            function that starts it and returns two streams: a binary file to read from, whose `readline`
-            takes a limit, and one to write to.
-        root: The directory there: absolute, or relative to the `--root` of the server, and inside it.
-        policy: As for `Workspace`; its functions are called here. The policy of the server narrows it.
-        limits: As for `Workspace`.
-        state: As for `Workspace`: the name of a directory in the `--state` of the server.
-        on_event: As for `Workspace`: called here.
-        patience: Seconds to wait for a remote side that does not answer, beyond the time limit of a call.
-
-    Returns:
-        A workspace with the methods and results of a local one. If the connection is lost, each waiting call
-        raises `disconnected`, and the next call opens a new connection.
-
-    Raises:
-        AgentFSError: `disconnected`; `unsupported` if the remote side has another version; `refused` for what
-            the server does not allow; any error that opening a `Workspace` there raises.
-    """
-    given = command, root, policy or Policy(), limits or Limits(), state
-    workspace = RemoteWorkspace(*given, patience=patience)
-    workspace.on_event = on_event
-    return workspace
+connect = RemoteWorkspace

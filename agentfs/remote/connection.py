@@ -119,15 +119,20 @@ class Connection:
             self._output.close()
 
     def _read(self) -> None:
-        reason = "it ended the stream"
+        words = ["it ended the stream"]
         try:
             while line := self._input.readline(wire.MAX_LINE):
                 self._deliver(wire.from_line(line, wire.TO_CLIENT))
         except Exception as error:  # noqa: BLE001 - as above
-            reason = str(error)
+            words = [str(error)]
         with suppress(Exception):
             self._input.close()
-        self.lose(": ".join(filter(None, [reason, *self._last_words()])))
+        with suppress(subprocess.TimeoutExpired):
+            if self._process is not None:
+                words.append(f"exit status {self._process.wait(_END_SECONDS)}")
+                self._error_reader.join(_END_SECONDS)
+                words.append(self._errors.decode("utf-8", "backslashreplace").strip())
+        self.lose(": ".join(filter(None, words)))
 
     def _deliver(self, message: Received) -> None:
         number = message.get("of")
@@ -137,15 +142,6 @@ class Connection:
         if inbox.qsize() > _MAX_WAITING:
             raise wire.ProtocolError("it sends messages faster than they are read")
         inbox.put(message)
-
-    def _last_words(self) -> list[str]:
-        """Return the exit status of a command that has ended, and the last of its standard error."""
-        with suppress(subprocess.TimeoutExpired):
-            if self._process is not None:
-                status = self._process.wait(_END_SECONDS)
-                self._error_reader.join(_END_SECONDS)
-                return [f"exit status {status}", self._errors.decode("utf-8", "backslashreplace").strip()]
-        return []
 
     def _keep_errors(self) -> None:
         stderr: Any = self._process and self._process.stderr

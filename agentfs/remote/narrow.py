@@ -1,4 +1,7 @@
-"""The policy of a server, which a client can only narrow. Both sides compute it, so neither can widen it."""
+"""What a server lets a client do: the methods, and the policy, which a client can only narrow.
+
+Both sides compute the policy, so neither can widen it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,8 +9,16 @@ from typing import TypeVar
 
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.policy import Policy, Protect
+from agentfs.workspace import Workspace
 
 _T = TypeVar("_T")
+_LOCAL = {"close", "tools", "recorded", "branch", "branches"}
+# The methods and properties that a client can name, and what a toolkit needs.
+SENT = {
+    name: each
+    for name, each in vars(Workspace).items()
+    if name in {"_carry_out", "_keep", "_first_versions"} or not (name.startswith("_") or name in _LOCAL)
+}
 
 
 def check_server_policy(policy: Policy) -> None:

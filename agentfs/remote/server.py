@@ -9,100 +9,77 @@ import functools
 import inspect
 import itertools
 import os
-import queue
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import agentfs
 from agentfs import errors
 from agentfs.base import call_context
 from agentfs.policy import Mount, Policy
 from agentfs.remote import wire
-from agentfs.remote.narrow import check_server_policy, narrowed
+from agentfs.remote.narrow import SENT, check_server_policy, narrowed
 from agentfs.workspace import Workspace
 
 _THREADS = 64  # a call that waits for a reply of the client keeps its thread
 _MAX_VIEWS = 64
 _BLOCKS = {"transaction", "recording"}
-# The methods and properties of a workspace that a client can name.
-_CALLED = {
-    name
-    for name, each in vars(Workspace).items()
-    if not name.startswith("_") and (inspect.isfunction(each) or isinstance(each, property))
-} - {"close", "tools", "view", "host", "recorded", "branch", "branches", *_BLOCKS} | {
-    "_carry_out",
-    "_keep",
-    "_first_versions",
-}
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of `agentfs serve`.
-
-    Attributes:
-        root: The directory that a client cannot leave.
-        policy: The server's own policy.
-        state: The directory in which a client may keep its state, or None.
-        mounts: The mounts of every workspace.
-    """
-
-    root: str = "."
-    policy: Policy = field(default_factory=Policy)
-    state: str | None = None
-    mounts: Mapping[str, Mount] = field(default_factory=dict[str, Mount])
 
 
 class _CallbackError(Exception):
     """A function of the client has raised an exception that only the client knows."""
 
 
-class _Call(NamedTuple):
-    """A call under way."""
+def serve(root: str, **options: Any) -> int:
+    """Serve one client over standard input and output until it leaves; return the exit status.
 
-    number: int
-    execution: call_context.Execution
-    replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
-
-    def abandon(self) -> None:
-        """Cancel the call, and its question, unless a change has begun."""
-        if self.execution.abandon():
-            self.replies.put(None)
-
-
-def serve(options: Options) -> int:
-    """Serve one client over standard input and output until it leaves; return the exit status."""
+    Args:
+        root: The directory that the client cannot leave.
+        options: See `Server`.
+    """
     output = os.dup(1)
     os.dup2(2, 1)  # keeps anything that is printed here out of the messages
-    server = Server(options, output)
+    server = Server(output, root, **options)
     try:
         server.run(sys.stdin.buffer)
-    except wire.ProtocolError as error:
-        sys.stderr.write(f"agentfs: {error}\n")
-        return 2
     finally:
         server.end()
     return 0
 
 
 class Server:
-    """Answers the calls of one client."""
+    """Answers the calls of one client.
 
-    def __init__(self, options: Options, output: int) -> None:
-        check_server_policy(options.policy)
-        self._options = options
-        self._output = output
+    Args:
+        output: The descriptor to answer on.
+        root: The directory that a client cannot leave.
+        policy: The server's own policy.
+        state: The directory in which a client may keep its state, or None.
+        mounts: The mounts of every workspace.
+    """
+
+    def __init__(
+        self,
+        output: int,
+        root: str,
+        policy: Policy | None = None,
+        state: str | None = None,
+        mounts: Mapping[str, Mount] = {},
+    ) -> None:
+        self._output, self._root, self._state, self._mounts = output, root, state, mounts
+        self._policy = policy or Policy()
+        check_server_policy(self._policy)
         self._sending = threading.Lock()
-        self._calls: dict[int, _Call] = {}  # added by the reading thread, removed by workers
+        # Added by the reading thread, removed by workers; questions the other way round.
+        self._calls: dict[int, call_context.Execution] = {}
+        self._questions: dict[int, Future[Mapping[str, Any]]] = {}
+        self._numbers = itertools.count(1)  # of questions
         self._blocks: dict[str, tuple[Any, Any]] = {}  # open `with` blocks: the manager and its value
         self._inside = functools.lru_cache(_MAX_VIEWS)(self._found_inside)
         self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
-        self._questions = itertools.count(1)
         self._workspace: Workspace | None = None
 
     def run(self, incoming: BinaryIO) -> None:
@@ -112,19 +89,21 @@ class Server:
             number = message.get("of")
             if type(number) is not int:
                 raise wire.ProtocolError("The client sent an invalid message.")
-            call = self._calls.get(number)
             if "method" in message:
                 self._begin(number, message)
-            elif call is not None and "cancel" in message:
-                call.abandon()
-            elif call is not None:
-                call.replies.put(message)
+            elif "reply" not in message:
+                if number in self._calls:
+                    self._calls[number].abandon()
+            elif question := self._questions.pop(number, None):
+                with suppress(InvalidStateError):  # cancelled
+                    question.set_result(message)
 
     def end(self) -> None:
         """Cancel calls that only read, complete changes under way, and close the workspace."""
-        for call in list(self._calls.values()):
-            call.execution.abandon()
-            call.replies.put(None)
+        for each in [*self._calls.values()]:
+            each.abandon()
+        for question in [*self._questions.values()]:
+            question.cancel()
         self._workers.shutdown(cancel_futures=True)
         for block in reversed([*self._blocks]):
             with suppress(Exception):
@@ -133,27 +112,23 @@ class Server:
             self._workspace.close()
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        tool = message.get("tool")
-
         def report(entries: int) -> None:
             self._send(wire.to_line({"of": number, "progress": entries}))
 
-        execution = call_context.Execution(
-            tool if isinstance(tool, str) else None, on_progress=report if message.get("progress") else None
-        )
-        call = self._calls[number] = _Call(number, execution, queue.SimpleQueue())
-        self._workers.submit(self._work, call, message)
+        progress = report if message.get("progress") else None
+        self._calls[number] = call_context.Execution(message.get("tool"), on_progress=progress)
+        self._workers.submit(self._work, number, message)
 
-    def _work(self, call: _Call, message: Mapping[str, Any]) -> None:
-        call_context.current.set(call.execution)
-        wire.call_function.set(functools.partial(self._ask, call))
+    def _work(self, number: int, message: Mapping[str, Any]) -> None:
+        call_context.current.set(self._calls[number])
+        wire.call_function.set(functools.partial(self._ask, number))
         try:
-            line = wire.to_line({"of": call.number, "value": self._run(**message)})
+            line = wire.to_line({"of": number, "value": self._run(**message)})
         except call_context.Cancelled:
-            line = wire.to_line({"of": call.number, "cancelled": True})
+            line = wire.to_line({"of": number, "cancelled": True})
         except Exception as error:  # noqa: BLE001 - the client raises it
-            line = wire.to_line({"of": call.number, "error": error})
-        self._calls.pop(call.number, None)
+            line = wire.to_line({"of": number, "error": error})
+        self._calls.pop(number, None)
         self._send(line)
 
     def _run(self, *, method: str, arguments: Mapping[str, Any], within: Sequence[str] = (), **_: Any) -> Any:
@@ -164,7 +139,7 @@ class Server:
         workspace = self._inside(*within)
         if method == "enter":
             return self._enter(workspace, **arguments)
-        if method not in _CALLED:
+        if method not in SENT:
             raise wire.ProtocolError("There is no such method.")
         found = getattr(workspace, method)
         return found(**arguments) if inspect.ismethod(found) else found
@@ -177,29 +152,28 @@ class Server:
                 hint="Install the same version on both sides.",
             )
         policy, limits = wire.from_text(settings)
-        options, path = self._options, self._allowed_root(root)
+        path = self._allowed_root(root)
         if state is not None:
-            if options.state is None or state != os.path.basename(state) or state in {"", ".", ".."}:
+            if self._state is None or state != os.path.basename(state) or state in {"", ".", ".."}:
                 hint = "Start the server with `--state DIRECTORY`; pass the name of one inside."
                 raise errors.RefusedError("The server keeps no such state.", hint=hint)
-            state = os.path.join(options.state, state)
-        policy = narrowed(policy, options.policy)
-        workspace = Workspace(path, policy=policy, limits=limits, state=state, mounts=options.mounts)
+            state = os.path.join(self._state, state)
+        policy = narrowed(policy, self._policy)
+        workspace = Workspace(path, policy=policy, limits=limits, state=state, mounts=self._mounts)
         if workspace.root != path:
             workspace.close()
             raise errors.RefusedError("The root was moved while the workspace opened it.")
         self._workspace = workspace
-        return [path, options.policy, workspace.recovery_notes]
+        return [path, self._policy]
 
     def _allowed_root(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""
-        with Workspace(self._options.root, policy=self._options.policy) as outer:
+        with Workspace(self._root, policy=self._policy) as outer:
             outer.stat(root or ".")
             path = os.path.realpath(os.path.join(outer.root, root))
             names = os.path.relpath(path, outer.root).split(os.sep)
-            for each in itertools.accumulate(names, os.path.join):
-                if outer.stat(each).protected:
-                    raise errors.RefusedError("The root is in a protected directory.")
+            if any(outer.stat(each).protected for each in itertools.accumulate(names, os.path.join)):
+                raise errors.RefusedError("The root is in a protected directory.")
         return path
 
     def _found_inside(self, *within: str) -> Workspace:
@@ -214,12 +188,11 @@ class Server:
             inside: Workspace = self._block(given)[1]
             return inside
         workspace: Workspace = self._inside(*outer)  # the same object as for its own calls: it keeps texts
-        own = self._options.policy
         if kind == "host":
-            if own.read_only or own.deny:
+            if self._policy.read_only or self._policy.deny:
                 raise errors.RefusedError("There is no `host`: the server's policy holds for programs too.")
             return workspace.host
-        given["policy"] = narrowed(given.get("policy", workspace.policy), own)
+        given["policy"] = narrowed(given.get("policy", workspace.policy), self._policy)
         return workspace.view(**given)
 
     def _enter(self, workspace: Workspace, *, block: str, method: str, arguments: Mapping[str, Any]) -> None:
@@ -240,17 +213,20 @@ class Server:
             raise errors.ClosedError("This block has ended.", hint="Begin another one.")
         return self._blocks[name]
 
-    def _ask(self, call: _Call, function: int, arguments: Sequence[Any]) -> Any:
-        """Call a function of the client and return its result."""
-        number = next(self._questions)
-        question = {"of": call.number, "ask": number, "function": function, "arguments": [*arguments]}
-        self._send(wire.to_line(question))
-        while (reply := call.replies.get()) is not None:
-            if reply.get("reply") == number:
-                if reply.get("raised") is True:
-                    raise _CallbackError
-                return reply.get("value")
-        raise call_context.Cancelled
+    def _ask(self, call: int, function: int, arguments: Sequence[Any]) -> Any:
+        """Call a function of the client as a part of a call, and return its result."""
+        number = next(self._numbers)
+        question = {"of": call, "ask": number, "function": function, "arguments": [*arguments]}
+
+        def start() -> Future[Mapping[str, Any]]:
+            future = self._questions[number] = Future[Mapping[str, Any]]()
+            self._send(wire.to_line(question))
+            return future
+
+        reply = self._calls[call].wait_for(start)
+        if reply.get("raised") is True:
+            raise _CallbackError
+        return reply.get("value")
 
     def _send(self, line: bytes) -> None:
         rest = memoryview(line)

@@ -102,41 +102,42 @@ def to_text(value: Any, functions: Functions | None = None) -> str:
     Raises:
         TypeError: The value, or a value inside it, has a type that no message can have.
     """
-    return json.dumps(_plain(value, functions), separators=(",", ":"))
 
+    def plain(value: Any) -> Any:
+        kind: Any = value.__class__
+        if kind in _SCALARS:
+            return value
+        name: str = kind.__name__
+        if isinstance(value, Advice):
+            return {"$": name, "parts": [*map(plain, value.parts)]}
+        if CLASSES.get(name) is kind:
+            given = ((key, default, getattr(value, key)) for key, (default, _) in _fields(kind).items())
+            changed = {
+                key: found for key, default, found in given if found is not default and found != default
+            }
+            return {"$": name} | {key: plain(each) for key, each in changed.items()}
+        if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
+            return value
+        if isinstance(value, bytes):
+            return {"$": "bytes", "base64": base64.b64encode(value).decode()}
+        if isinstance(value, AgentFSError):
+            details = json.loads(json.dumps(value.details, default=str))
+            texts = {"message": plain(value.message), "hint": plain(value.hint)}
+            return {"$": "error", "code": value.code, **texts, "details": details}
+        if isinstance(value, Exception):
+            return {"$": "error", "message": f"{name}: {value}"}
+        if isinstance(value, Mapping) and "$" not in value:
+            return {str(key): plain(each) for key, each in value.items()}
+        if isinstance(value, Sequence):
+            return [*map(plain, value)]
+        if isinstance(value, PathLike):
+            return fspath(value)
+        if callable(value) and functions is not None:
+            functions.append(value)
+            return plain(Function(len(functions) - 1))
+        raise TypeError(f"a value of type {name} cannot be sent")
 
-def _plain(value: Any, functions: Functions | None) -> Any:
-    kind: Any = value.__class__
-    if kind in _SCALARS:
-        return value
-    name: str = kind.__name__
-    inner = functools.partial(_plain, functions=functions)
-    if isinstance(value, Advice):
-        return {"$": name, "parts": [*map(inner, value.parts)]}
-    if CLASSES.get(name) is kind:
-        given = ((key, default, getattr(value, key)) for key, (default, _) in _fields(kind).items())
-        changed = {key: found for key, default, found in given if found is not default and found != default}
-        return {"$": name} | {key: inner(each) for key, each in changed.items()}
-    if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
-        return value
-    if isinstance(value, bytes):
-        return {"$": "bytes", "base64": base64.b64encode(value).decode()}
-    if isinstance(value, AgentFSError):
-        details = json.loads(json.dumps(value.details, default=str))
-        texts = {"message": inner(value.message), "hint": inner(value.hint)}
-        return {"$": "error", "code": value.code, **texts, "details": details}
-    if isinstance(value, Exception):
-        return {"$": "error", "message": f"{name}: {value}"}
-    if isinstance(value, Mapping) and "$" not in value:
-        return {str(key): inner(each) for key, each in value.items()}
-    if isinstance(value, Sequence):
-        return [*map(inner, value)]
-    if isinstance(value, PathLike):
-        return inner(fspath(value))
-    if callable(value) and functions is not None:
-        functions.append(value)
-        return {"$": "Function", "number": len(functions) - 1}
-    raise TypeError(f"a value of type {name} cannot be sent")
+    return json.dumps(plain(value), separators=(",", ":"))
 
 
 def from_line(line: bytes, classes: Mapping[str, Any] = CLASSES) -> dict[str, Any]:
@@ -167,9 +168,8 @@ def from_text(text: str, classes: Mapping[str, Any] = CLASSES) -> Any:
             return _error(**given)
         cls = classes[name]
         if not issubclass(cls, Advice):
-            reader, known = ArgumentReader(), _fields(cls)
-            found = {key: known[key][1].read(each, key, reader) for key, each in given.items()}
-            return cls(**_checked(found, reader))
+            known = _fields(cls)
+            return cls(**{key: _read(each, known[key][1]) for key, each in given.items()})
         parts = _read(given["parts"], _kind(list[advice.Part]))
         copied += sum(len(each) for each in parts if isinstance(each, Advice))
         copied += len(parts[0]) * len(parts) if cls is Joined else 0
@@ -218,10 +218,7 @@ def typed_value(value: Any, hint: Any) -> Any:
 
 def _read(value: Any, kind: Kind) -> Any:
     reader = ArgumentReader()
-    return _checked(kind.read(value, "", reader), reader)
-
-
-def _checked(found: Any, reader: ArgumentReader) -> Any:
+    found = kind.read(value, "", reader)
     if reader.problems or reader.coercions:
         raise TypeError
     return found

@@ -10,7 +10,7 @@ import pytest
 
 import agentfs
 from agentfs.remote.client import RemoteWorkspace, connect
-from agentfs.remote.server import Options, Server
+from agentfs.remote.server import Server
 from agentfs.remote.wire import ProtocolError
 
 # Tests that are skipped with --connect, by the reason: both sides are in one process there.
@@ -74,7 +74,7 @@ class PipeServer:
     def __init__(self, options: Mapping[str, Any]) -> None:
         incoming, outgoing = os.pipe()
         output, self._outgoing = os.pipe()
-        self._server = Server(Options(**options), self._outgoing)
+        self._server = Server(self._outgoing, **options)
         self.streams = os.fdopen(output, "rb"), os.fdopen(outgoing, "wb", buffering=0)
         self._thread = threading.Thread(target=self._serve, args=(incoming,), daemon=True)
         self._thread.start()

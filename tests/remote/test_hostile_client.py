@@ -10,7 +10,7 @@ import pytest
 import agentfs
 from agentfs import Policy, Protect
 from agentfs.remote import wire
-from agentfs.remote.server import Options, Server
+from agentfs.remote.server import Server
 
 SECRET = "the secret outside"
 
@@ -33,7 +33,7 @@ class Client:
 
     def serve(self, options, far_input, far_output):
         """Run the server like `serve`, in this process."""
-        server = Server(options, far_output)
+        server = Server(far_output, **options)
         with os.fdopen(far_input, "rb") as reader:
             try:
                 server.run(reader)
@@ -94,7 +94,7 @@ def start(tree):
     clients = []
 
     def started(policy_of_server=None, **hello):
-        clients.append(Client(Options(root=str(tree), policy=policy_of_server or Policy()), **hello))
+        clients.append(Client({"root": str(tree), "policy": policy_of_server or Policy()}, **hello))
         return clients[-1]
 
     before = content(tree.parent)
@@ -161,7 +161,7 @@ def test_a_client_keeps_its_state_inside_that_of_the_server_only(tree, tmp_path_
     (states / "link").symlink_to(tree)
     wanted = {"mine": True, "../other": False, "/etc": False, "link": False, "link/x": False}
     for state, allowed in wanted.items():
-        client = Client(Options(root=str(tree), state=str(states)), state=state)
+        client = Client({"root": str(tree), "state": str(states)}, state=state)
         client.end()
         assert ("value" in client.answer) == allowed, client.answer
     assert (states / "mine").is_dir()

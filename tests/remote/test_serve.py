@@ -11,7 +11,7 @@ import pytest
 import agentfs
 from agentfs import Policy, Workspace, connect
 from agentfs.errors import DisconnectedError, FileIOError, InvalidArgumentError, RefusedError
-from agentfs.remote.server import Options, Server
+from agentfs.remote.server import Server
 
 SERVE = [sys.executable, "-m", "agentfs", "serve", "--root"]
 
@@ -118,7 +118,7 @@ def test_a_server_without_staged_commands_refuses_a_client_that_wants_them(tmp_p
 @pytest.mark.parametrize("policy", [Policy(allow=["edit"]), Policy(ask=["edit"]), Policy(mode="plan")])
 def test_a_server_refuses_a_policy_that_needs_somebody_to_ask(policy):
     with pytest.raises(InvalidArgumentError, match="whoever connects is asked"):
-        Server(Options(policy=policy), os.open(os.devnull, os.O_WRONLY))
+        Server(os.open(os.devnull, os.O_WRONLY), ".", policy)
 
 
 @pytest.mark.full
