@@ -1,4 +1,4 @@
-"""What a server lets a client do: the methods, and the policy, which a client can only narrow.
+"""The methods that a client may call, and the policy of a server, which a client can only narrow.
 
 Both sides compute the policy, so neither can widen it.
 """
