@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 PAGE = 1000  # keys in one answer
-DOLLARS = {"LIST": 0.005 / 1000, "PUT": 0.005 / 1000, "GET": 0.0004 / 1000, "HEAD": 0.0004 / 1000}
+DOLLARS = {"LIST": 0.005 / 1000, "PUT": 0.005 / 1000, "GET": 0.0004 / 1000}
 
 
 def pull_requests(objects: int, changed: int) -> Counter[str]:
@@ -26,7 +26,7 @@ def pull_requests(objects: int, changed: int) -> Counter[str]:
 
 def push_requests(changed: int, merged: int) -> Counter[str]:
     """Return the requests of a push. A PUT that fails its condition is followed by a GET and another PUT."""
-    return Counter(HEAD=1, PUT=changed + merged, GET=merged)
+    return Counter(GET=1 + merged, PUT=changed + merged)
 
 
 def cost(requests: Counter[str]) -> float:

@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 2_404,
     ("remote",): 726,
     ("branches",): 540,
-    ("store",): 488,
+    ("store",): 475,
     ("commands",): 2_216,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,

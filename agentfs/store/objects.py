@@ -18,19 +18,19 @@ LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fe
 _DELETED = b"\0This object of agentfs is being deleted.\n"
 _STALE = json.dumps({"e_tag": f'"{0:032}"', "version": "1"})  # a version that no object has
 _ANSWER = re.compile(r"status code: (\d+(?: [A-Z]\w+)*)|<Code>(\w+)</Code>")
-_CONTINUES = "Call it again: it continues where it was."
+_REFUSED = "^PermissionDenied|^Unauthenticated|Expired|Token|AccessKey|Signature|Skewed|Denied|Unauthorized"
+_AGAIN = "Call it again: it continues where it was."
 # The errors of a store: a pattern of the kind and the answer, our error, and the next step.
-_ERRORS: list[tuple[str, type[errors.AgentFSError], str]] = [
-    ("NoSuchBucket", errors.FileIOError, "Check the URL and the endpoint."),
-    (r"^(NotFound|FileNotFound)|os error 20\b", errors.NotFoundError, ""),  # 20: below a file
+_ERRORS = [
+    (
+        r"^(NotFound|FileNotFound)(?!.*NoSuchBucket)|os error 20\b",
+        errors.NotFoundError,
+        "",
+    ),  # 20: below a file
     ("^NotImplemented|^NotSupported", errors.UnsupportedSystemError, "Use a store with conditional writes."),
     ("^InvalidPath|invalid path", errors.InvalidPathError, "obstore cannot list it: rename or delete it."),
-    (
-        "^PermissionDenied|^Unauthenticated|Expired|Token|AccessKey|Signature|Skewed|Denied|Unauthorized",
-        errors.RefusedError,
-        f"Check the credentials and this machine's clock. {_CONTINUES}",
-    ),
-    ("", errors.FileIOError, _CONTINUES),
+    (_REFUSED, errors.RefusedError, f"Check the credentials and this machine's clock. {_AGAIN}"),
+    ("", errors.FileIOError, f"Check the URL and the network. {_AGAIN}"),
 ]
 
 
@@ -63,12 +63,6 @@ class Objects:
             for page in self._api.list(self._store, chunk_size=1000):
                 yield from ((each["path"], _tag(each), each["size"]) for each in page)
 
-    def head(self, path: str) -> str:
-        """Return the version of an object, or ""."""
-        with suppress(errors.NotFoundError), _typed_errors(path):
-            return _tag(self._api.head(self._store, path))
-        return ""
-
     def get(self, path: str) -> tuple[str, bytes | None]:
         """Return the version and the content of an object.
 
@@ -91,7 +85,7 @@ class Objects:
         mode = json.loads(expected) if expected else "create"
         with self._locked(path), _typed_errors(path):
             if self._directory and expected:  # obstore has no conditions on files
-                if self.head(path) != expected:
+                if self.get(path)[0] != expected:
                     raise ConditionFailed
                 mode = "overwrite"
             return _tag(self._api.put(self._store, path, data, mode=mode, use_multipart=False))

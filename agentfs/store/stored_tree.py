@@ -2,17 +2,16 @@
 
 import os
 from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar
 
-from agentfs.base.lazy import sqlite3
-from agentfs.errors import AgentFSError, FileIOError
-from agentfs.fs import Root, oserrors, quote
+from agentfs.fs import Root, oserrors
 from agentfs.fs.own_directories import OwnDirectory
+from agentfs.history.database import Database
 from agentfs.history.report import name_paths
-from agentfs.history.state_directory import FILE, StateDirectory
+from agentfs.history.state_directory import StateDirectory
 from agentfs.policy import Policy
 from agentfs.results import PullResult, PushResult, Result, StoreStatus
 from agentfs.store.objects import Objects
@@ -114,22 +113,14 @@ class StoredTree:
     def _open(self) -> Generator[Sync]:
         """Lock the cache, and open its state and root, for the block."""
         state = os.path.join(self.cache, META)
-        file, policy = os.path.join(state, FILE), replace(self.policy, read_only=False)
-        try:
-            with (
-                closing(StateDirectory(state)),
-                closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as database,
-                Root(self.cache, policy) as root,
-            ):
+        with (
+            closing(StateDirectory(state)) as directory,
+            closing(Database(state, directory)) as database,
+            Root(self.cache, replace(self.policy, read_only=False)) as root,
+        ):
+            with suppress(OSError):  # the disk may be full
                 OwnDirectory(state).put(".gitignore", b"*\n")  # for recordings and searches
-                yield Sync(self._objects, root, database, self.timeout)
-        except AgentFSError:
-            raise
-        except (OSError, sqlite3.Error) as error:
-            raise FileIOError(
-                f"The state of the cache {quote(self.cache)} failed: {error}.",
-                hint=f"Check the disk. If you remove its {META}, files that differ are conflicts.",
-            ) from None
+            yield Sync(self._objects, root, database, self.timeout)
 
 
 def _result(sync: Sync, kind: type[_R], *fields: str) -> _R:
@@ -138,9 +129,7 @@ def _result(sync: Sync, kind: type[_R], *fields: str) -> _R:
     named = {field: left_out.pop(field, ()) for field in fields}
     rows = {**named, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
     lines = [
-        f"{name.replace('_', ' ')} {len(paths)}" + (f": {name_paths(paths)}" if paths else "")
-        for name, paths in rows.items()
-        if paths or name == fields[0]
+        f"{name.replace('_', ' ')} {len(rows[name])}: {name_paths(rows[name])}" for name in rows if rows[name]
     ]
     if named.get("conflicts"):
         lines.append(
@@ -149,4 +138,5 @@ def _result(sync: Sync, kind: type[_R], *fields: str) -> _R:
     if sync.truncated:
         lines.append("There is more. Pull or push again: it continues.")
     facts: dict[str, Any] = {**named, "left_out": left_out, "truncated": sync.truncated}
-    return with_text(kind(**facts), lines[0], below=lines[1:])
+    head, *below = lines or ["Nothing differs."]
+    return with_text(kind(**facts), head, below=below)

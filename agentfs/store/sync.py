@@ -5,7 +5,6 @@ memory does not grow with the tree.
 """
 
 import os
-import random
 import re
 import time
 import zlib
@@ -18,7 +17,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.lazy import futures, sqlite3
+from agentfs.base.lazy import futures
 from agentfs.errors import AgentFSError, BusyError, ConflictError
 from agentfs.fs import (
     Change,
@@ -36,6 +35,7 @@ from agentfs.fs import (
 )
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
 from agentfs.fs.path import split_path
+from agentfs.history.database import Database
 from agentfs.history.step_merge import merge_nodes
 from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Objects
 
@@ -47,30 +47,27 @@ _AT_ONCE = 32  # requests
 _PART = 1000  # paths in memory at the same time
 _SMALL = 1024 * 1024  # bytes; larger contents are moved one after another, so that memory is bounded
 _ATTEMPTS = 20  # to send a file that others keep changing
-_PAUSE = 0.04  # seconds at most, times the attempts, so that workers do not meet again
 _UNSETTLED = 2_000_000_000  # ns; a file changed so recently may change again with the same times
 _NEW_FILE = 0o666  # the umask restricts the mode
 _Row = tuple[str, str, int]  # a path, its version and its size
 _NO_PATH = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|(^|/)\.{0,2}(/|$)")  # of a store
 
-_TABLES = """
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;  -- if the system fails, the last notes are lost: their paths are compared again
-PRAGMA temp_store = FILE;
-CREATE TABLE IF NOT EXISTS known
-    (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB, status TEXT);
-CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, version TEXT, size INTEGER) WITHOUT ROWID;
-"""
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS known
+    (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB, status TEXT)""",
+    "CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, version TEXT, size INTEGER) WITHOUT ROWID",
+)
 # A path that is left out counts as unchanged, with all paths below it.
 _LEAVE_OUT = """INSERT OR IGNORE INTO listed SELECT path, {version}, size FROM known
-    WHERE path = :path OR substr(path, 1, length(:path) + 1) = :path || '/'"""
+    WHERE path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/'"""
 # Deleted paths, then changed ones: a file may become a directory.
 _DIFFERENCES = (
-    """SELECT path, tag, size, digest, 0 FROM known
-    WHERE digest <> '' AND path NOT IN (SELECT path FROM listed) ORDER BY path""",
-    """SELECT path, COALESCE(tag, ''), COALESCE(known.size, 0), COALESCE(digest, ''), listed.size
+    f"""SELECT path, tag, size, digest, 0 FROM known
+    WHERE digest <> '' AND path NOT IN (SELECT path FROM listed) AND path > ? ORDER BY path LIMIT {_PART}""",
+    f"""SELECT path, COALESCE(tag, ''), COALESCE(known.size, 0), COALESCE(digest, ''), listed.size
     FROM listed LEFT JOIN known USING (path)
-    WHERE known.{version} IS NOT listed.version OR known.size <> listed.size ORDER BY path""",
+    WHERE (known.{{version}} IS NOT listed.version OR known.size <> listed.size) AND path > ?
+    ORDER BY path LIMIT {_PART}""",
 )
 
 
@@ -96,15 +93,14 @@ class Sync:
         truncated: True if paths are missing.
     """
 
-    def __init__(self, objects: Objects, root: Root, database: sqlite3.Connection, seconds: float) -> None:
+    def __init__(self, objects: Objects, root: Root, database: Database, seconds: float) -> None:
         self._objects, self._root, self._database = objects, root, database
         self._conflicts = OwnDirectory(os.path.join(root.path, META, "conflicts"))
         self._seconds, self._end = seconds, time.monotonic() + seconds
-        # Held to use the database, because threads would share its cached statements, and to change a file.
-        self._lock = Lock()
+        self._lock = Lock()  # held to change a file: the locks of a root have no queue
         self.paths = defaultdict[str, list[str]](list)
         self.truncated = False
-        database.executescript(_TABLES)
+        database.write((statement, ()) for statement in _TABLES)
 
     def compare(self) -> None:
         """List what differs between the cache and the store."""
@@ -121,7 +117,7 @@ class Sync:
 
     def push(self) -> None:
         """Send what has changed here."""
-        if not self._is_known(self._objects.head(MARK)):
+        if not self._is_known(self._objects.get(MARK)[0]):
             self.note(Known(MARK, self._objects.check_conditions(MARK)), None)
         self._list(self._here())
         self._each("digest", self._send)
@@ -130,9 +126,9 @@ class Sync:
         """Keep what the store has at a path, and the content if it may be merged later."""
         text = zlib.compress(data, 1) if data is not None and len(data) <= MERGED_BYTES else None
         if known.tag:
-            self._query("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", *known[:4], text)
+            self._execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", *known[:4], text)
         else:
-            self._query("DELETE FROM known WHERE path = ?", known.path)
+            self._execute("DELETE FROM known WHERE path = ?", known.path)
 
     def text(self, path: str) -> bytes | None:
         """Return the content that was noted last for a path, if it is kept."""
@@ -140,8 +136,10 @@ class Sync:
         return zlib.decompress(found[0][0]) if found else None
 
     def _query(self, query: str, *values: Any) -> list[Any]:
-        with self._lock:
-            return self._database.execute(query, values).fetchall()
+        return self._database.read((query, values))[0]
+
+    def _execute(self, statement: str, *values: Any) -> None:
+        self._database.write([(statement, values)])
 
     def _is_known(self, mark: str) -> bool:
         """Return False if this cache is new; raise `conflict` if the store does not have its tree."""
@@ -155,9 +153,11 @@ class Sync:
 
     def _list(self, rows: Iterator[_Row]) -> None:
         """Replace the rows of the listing."""
-        self._query("DELETE FROM listed")
+        self._execute("DELETE FROM listed")
         with call_context.limited(self._seconds):
-            self._database.executemany("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", rows)
+            while part := [*islice(rows, _PART)]:
+                insert = "INSERT OR REPLACE INTO listed VALUES (?, ?, ?)"
+                self._database.write((insert, row) for row in part)
 
     def _there(self) -> Iterator[_Row]:
         """List the store."""
@@ -205,7 +205,7 @@ class Sync:
         with self._root.open_file(display_name(path)) as file:
             digest = revision_of(file.read_whole(LARGEST_OBJECT))
         if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _UNSETTLED:
-            self._query("UPDATE known SET status = ? WHERE path = ? AND digest = ?", status, path, digest)
+            self._execute("UPDATE known SET status = ? WHERE path = ? AND digest = ?", status, path, digest)
         return path, digest, found.st_size
 
     @contextmanager
@@ -216,7 +216,7 @@ class Sync:
                 yield
         except _Stays as reason:
             self.paths[str(reason)].append(display_name(path))
-            self._database.execute(_LEAVE_OUT.format(version=version), {"path": display_name(path)})
+            self._execute(_LEAVE_OUT.format(version=version), display_name(path))
 
     def _check(self, path: str, size: int = 0) -> None:
         """Raise _Stays if a path or an object is neither pulled nor pushed."""
@@ -231,12 +231,13 @@ class Sync:
             raise _Stays("too large")
         split_path(path, {})  # raises if it is too long for a path here
 
-    def _differences(self, version: str) -> Iterator[Iterator[Known]]:
-        """Yield the deleted and the changed paths; what is noted meanwhile does not matter."""
+    def _differences(self, version: str) -> Iterator[list[Known]]:
+        """Yield the deleted and the changed paths in parts."""
         for query in _DIFFERENCES:
-            self._query("DROP TABLE IF EXISTS temp.found")
-            self._query(f"CREATE TEMP TABLE found AS {query.format(version=version)}")
-            yield map(Known._make, self._database.execute("SELECT * FROM found"))
+            last = ""
+            while part := [Known(*row) for row in self._query(query.format(version=version), last)]:
+                yield part
+                last = part[-1].path
 
     def _each(self, version: str, work: Callable[[Known], tuple[str, ...]]) -> None:
         """Do the work for each path that differs, in threads, until the time is up."""
@@ -248,22 +249,23 @@ class Sync:
                 return (str(reason),)
 
         with futures.ThreadPoolExecutor(_AT_ONCE, "agentfs-store") as pool:
-            for found in self._differences(version):
-                while not self.truncated and (part := [*islice(found, _PART)]):
-                    large = [known for known in part if known.to_move > _SMALL]
-                    small = [known for known in part if known.to_move <= _SMALL]
-                    # Large ones in this thread: malloc keeps some memory for each thread that frees much.
-                    done = chain(pool.map(outcome, small), map(outcome, large))
-                    for known, fields in zip(small + large, done, strict=True):
-                        call_context.check()
-                        self.truncated |= fields is None
-                        for field in fields or ():
-                            self.paths[field].append(known.path)
+            for part in self._differences(version):
+                small = [known for known in part if known.to_move <= _SMALL]
+                large = [known for known in part if known.to_move > _SMALL]
+                # Large ones in this thread: malloc keeps some memory for each thread that frees much.
+                done = chain(pool.map(outcome, small), map(outcome, large))
+                for known, fields in zip(small + large, done, strict=True):
+                    call_context.check()
+                    self.truncated |= fields is None
+                    for field in fields or ():
+                        self.paths[field].append(known.path)
+                if self.truncated:
+                    return
 
     def _send(self, known: Known) -> tuple[str, ...]:
         """Send a file, or its deletion; what others have changed meanwhile is merged with it before."""
         merged = tuple[str, ...]()
-        for attempt in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             node = self._file(known.path)
             try:
                 return (self._sent(known, node), *merged)
@@ -272,7 +274,6 @@ class Sync:
                 merged = ("merged",) if taken or merged else ()
                 if _digest(self._file(known.path)) == known.digest:
                     return merged
-                time.sleep(random.uniform(0, _PAUSE) * attempt)  # noqa: S311 - so that workers part
         raise _Stays("busy")
 
     def _sent(self, known: Known, node: FileNode | None) -> str:
@@ -343,7 +344,7 @@ class Sync:
                     self._apply(Change(top, DirectoryNode(), None))
 
     def _apply(self, change: Change) -> None:
-        with self._lock:  # the locks of a root have no queue: a thread may wait in vain
+        with self._lock:
             self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=_taken)
 
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:

@@ -645,7 +645,7 @@ def test_a_file_or_object_that_becomes_too_large_is_no_deletion(tmp_path, monkey
     put(other, "g", "large" * 10)
     other.push()
     for module in (sync, objects):
-        monkeypatch.setattr(module, "LARGEST_OBJECT", 20)
+        monkeypatch.setattr(module, "LARGEST_OBJECT", 40)
     put(one, "f", "large" * 10)
     assert one.push().left_out == {"too large": ("f",)}
     assert one.pull().left_out == {"too large": ("g",)}

@@ -289,7 +289,7 @@ def test_requests_are_parallel_up_to_a_number(tmp_path, monkeypatch):
 
 
 def test_a_pull_whose_time_is_up_says_so_and_continues(tmp_path, monkeypatch):
-    monkeypatch.setattr(sync, "_PART", 2)
+    monkeypatch.setattr(sync, "_AT_ONCE", 2)
     store = MemoryStore()
     one, other = (StoredTree(store, tmp_path / name, timeout=0.5) for name in ("one", "other"))
     for number in range(9):
