@@ -62,12 +62,12 @@ _LEAVE_OUT = """INSERT OR IGNORE INTO listed SELECT path, {version}, size FROM k
     WHERE path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/'"""
 # Deleted paths, then changed ones: a file may become a directory.
 _DIFFERENCES = (
-    f"""SELECT path, tag, size, digest, 0 FROM known
-    WHERE digest <> '' AND path NOT IN (SELECT path FROM listed) AND path > ? ORDER BY path LIMIT {_PART}""",
-    f"""SELECT path, COALESCE(tag, ''), COALESCE(known.size, 0), COALESCE(digest, ''), listed.size
+    """SELECT path, tag, size, digest, 0 FROM known
+    WHERE digest <> '' AND path NOT IN (SELECT path FROM listed) AND path > ? ORDER BY path LIMIT 1000""",
+    """SELECT path, COALESCE(tag, ''), COALESCE(known.size, 0), COALESCE(digest, ''), listed.size
     FROM listed LEFT JOIN known USING (path)
-    WHERE (known.{{version}} IS NOT listed.version OR known.size <> listed.size) AND path > ?
-    ORDER BY path LIMIT {_PART}""",
+    WHERE (known.{version} IS NOT listed.version OR known.size <> listed.size) AND path > ?
+    ORDER BY path LIMIT 1000""",
 )
 
 
