@@ -19,6 +19,7 @@ from agentfs.search.entries import check_offset
 from agentfs.search.excerpts import without_marks
 from agentfs.search.grep import SearchResult, search
 from agentfs.search.left_out import skip_report, stop_report
+from agentfs.search.listing import path_lines
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
 from agentfs.search.second_look import plain_text_reading, second_look
@@ -215,13 +216,14 @@ def _body(
     options: GrepOptions, found: SearchResult, matches: Sequence[Match], counts: Mapping[str, FileCount]
 ) -> str:
     """Return the text above the footer."""
+    of = len(found.counts)
     match options.output_mode:
         case "content":
             lines = _content_lines(matches, numbers=options.line_numbers)
         case "files_with_matches":
-            lines = [*map(one_line, counts)]
+            return path_lines([(one_line(path), "") for path in counts], of=of)
         case "count":
-            lines = _count_lines(counts)
+            return path_lines(_count_texts(counts), of=of)
         case "summary":
             lines = _summary_lines(matches, counts)
         case _:
@@ -249,8 +251,8 @@ def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount]) ->
     """Return the counts of each file with its first matches."""
     samples = _by_file(matches)
     lines: list[str] = []
-    for path, head in zip(counts, _count_lines(counts), strict=True):
-        lines += [head, *(f"  {line}" for line in _numbered_matches(samples.get(path, [])))]
+    for path, head in zip(counts, _count_texts(counts), strict=True):
+        lines += ["".join(head), *(f"  {line}" for line in _numbered_matches(samples.get(path, [])))]
     return lines
 
 
@@ -282,11 +284,14 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
     return shown
 
 
-def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:
-    """Return `path: 3` for each file, with the number of matches if it differs from that of lines."""
+def _count_texts(counts: Mapping[str, FileCount]) -> list[tuple[str, str]]:
+    """Return each path and `: 3`, with the number of matches if it differs from that of lines."""
     return [
-        f"{one_line(path)}: {each.lines}"
-        + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
+        (
+            one_line(path),
+            f": {each.lines}"
+            + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})"),
+        )
         for path, each in counts.items()
     ]
 

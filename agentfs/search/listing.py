@@ -4,6 +4,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from posixpath import commonpath, dirname, join
 from typing import TypeVar
 
 from agentfs.base.advice import Joined, plural
@@ -18,6 +20,7 @@ from agentfs.shown.workspace_context import Context, watched
 from agentfs.text.display import Shrink, continuation, fitted, footer, notes_of
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
+_MOST_WHOLE_PATHS = 20  # of more paths, shared directories are shown once
 _ENTRY = ("entry", "entries")
 _R = TypeVar("_R", ListResult, GlobResult)
 
@@ -27,12 +30,12 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
     found = find_entries(context, with_relative_globs(context.root, options))
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    lines = [one_line(entry.path) + _entry_tail(entry, least) for entry in found.entries]
+    paths = [_path_text(entry, least) for entry in found.entries]
     nothing = [] if found.entries else [_nothing_listed(options, found)]
     result = ListResult(found.entries, found.total, found.skipped)
     depth = f"{plural(found.depth, 'level')} shown, as more do not fit one page" if found.depth else ""
     can_open = not options.include_ignored
-    return _fitted_page(context, options, found, result, lines, nothing, _ENTRY, can_open, depth)
+    return _fitted_page(context, options, found, result, paths, nothing, _ENTRY, can_open, depth)
 
 
 def _nothing_listed(options: ListOptions, found: FoundEntries) -> str:
@@ -44,17 +47,21 @@ def _nothing_listed(options: ListOptions, found: FoundEntries) -> str:
     return f"{', '.join(map(one_line, paths))} {state}."
 
 
-def _entry_tail(entry: Entry, least_size: int) -> str:
-    """Return the text of `ls` after the path of an entry: a size, a target or a kind."""
+def _path_text(entry: Entry, least_size: int) -> tuple[str, str]:
+    """Return the path of an entry, with `/` after a directory, and what `ls` shows after it."""
+    path = one_line(entry.path)
     tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
-        return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
+        return (
+            path,
+            f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}",
+        )
     if entry.is_dir:
-        return f"{tail}/" if entry.mount is None else f"{tail}/  ({entry.mount} mount)"
+        return f"{path}/", "" if entry.mount is None else f"  ({entry.mount} mount)"
     if entry.type == "other":
-        return f"{tail}  (special file)"
+        return path, f"{tail}  (special file)"
     size = entry.size or 0
-    return f"{tail}  {_size_text(size)}" if size >= least_size else tail
+    return path, f"{tail}  {_size_text(size)}" if size >= least_size else tail
 
 
 def _size_text(size: int) -> str:
@@ -84,7 +91,7 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
         said = " ".join(filter(None, (f"0 {noun[1]} match", patterns, where and f"in {where}")))
         nothing = (said, hint) if hint else (f"{said}.",)
         can_open = can_open and may_have_more
-    lines = [one_line(each.path) + "/" * (each.type == "directory") for each in found.entries]
+    paths = [(one_line(each.path) + "/" * (each.type == "directory"), "") for each in found.entries]
     result = GlobResult(
         found.entries,
         found.total,
@@ -94,7 +101,7 @@ def find_files(context: Context, options: GlobOptions) -> GlobResult:
         nothing=nothing,
         glob_note=glob_note,
     )
-    return _fitted_page(context, options, found, result, lines, nothing, noun, can_open, glob_note)
+    return _fitted_page(context, options, found, result, paths, nothing, noun, can_open, glob_note)
 
 
 def _fitted_page(
@@ -102,7 +109,7 @@ def _fitted_page(
     options: ListOptions | GlobOptions,
     found: FoundEntries,
     result: _R,
-    lines: Sequence[str],
+    paths: Sequence[tuple[str, str]],
     nothing: Sequence[str],
     noun: Noun,
     can_open: bool,
@@ -118,7 +125,7 @@ def _fitted_page(
     names_page = bool(total) and (first > 0 or not found.exact)
 
     def answer(count: int) -> _R:
-        end = min(found.page.end, total) if count >= len(lines) else first + count
+        end = min(found.page.end, total) if count >= len(paths) else first + count
         following = next_page(options, end) if end < total else None
         notes = notes_of(
             f"{noun[1]} {first + 1}-{end} of {counted}" if names_page or following else "",
@@ -127,7 +134,35 @@ def _fitted_page(
             stop_report(skipped, options, limits),
             note,
         )
-        text = Joined("\n", "\n".join(lines[:count]) or Joined("; ", *nothing), footer(*notes))
+        text = Joined(
+            "\n", path_lines(paths[:count], of=len(paths)) or Joined("; ", *nothing), footer(*notes)
+        )
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
-    return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
+    return fitted(limits, Shrink(max(min(len(paths), limits.output_tokens), 1), answer))
+
+
+def path_lines(paths: Sequence[tuple[str, str]], *, of: int) -> str:
+    """Return a line for each path with the text after it; `of` is the number of paths before any were cut.
+
+    If there are many, a directory that neighbours share is shown once, above their indented names. It ends
+    with `:` if it could be taken for one of the paths.
+    """
+    # A name that begins with a space would look indented.
+    if of <= _MOST_WHOLE_PATHS or any("/ " in f"/{path}" for path, _ in paths):
+        return "\n".join(path + tail for path, tail in paths)
+    return "\n".join(_indented(paths, 0, ":" * any(path.endswith("/") for path, _ in paths)))
+
+
+def _indented(paths: Sequence[tuple[str, str]], above: int, mark: str) -> list[str]:
+    """Return the lines of paths that share their first `above` characters, which are not shown."""
+    lines: list[str] = []
+    for _, group in groupby(paths, lambda each: each[0][: each[0].find("/", above) + 1] or each[0]):
+        below = list(group)
+        shared = join(commonpath([dirname(path) for path, _ in below]), "")
+        if len(below) > 1 and len(shared) > above:
+            lines.append(shared[above:] + (below.pop(0)[1] if below[0][0] == shared else mark))
+            lines += [f" {line}" for line in _indented(below, len(shared), mark)]
+        else:
+            lines += [path[above:] + tail for path, tail in below]
+    return lines

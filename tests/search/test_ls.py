@@ -11,7 +11,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search.listing import list_directory
+from agentfs.search.listing import list_directory, path_lines
 from agentfs.search.options import ListOptions
 from agentfs.text.display import estimate_tokens
 from tests.search.contexts import context_of
@@ -277,11 +277,52 @@ def test_following_all_pages_of_all_levels_gives_each_entry_once(tmp_path, limit
 
 
 def shown_paths(text):
-    """Read a listing back: the full path of each line, without the directories that only stand ahead."""
+    """Read a listing back: the full path of each line; a directory with `:` stands only ahead of others."""
     opened: list[str] = []
     for line in text.split("\n"):
-        depth = len(line) - len(line.lstrip(" "))
-        del opened[depth:]
-        opened.append(line[depth:])
-        if not line.endswith("/"):
+        name = line.lstrip(" ")
+        del opened[len(line) - len(name) :]
+        opened.append(name.removesuffix(":"))
+        if not name.endswith("/:"):
             yield "".join(opened)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("directories", [False, True])
+def test_a_listing_that_names_shared_directories_once_tells_each_path(seed, directories):
+    rng = random.Random(seed)
+    names = ["a", "bb", "component", "src", "index"]
+    files = {"/".join([*rng.choices(names, k=rng.randint(0, 5)), f"f{n}.ts"]) for n in range(60)}
+    above = {path[: path.rindex("/") + 1] for path in files if "/" in path and rng.random() < 0.5}
+    paths = sorted(files | above if directories else files, key=lambda path: path.split("/"))
+    for most in (60, 40):
+        text = path_lines([(path, "") for path in paths[:most]], of=len(paths))
+        found = [path for path in shown_paths(text) if directories or not path.endswith("/")]
+        assert found == paths[:most]
+        assert estimate_tokens(text) < estimate_tokens("\n".join(paths[:most]))
+
+
+def test_few_paths_and_names_that_begin_with_a_space_are_shown_whole():
+    few = [(f"src/f{n}", "") for n in range(20)]
+    assert path_lines(few, of=20).split("\n") == [path for path, _ in few]
+    assert path_lines([*few, ("src/ a", "")], of=21).split("\n") == [*(path for path, _ in few), "src/ a"]
+    assert path_lines([*few[:2], ("b/c/d", ": 1"), ("b/c/e", ": 2")], of=21).split("\n") == [
+        *("src/", " f0", " f1", "b/c/", " d: 1", " e: 2")
+    ]
+
+
+def test_regression_every_listing_of_many_paths_names_a_shared_directory_once(tmp_path):
+    for number in range(200):
+        path = tmp_path / f"frontend/packages/package-{number:03}/index.ts"
+        path.parent.mkdir(parents=True)
+        path.write_text("value\n")
+    with Workspace(tmp_path) as ws:
+        for result in (
+            ws.glob("*.ts"),
+            ws.grep("value", output_mode="files_with_matches"),
+            ws.grep("value", output_mode="count"),
+        ):
+            assert result.text.startswith("frontend/packages/\n package-000/index.ts")
+            assert result.text.count("frontend/packages/") == 1
+        assert ws.ls("frontend/packages").text.startswith("frontend/packages/:\n package-000/\n")
+        assert ws.ls(depth=3).text.startswith("frontend/\n packages/\n  package-000/\n")
