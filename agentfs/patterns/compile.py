@@ -24,14 +24,6 @@ _MAX_REPEATED = 640 * 1024  # characters that a repeated group may match; each t
 _SAMPLES = "".join(map(chr, range(256))) + "\u0416\u0661\u3000\u65e5"  # characters of many classes
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
-# The texts of tokens that mean the same to `regex` and, with `re.ASCII`, to `re`.
-_SAME_IN_RE = {
-    "set": re.compile(r"\[\^?\]?(?:(?!--)[^\[\]\\&|~]|\\(?:[dDsSwWnrtfv]|[^\w\s]))*\]"),
-    "repeat": re.compile(r"(?:[*+?]|\{[0-9,]+\})\??"),
-    "open": re.compile(r"\((?:\?(?:P<\w+>|[ims]*:))?"),
-    "edge": re.compile(r"\\b(?:\(\?<?=\\w\))?"),
-    "property": re.compile(r"(?!)"),
-}
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 
 
@@ -44,7 +36,6 @@ class Pattern:
     multiline: bool
     plan: Plan
     longest: int  # the longest line (with `multiline`: text) that takes bounded memory
-    in_ascii: re.Pattern[str] | None  # the same for ASCII text by `re`, which is faster and has no timeout
 
 
 @lru_cache(maxsize=16)  # the next page and the next file are often searched with the same pattern
@@ -95,8 +86,6 @@ def compile_pattern(
     compiled = None if syntax.plain else _compile_valid(engine, syntax, flags)
     searched = syntax
     if any(around):
-        if syntax.opaque and isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
-            searched = syntax.with_comment_ended()  # the comment swallows the parenthesis
         searched = searched.between(*around)
     if not captures:
         searched = searched.without_captures()
@@ -105,21 +94,19 @@ def compile_pattern(
         return bool(engine.search(f"(?={part}){other}", _SAMPLES, flags))
 
     plan = make_plan(searched, common, ignore_case=ignore_case)
-    source, by_line = searched.source, not multiline
+    by_line = not multiline
     if by_line and plan.line_regex is not None:
         in_text = _compile(engine, plan.line_regex, flags | engine.M)
         if not isinstance(in_text, Exception):
-            compiled, source, by_line, flags = in_text, plan.line_regex, False, flags | engine.M
+            compiled, by_line = in_text, False
     if (syntax.plain or searched is not syntax) and (by_line or multiline):
         compiled = _compile_valid(engine, searched, flags)
-    is_fast = plan.untimed and not (captures or by_line or multiline or plan.is_literal)
     return Pattern(
         expression=compiled,
         by_line=by_line,
         multiline=multiline,
         plan=plan,
         longest=_MAX_REPEATED if not syntax.plain and _repeats_group(searched) else sys.maxsize,
-        in_ascii=_in_re(searched, source, flags) if is_fast else None,
     )
 
 
@@ -134,19 +121,6 @@ def _compile(engine: Any, source: str, flags: int) -> Any:
             engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
             engine_trace = engine_trace.tb_next
         return error
-
-
-def _in_re(syntax: Syntax, source: str, flags: int) -> re.Pattern[str] | None:
-    """Compile a pattern for ASCII text with `re`, if that finds the same matches as `regex`."""
-    for token in syntax.tokens:
-        known = _SAME_IN_RE.get(token.kind)
-        if not (token.text + token.value).isascii() or (known and not known.fullmatch(token.text)):
-            return None
-    same = re.IGNORECASE | re.MULTILINE | re.DOTALL  # they have the same values in both modules
-    try:
-        return re.compile(source, re.ASCII | flags & same)
-    except (re.error, OverflowError, RecursionError):
-        return None
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> Any:

@@ -1,23 +1,25 @@
 """Find the lines of a text that match a pattern, with few calls of the engine.
 
-A literal that every match contains finds candidate lines, and the pattern runs on each of them alone. Without
-a literal, the line regex runs over the full text.
+A literal that every match contains finds candidate lines, and the line regex runs over them together. Without
+a literal, it runs over the full text.
 """
 
 import re
 import string
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
 from agentfs.base import call_context
 from agentfs.patterns.compile import Pattern
 
-# How many parts of a text, and matches, come between two checks of the clock; long parts are checked each.
-_PARTS_PER_CHECK, _MATCHES_PER_CHECK, _LONG_PART = 64, 1024, 1024
+_MATCHES_PER_CHECK = 1024  # matches between two checks of the clock
+_CHUNK = 64 * 1024  # characters of a text without candidate lines that are matched at once
+_LINES_AT_ONCE = 1024  # candidate lines that are matched at once
 _FREQUENT = frozenset(string.ascii_letters + string.digits + " _.,")
-_MIXED_CHUNK = 1024  # characters of a chunk, if only some chunks are ASCII
 _OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -116,17 +118,14 @@ class LineSearch:
         pattern, plan = self._pattern, self._pattern.plan
         if pattern.multiline:
             end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
-            return (span for span in self._matched(text, [(0, len(text))], 0) if span[0] < end)
+            return (span for span in self._matched(text, [(0, len(text))], 1) if span[0] < end)
         folded = self._folded(text) if self._finds_lines else None
         if folded is not None:
             found = _found(folded, plan.literals, lines=not plan.is_literal)
-            return found if plan.is_literal else self._matched(text, found, plan.untimed)
-        size = plan.untimed // 2 or len(text)
-        if pattern.by_line or (len(text) > pattern.longest and _longest(text) > pattern.longest):
-            size = 1
-        elif pattern.in_ascii is not None and not text.isascii():
-            size = min(size, _MIXED_CHUNK)
-        return self._matched(text, _chunks(text, size), plan.untimed)
+            return found if plan.is_literal else self._matched(text, found, _LINES_AT_ONCE)
+        if pattern.by_line or len(text) > pattern.longest:
+            return self._matched(text, _chunks(text, 1), _LINES_AT_ONCE)
+        return self._matched(text, _chunks(text, _CHUNK), 1)
 
     def _folded(self, text: str) -> str | None:
         """Return a text in which the literals are found, or None if they may have other forms in it."""
@@ -134,29 +133,23 @@ class LineSearch:
             return text
         return None if not text.isascii() and any(each in text for each in _OTHER_FORMS) else text.lower()
 
-    def _matched(self, text: str, parts: Iterable[_Span], untimed: int) -> Iterator[_Span]:
-        """Yield the matches in parts of a text; lines of up to `untimed` characters need no timeout.
+    def _matched(self, text: str, parts: Iterable[_Span], at_once: int) -> Iterator[_Span]:
+        """Yield the matches in parts of a text, which are lines or chunks of lines.
 
         As in rg, an empty match does not follow another match at once, such as the second match of `.*`.
         """
-        pattern = self._pattern
-        for number, (start, end) in enumerate(parts):
-            part, size = text[start:end], end - start
-            if size > _LONG_PART or not number % _PARTS_PER_CHECK:
-                self._seconds_left()
-            if size > pattern.longest and (pattern.multiline or _longest(part) > pattern.longest):
-                self.too_long += 1
-                continue
-            if size <= untimed or (untimed and _longest(part) <= untimed):
-                in_ascii = pattern.in_ascii if part.isascii() else None
-                found = (in_ascii or pattern.expression).finditer(part)
-            else:
-                found = self._timed(part)
+        pattern, rest = self._pattern, iter(parts)
+        while batch := list(islice(rest, 1 if pattern.by_line else at_once)):
+            searched = [(start, end) for start, end in batch if end - start <= pattern.longest]
+            self.too_long += len(batch) - len(searched)
+            places = [0, *accumulate(end - start + 1 for start, end in searched)]
             behind = -1
-            for match in found:
+            for match in self._timed("\n".join([text[start:end] for start, end in searched])):
                 first, last = match.span()
                 if first != last or first != behind:
-                    yield start + first, start + last
+                    index = bisect_right(places, first) - 1
+                    shift = searched[index][0] - places[index]
+                    yield first + shift, last + shift
                 behind = last
 
     def _timed(self, text: str) -> Iterator["re.Match[str]"]:
@@ -181,10 +174,6 @@ class LineSearch:
         if left <= 0:
             raise TimeoutError
         return left
-
-
-def _longest(text: str) -> int:
-    return max(map(len, text.split("\n")))
 
 
 def _line_end(text: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""The plan of a search: literals that every match contains, a regex for full texts, and the work to expect.
+"""The plan of a search: literals that every match contains, and a regex for full texts.
 
 Most files, and most lines of the others, contain no literal and are never matched by the regular expression.
 A pattern without a certain literal is matched in full texts by its *line regex*: the pattern, rewritten to
@@ -8,16 +8,10 @@ match no line end. A pattern that is not fully understood has no plan.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import factorial
 
-from agentfs.patterns.syntax import ONE_CHARACTER, Syntax, Token
+from agentfs.patterns.syntax import Syntax, Token
 
 _MAX_LITERALS = 24
-_MANY_STEPS = 20_000_000  # steps of the engine that may run without a timeout; they take about a second
-_MAX_FACTOR = 10_000
-_FEW_LENGTHS = 8  # a repeat with fewer possible lengths multiplies the steps by them
-_MAX_UNTIMED = 64 * 1024
 # Words that are in so many lines of code that they exclude few lines.
 _FREQUENT_WORD = re.compile(
     r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
@@ -37,7 +31,6 @@ class Plan:
     literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
     is_literal: bool = False  # the pattern is only a choice of its literals
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
-    untimed: int = 0  # how many characters may be matched without a timeout, in one line or several
     ignore_case: bool = False  # for the complete pattern
 
 
@@ -61,13 +54,13 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     plan = plan_of_literals(syntax, ignore_case=ignore_case)
     if plan.is_literal:
         # The engine finds literals only in texts that have other forms of letters.
-        return replace(plan, line_regex=syntax.source, untimed=_MAX_UNTIMED)
+        return replace(plan, line_regex=syntax.source)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
     line_regex = "".join(_within_line(token, common, mixed=mixed) for token in tokens)
     begin = r"\b" if _begins_with_word(tokens) else ""  # saves an attempt at each letter of a word
-    return replace(plan, line_regex=begin + line_regex, untimed=_untimed(tokens, common))
+    return replace(plan, line_regex=begin + line_regex)
 
 
 def _begins_with_word(tokens: Sequence[Token]) -> bool:
@@ -94,62 +87,6 @@ def _within_line(token: Token, common: Callable[[str, str], bool], *, mixed: boo
     if not mixed and text.startswith("[^") and text[2] not in "]-":
         return f"[^\\n{text[2:]}"
     return f"(?:(?!\\n){text})"
-
-
-def _untimed(tokens: list[Token], common: Callable[[str, str], bool]) -> int:
-    """Return how many characters may be matched without a timeout.
-
-    The steps for a line are at most about `factor * length ** power / factorial(power)`, unless a repeat or
-    choice is inside a repeated group: then nobody knows, and no line is matched without a timeout.
-    """
-    factor = power = 1  # the power is one for the places where a match may begin
-    has_repeat = False
-    varying = 0  # number of repeats and choices so far
-    opened: list[int] = []  # `varying` at the start of each open group
-    closed: int | None = None  # `varying` at the start of the group that the last token closed
-    for index, token in enumerate(tokens):
-        if token.kind == "close":
-            closed = opened.pop() if opened else 0
-            continue
-        if token.kind in {"open", "look"}:
-            opened.append(varying)
-        elif token.kind == "or":
-            varying += 1
-            factor *= 2
-        elif token.kind == "repeat":
-            if closed is not None and varying > closed and token.high != 1:
-                return 0
-            if token.low != token.high:
-                varying += 1
-                if token.high is not None and token.high - token.low < _FEW_LENGTHS:
-                    factor *= token.high - token.low + 1
-                elif closed is None and _ends_at_one_place(tokens, index, common):
-                    has_repeat = True
-                else:
-                    power += 1
-        closed = None
-    if factor > _MAX_FACTOR:
-        return 0
-    power += has_repeat
-    steps = _MANY_STEPS * factorial(power) // factor
-    return min(int(steps ** (1 / power)), _MAX_UNTIMED)
-
-
-def _ends_at_one_place(tokens: list[Token], repeat: int, common: Callable[[str, str], bool]) -> bool:
-    """Return True if a repeat can be followed by the rest of the pattern at one place only.
-
-    For example, `[a-z]+` can be followed by `=` only at the end of the letters.
-    """
-    rest = [token for token in tokens[repeat + 1 :] if token.kind != "edge"]
-    for token, following in pairwise([*rest, Token("end", "", 0), Token("end", "", 0)]):
-        if token.kind in {"end", "repeat"}:
-            continue
-        is_apart = token.kind in ONE_CHARACTER and tokens[repeat - 1].kind in ONE_CHARACTER
-        if not is_apart or common(tokens[repeat - 1].text, token.text):
-            return False
-        if following.kind != "repeat" or following.low:
-            return True
-    return True
 
 
 class _LiteralReader:

@@ -115,10 +115,6 @@ class Syntax:
         ahead, behind = read_syntax(f"{before}(?:").tokens, read_syntax(f"){after}").tokens
         return replace(self, tokens=[*self.tokens[:rest], *ahead, *self.tokens[rest:], *behind])
 
-    def with_comment_ended(self) -> "Syntax":
-        """Return the pattern with a line feed at its end, to end a comment of verbose mode."""
-        return replace(self, tokens=[*self.tokens, Token("comment", "\n", 0)])
-
     def written_position(self, position: int) -> int:
         """Return the position in `pattern` of a position in `source`."""
         at = 0
@@ -309,8 +305,7 @@ class _Reader:
         elif found := _LOOK.match(pattern, at):
             self._opened("look", len(found[0]))
         elif found := _PLAIN_GROUP.match(pattern, at):
-            # `re` knows only the older spelling of a named group.
-            self._opened("open", len(found[0]), text=re.sub(r"^\(\?<", "(?P<", found[0]))
+            self._opened("open", len(found[0]))
         elif found := _OPAQUE_GROUP.match(pattern, at):
             self._opened("open", len(found[0]), opaque=True)
         elif found := _FLAGS.match(pattern, at):

@@ -6,14 +6,11 @@ import time
 
 import pytest
 import regex
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import escape
-from tests.conftest import part_or_all
 
 
 def matched(pattern, text, **kwargs):
@@ -81,10 +78,9 @@ def test_flags_and_comments_survive_an_added_prefix_and_suffix():
     for _ in range(500):
         pattern = "".join(rng.choice(FLAGS_AND_COMMENTS) for _ in range(rng.randint(1, 7)))
         try:
-            alone = compile_pattern(pattern)
-        except InvalidPatternError:
+            alone, around = compile_pattern(pattern), compile_pattern(pattern, around=("(?=)", "(?=)"))
+        except InvalidPatternError:  # also for a comment that swallows the end of the group
             continue
-        around = compile_pattern(pattern, around=("(?=)", "(?=)"))
         for text in texts:
             expected = [found.span() for found in alone.expression.finditer(text)]
             assert [found.span() for found in around.expression.finditer(text)] == expected, (pattern, text)
@@ -95,9 +91,7 @@ def test_flags_and_comments_survive_an_added_prefix_and_suffix():
 @pytest.mark.parametrize(
     ("pattern", "text", "spans"),
     [
-        ("(?x)foo # c", "foo food", [(0, 3)]),
-        ("foo(?x) # c", "foo food", [(0, 3)]),
-        ("(?i)(?x) foo # c", "FOO food", [(0, 3)]),
+        ("(?x)foo # c\n", "foo food", [(0, 3)]),
         ("(?#c)(?i)foo|bar", "FOO bars bar", [(0, 3), (9, 12)]),
         ("(?a)é", "é", [(0, 1)]),
         ("(o)\\1", "oo too", [(0, 2)]),
@@ -177,48 +171,6 @@ def test_an_escaped_text_matches_itself_and_is_planned_as_a_literal(text):
     assert pattern.expression.search(text).span() == (0, len(text))
     assert regex.fullmatch(escape(text), text)
     assert pattern.plan.is_literal or not text.isascii()
-
-
-REPEATS = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}?", "{2,}", "{,2}"]
-ATOMS = [
-    *"aAkKsSiI1_ -\t.",
-    *(r"\.", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\x61", r"\n", r"\x1c", r"\-", r"\0"),
-    *("[a-c]", "[^a]", "[]a]", "[^]k]", r"[\w.]", "[K-s]", r"[^\w]", r"[\s-]", r"[\x1c]", "[a&&b]", "[a--b]"),
-    *("^", "$", r"\b", r"\B", r"\A", r"\Z", "(?=a)", "(?!a)", "(?<=a)", "(?<!k)", "a++", "[[:alpha:]]", "é"),
-]
-BRANCHES = st.recursive(
-    st.tuples(st.sampled_from(ATOMS), st.sampled_from(REPEATS)).map("".join),
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=2, max_size=4).map("".join),
-        st.tuples(inner, inner).map("|".join),
-        st.tuples(st.sampled_from(["(", "(?:", "(?i:", "(?>", "(?<n>"]), inner, st.sampled_from(REPEATS)).map(
-            lambda parts: f"{parts[0]}{parts[1]}){parts[2]}"
-        ),
-    ),
-    max_leaves=8,
-)
-
-
-@part_or_all(15, full=5)
-def test_re_finds_in_ascii_text_what_regex_finds(every):
-    @settings(max_examples=600 // every)
-    @given(
-        pattern=st.tuples(st.sampled_from(["", "", "(?i)"]), BRANCHES).map("".join),
-        text=st.text(alphabet="aAbkKsSiI1_ -.\t\n\r\x0b\x1c\x85é", max_size=30),
-        ignore_case=st.booleans(),
-    )
-    def law(pattern, text, ignore_case):
-        try:
-            found = compile_pattern(pattern, ignore_case=ignore_case)
-        except InvalidPatternError:
-            return
-        ascii_text = text.encode("ascii", "ignore").decode()
-        if found.in_ascii is not None:
-            expected = [match.span() for match in found.expression.finditer(ascii_text, timeout=5)]
-            assert [match.span() for match in found.in_ascii.finditer(ascii_text)] == expected
-        event("by regex" if found.in_ascii is None else "by re")
-
-    law()
 
 
 @pytest.mark.parametrize("pattern", [

@@ -204,21 +204,3 @@ def test_every_character_that_folds_to_an_ascii_letter_is_found():
         compiled = compile_pattern(f"x{char}y", ignore_case=True)
         for extra in regex.findall(char, folded, regex.I | regex.V0):
             assert may_match(compiled, f"x{extra}y")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "is_tame"),
-    [
-        ("abc", True),
-        (r"\w+\s*\(", True),
-        ("(a|b)(c|d)", True),
-        ("(a+)?", True),
-        ("(a+)+", False),
-        ("(a|b)*", False),
-        (r"(a)\1", False),
-        ("a?" * 100 + "a" * 100, False),
-        ("(?:a|a)" * 30, False),
-    ],
-)
-def test_a_pattern_is_matched_without_a_timeout_only_if_its_work_is_bounded(pattern, is_tame):
-    assert bool(compile_pattern(pattern).plan.untimed) is is_tame
