@@ -112,7 +112,8 @@ class Syntax:
     def between(self, before: str, after: str) -> "Syntax":
         """Return the pattern as a group between two other patterns; flags at its start stay in front."""
         rest = next((at for at, token in enumerate(self.tokens) if not token.is_flags), len(self.tokens))
-        ahead, behind = read_syntax(f"{before}(?:").tokens, read_syntax(f"){after}").tokens
+        end = "\n" * self.tokens[-1].text.startswith("#")  # ends a comment
+        ahead, behind = read_syntax(f"{before}(?:").tokens, read_syntax(f"{end}){after}").tokens
         return replace(self, tokens=[*self.tokens[:rest], *ahead, *self.tokens[rest:], *behind])
 
     def written_position(self, position: int) -> int:
