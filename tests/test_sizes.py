@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_262,
     ("history",): 3_078,
     ("reading", "shown"): 1_294,
-    ("search", "patterns"): 2_951,
+    ("search", "patterns"): 2_934,
     ("watch",): 1_127,
     ("tree",): 1_122,
     ("text",): 1_023,

@@ -155,15 +155,12 @@ def _check_bounds(syntax: Syntax) -> None:
         else:
             last = 1
             totals[-1] += 1
-        if len(totals) > _MAX_DEPTH:
-            message = f"The pattern nests groups more than {_MAX_DEPTH} deep."
-            details = {"position": token.start, "limit": _MAX_DEPTH}
-            raise InvalidPatternError(message, hint="Flatten it, or make several searches.", details=details)
-        if totals[-1] > _MAX_COST:
-            message = "The repeats in the pattern multiply to too large a number."
-            hint = "Use + or * in place of large or nested counts such as {1000}."
-            details = {"position": token.start, "limit": _MAX_COST}
-            raise InvalidPatternError(message, hint=hint, details=details)
+        if len(totals) > _MAX_DEPTH or totals[-1] > _MAX_COST:
+            message = (
+                f"The pattern nests groups more than {_MAX_DEPTH} deep, or its repeats multiply too much."
+            )
+            hint = "Use + or * in place of large or nested counts such as {1000}, or make several searches."
+            raise InvalidPatternError(message, hint=hint, details={"position": token.start})
 
 
 def _repeats_group(syntax: Syntax) -> bool:
@@ -175,21 +172,6 @@ def _repeats_group(syntax: Syntax) -> bool:
     )
 
 
-# The start of the engine's words for a mistake, and ours.
-_REASONS = {
-    "missing )": "this ( is never closed",
-    "unbalanced parenthesis": "this ) closes nothing",
-    "unterminated character set": "this [ is never closed",
-    "unknown verb": "this (* has no meaning",
-    "unknown extension": "this (? has no meaning",
-    "multiple repeat": "a repeat follows a repeat",
-    "min repeat greater than max repeat": "the first count is larger than the second",
-    "unknown property": "there is no character class of this name",
-    "unknown group": "there is no group of this name or number",
-    "invalid group reference": "there is no group of this name or number",
-    "cannot refer to an open group": "a group refers to itself",
-    "undefined named list": "named lists are not supported",
-}
 _ABOUT_ESCAPES = ("bad escape", "incomplete escape", "undefined character", "unknown property")
 
 
@@ -222,8 +204,7 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
         if words.startswith(wrong):
             starts = (token.start for token in syntax.tokens if token.text.startswith(mark))
             places = [start for start in starts if start < max(position, 1)]
-    reason = next((ours for theirs, ours in _REASONS.items() if words.startswith(theirs)), words)
-    return places[-1] if places else min(position, max(len(syntax.pattern) - 1, 0)), reason
+    return places[-1] if places else min(position, max(len(syntax.pattern) - 1, 0)), words
 
 
 def _suggestion(engine: Any, written: str, position: int) -> str | None:

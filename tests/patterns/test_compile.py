@@ -176,19 +176,6 @@ def test_an_escaped_text_matches_itself_and_is_planned_as_a_literal(text):
     assert pattern.plan.is_literal or not text.isascii()
 
 
-@pytest.mark.parametrize("pattern", [
-    "(*FOO)", "(?Y)", "(?i", "a**", "x{3,2}", r"\p{Foo}", r"\p{Script=Foo}", "[[:foo:]]", r"\g<x>", "(?P=x)",
-    r"\1", r"(a\1)", r"\L<x>",
-])  # fmt: skip
-def test_a_mistake_is_not_told_in_the_engines_words(pattern):
-    with pytest.raises(InvalidPatternError) as caught:
-        compile_pattern(pattern)
-    assert not regex.search(
-        "verb|extension|multiple repeat|min repeat|property|unknown|undefined", str(caught.value)
-    )
-    assert caught.value.details["reason"] in caught.value.message
-
-
 @pytest.mark.parametrize(
     "pattern", [r"\bab\b", r"\bab", r"ab\b", r"\<ab\>", r"\b(?:ab)\b", r"\ba\b", r"(ab)\b"]
 )
