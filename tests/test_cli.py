@@ -69,7 +69,7 @@ def test_call_with_bad_json_is_a_failure_without_a_traceback(tmp_path, arguments
 def test_a_command_to_connect_with_an_open_quotation_is_a_failure_without_a_traceback(tmp_path, command):
     done = run(*command, "--connect", "ssh 'host", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'agentfs: --connect "ssh \'host" is not a command: No closing quotation.\n'
+    assert 'argument --connect: invalid split value: "ssh \'host"' in done.stderr
 
 
 def test_call_prints_the_whole_result_as_json(tmp_path):
@@ -113,7 +113,8 @@ def test_a_missing_root_is_a_usage_error(tmp_path):
 
 
 def test_no_command_is_a_usage_error(tmp_path):
-    assert run(cwd=tmp_path).returncode == 2
+    done = run(cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 def test_a_closed_pipe_prints_no_traceback(tmp_path):
@@ -233,12 +234,10 @@ def test_a_wrong_option_is_answered_in_one_line(tree, wrong, said):
     assert f"agentfs {wrong.split()[0]} --help" in done.stderr
 
 
-def test_the_help_is_printed_without_a_command_and_by_help(tmp_path):
+def test_the_help_is_printed_by_help(tmp_path):
     asked = run("--help", cwd=tmp_path)
     assert (asked.returncode, asked.stderr) == (0, "")
     assert run("help", cwd=tmp_path).stdout == asked.stdout
-    bare = run(cwd=tmp_path)
-    assert (bare.returncode, bare.stdout, bare.stderr) == (2, asked.stdout, "")
     assert run("help", "call", cwd=tmp_path).stdout == run("call", "--help", cwd=tmp_path).stdout
     wrong = run("help", "cal", cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
@@ -348,35 +347,6 @@ def test_the_extras_declare_what_the_package_imports():
     provided = {"pydantic", "mcp_types"}  # parts of the interface of `mcp`, which requires them
     assert imported - {*sys.stdlib_module_names, "agentfs"} - provided <= declared
     assert {"argcomplete"} == {re.match(r"[\w-]+", each)[0] for each in extras["cli"]}
-
-
-# --- item 8 of issue 49 ---
-
-
-EXAMPLES = {
-    line.split()[0]: line
-    for line in (Path(__file__).parents[1] / "agentfs/cli/examples.txt").read_text().splitlines()
-}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.full] * (name == "mcp")) for name in EXAMPLES]
-)
-def test_the_example_of_each_command_succeeds(tmp_path, name):
-    shown = run("--help", cwd=tmp_path).stdout
-    assert sorted(EXAMPLES) == sorted(re.findall(r"^    ([a-z]+) ", shown, re.MULTILINE))
-    help_ = " ".join(run(name, "--help", cwd=tmp_path).stdout.split())
-    assert f"example: agentfs {EXAMPLES[name]}" in help_
-    if name in {"run", "branch"}:
-        return  # tests/commands and tests/branches run commands, where a sandbox is possible
-    work = tmp_path / "work"
-    (work / "src").mkdir(parents=True)
-    (work / "src/app.py").write_text("# TODO\n")
-    made = ("call", "write", "path=made.txt", "content=x", "--state", "../history")
-    assert run(*made, cwd=work).returncode == 0
-    done = run(*shlex.split(EXAMPLES[name]), cwd=work, stdin="" if name in {"mcp", "serve"} else None)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout or name in {"mcp", "serve"}
 
 
 def test_regression_a_command_obeys_the_rules_of_a_policy_file_and_of_options(tmp_path):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from agentfs.cli.command_options import Subcommand, parse_command_line
 from agentfs.cli.history_commands import show_diff, show_log, show_review
-from agentfs.cli.output import FAILED, OutputError, print_error, write_output
+from agentfs.cli.output import FAILED, print_error, write_output
 from agentfs.cli.servers import serve_mcp, serve_remote
-from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, run_in_branch, show_schemas
+from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, show_schemas
 from agentfs.errors import AgentFSError
 from agentfs.fs import typed
 
@@ -24,14 +24,13 @@ _COMMANDS = {
     "mcp": Subcommand(
         serve_mcp,
         "serve the tools over MCP",
-        """root mount read_only tools prefix no_watch policy deny ask allow protect http http_name
-        token_file token_env dialect state connect""",
+        """root mount read_only tools prefix no_watch policy deny ask allow protect http http_name token_env
+        dialect state connect""",
     ),
     "serve": Subcommand(
         serve_remote,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
-        "root mount state read_only policy deny protect",
-        needs="root",
+        "root! mount state read_only policy deny protect",
         from_environment=False,  # what it serves is for its command line to say
     ),
     "run": Subcommand(
@@ -41,24 +40,19 @@ _COMMANDS = {
         misused=RUN_FAILED,
     ),
     "branch": Subcommand(
-        run_in_branch,
+        run_command,
         "run a command in a branch of the root, which is kept until it is discarded",
-        "NAME WORDS merge discard preview timeout root state policy deny allow",
-        needs="state",
+        "NAME WORDS merge discard preview timeout root state! policy deny allow",
         misused=RUN_FAILED,
     ),
-    "log": Subcommand(show_log, "list the steps, the latest first", "limit json state root", needs="state"),
+    "log": Subcommand(show_log, "list the steps, the latest first", "limit json state! root"),
     "diff": Subcommand(
-        show_diff,
-        "print all changes as one patch for git apply",
-        "since paths json state root",
-        needs="state",
+        show_diff, "print all changes as one patch for git apply", "since paths json state! root"
     ),
     "review": Subcommand(
         show_review,
         "print what changed, hunk by hunk, or carry out decisions",
-        "since paths html apply json state root",
-        needs="state",
+        "since paths html apply json state! root",
     ),
 }
 
@@ -83,15 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             status = command.run(options)
         write_output()
-    except OutputError as failure:
-        sys.stdout = None  # or Python complains again when it flushes at exit
-        if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
-            return 0
-        print_error(f"agentfs: Standard output cannot be written: {failure}.")
+    except BrokenPipeError:  # the reader is gone, as after `| head`
+        return 0
     except (AgentFSError, OSError) as error:
         print_error(f"agentfs: {typed(error, str(getattr(error, 'filename', '') or '.'))}")
+        return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    else:
-        return status
-    return FAILED
+    return status

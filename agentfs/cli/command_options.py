@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
 from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
 import agentfs
@@ -15,8 +14,20 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.policy import Mount
 
 
-def _option(help_: str, default: Any = None) -> Any:
-    return field(default=default, metadata={"help": help_})
+def mount_of(source: str) -> Mount:
+    """Return the mount of a directory, written as PATH or PATH:ro."""
+    if not (path := source.removesuffix(":ro")):
+        raise InvalidArgumentError("A mount has no path.")
+    return Mount(path, read_only=path != source)
+
+
+def mount(text: str) -> tuple[str, Mount]:
+    name, _, source = text.partition("=")
+    return name, mount_of(name and source)
+
+
+def _option(help_: str, default: Any = None, read: Callable[[str], Any] | None = None) -> Any:
+    return field(default=default, metadata={"help": help_, "read": read})
 
 
 @dataclass
@@ -24,9 +35,13 @@ class CommandOptions:
     """The options of a command; those that it does not have are at their default."""
 
     root: str | None = _option("the directory to work in (default: AGENTFS_ROOT, or the current one)")
-    mount: Sequence[str] = _option("show a directory as NAME=PATH or NAME=PATH:ro; may be repeated", ())
+    mount: Sequence[tuple[str, Mount]] = _option(
+        "show a directory as NAME=PATH or NAME=PATH:ro; may be repeated", (), mount
+    )
     state: str | None = _option("a directory that keeps the journal (default: AGENTFS_STATE)")
-    connect: str | None = _option("a command that serves the root, such as 'ssh host agentfs serve'")
+    connect: tuple[str, ...] | None = _option(
+        "a command that serves the root, such as 'ssh host agentfs serve'", read=shlex.split
+    )
     dialect: str | None = _option("offer the tools of this dialect")
     json: bool = _option("print the whole result as JSON", default=False)
     name: str = _option("the tool, such as read; or the branch")
@@ -54,50 +69,15 @@ class CommandOptions:
     no_watch: bool = _option("keep nothing in memory between searches", default=False)
     http: str | None = _option("serve over streamable HTTP at HOST:PORT; port 0 takes a free one")
     http_name: Sequence[str] = _option("the server's name in clients' URLs; may be repeated", ())
-    token_file: str | None = _option("a file with the bearer token that clients send")
-    token_env: str | None = _option("the environment variable with this token")
-
-    @property
-    def mounts(self) -> Mapping[str, Mount]:
-        """The mounts by name; raises `invalid_argument` for a malformed one."""
-        sources = named_values(self.mount, "Write for example --mount deps=/path:ro.")
-        return {name: mount_of(source) for name, source in sources.items()}
-
-    @property
-    def remote_command(self) -> list[str]:
-        """The words of the command to connect to; raises `invalid_argument` for a malformed one."""
-        try:
-            return shlex.split(self.connect or "")
-        except ValueError as error:  # such as "No closing quotation"
-            raise InvalidArgumentError(f"--connect {self.connect!r} is not a command: {error}.") from None
-
-
-def named_values(words: Sequence[str], hint: str) -> dict[str, str]:
-    """Return the values of words of the form NAME=VALUE, by name."""
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not name or not equals or name in found:
-            problem = "appears twice" if name in found else "is not NAME=VALUE"
-            raise InvalidArgumentError(f"{word!r} {problem}.", hint=hint)
-        found[name] = value
-    return found
-
-
-def mount_of(source: str) -> Mount:
-    """Return the mount of a directory, written as PATH or PATH:ro."""
-    if not (path := source.removesuffix(":ro")):
-        raise InvalidArgumentError("A mount has no path.")
-    return Mount(path, read_only=path != source)
+    token_env: str | None = _option("the environment variable with the bearer token that clients send")
 
 
 class Subcommand(NamedTuple):
-    """A command, with the options that it takes; those in capitals are positional."""
+    """A command, with its options; those in capitals are positional, those with `!` are required."""
 
     run: Callable[[CommandOptions], int]
     summary: str
     options: str
-    needs: str = ""  # an option that must be given
     from_environment: bool = True  # True if environment variables may give the root and the state
     misused: int = FAILED  # the exit status after an error of the command line
 
@@ -123,13 +103,11 @@ def parse_command_line(
     parser = _Parser(prog="agentfs", description="File tools for LLM agent loops.")
     parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
     parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    examples = files("agentfs.cli").joinpath("examples.txt").read_text(encoding="utf-8").splitlines()
-    for (name, command), example in zip(commands.items(), examples, strict=True):
+    for name, command in commands.items():
         subparser = parsers.add_parser(
             name,
             help=command.summary,
             description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-            epilog=f"example: agentfs {example}",
             argument_default=argparse.SUPPRESS,
         )
         _add_options(subparser, command)
@@ -137,10 +115,7 @@ def parse_command_line(
         import argcomplete  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - the extra `cli`
 
         argcomplete.autocomplete(parser)
-    if not argv:
-        parser.print_help()
-        sys.exit(FAILED)
-    name, rest = _command_first([*argv[1:2], "--help"] if argv[0] == "help" else argv)
+    name, rest = _command_first([*argv[1:2], "--help"] if [*argv[:1]] == ["help"] else argv)
     if name not in commands:
         parser.parse_args([name] if name else rest)  # prints the help, the version or an error
         parser.error("there is no command")
@@ -166,17 +141,18 @@ def _command_first(argv: Sequence[str]) -> tuple[str, list[str]]:
 def _add_options(parser: _Parser, command: Subcommand) -> None:
     parser.misused = command.misused
     known = {each.name: each for each in fields(CommandOptions)}
-    for option in command.options.split():
+    for word in command.options.split():
+        option = word.rstrip("!")
         given = known[option.lower()]
         help_ = given.metadata["help"]
         if option.isupper():
             many: dict[str, Any] = {"nargs": "*", "default": []} if option == "WORDS" else {}
             parser.add_argument(given.name, **many, help=help_)
             continue
-        settings = _settings(given.type)
+        settings = _settings(given.type, given.metadata["read"])
         if option in {"root", "state"} and command.from_environment:
             settings["default"] = os.environ.get(f"AGENTFS_{option.upper()}") or None
-        settings["required"] = option == command.needs and not settings.get("default")
+        settings["required"] = option != word and not settings.get("default")
         parser.add_argument(_spelled(option), **settings, help=help_)
 
 
@@ -184,11 +160,11 @@ def _spelled(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-def _settings(hint: Any) -> dict[str, Any]:
-    """Return the settings of argparse for the type of an option."""
+def _settings(hint: Any, read: Callable[[str], Any] | None) -> dict[str, Any]:
+    """Return the settings of argparse for the type of an option, and the function that reads its text."""
     kinds = [each for each in get_args(hint) or (hint,) if each is not type(None)]
     if get_origin(kinds[0]) is Literal:
         return {"choices": get_args(kinds[0])}
     if Sequence in (get_origin(hint), get_origin(kinds[0])):
-        return {"action": "append"}
-    return {"action": "store_true"} if hint is bool else {"type": kinds[0]}
+        return {"action": "append", "type": read or str}
+    return {"action": "store_true"} if hint is bool else {"type": read or kinds[0]}

@@ -28,8 +28,6 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 
 def show_log(options: CommandOptions) -> int:
     """List the steps, the latest first."""
-    if options.limit is not None and options.limit < 1:
-        raise InvalidArgumentError(f"--limit must be 1 or more, not {options.limit}.")
     with closing(history.state.read_journal(options.state or "", options.root)) as journal:
         rows = list(_rows(journal.log))[: options.limit]
     if options.json:
@@ -49,9 +47,6 @@ def show_log(options: CommandOptions) -> int:
 def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
     first, standing = log.dropped, {each.by for each in log.portions()}
-    checkpoints: dict[int, list[str]] = {}
-    for name, position in log.checkpoints.items():
-        checkpoints.setdefault(position, []).append(name)
 
     def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
         return {
@@ -61,13 +56,13 @@ def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
             "undone": seconds is not None and number not in standing,
             "reverts": [of for of, takes_back, _ in step.toggles or () if takes_back],
             "makes_again": [of for of, takes_back, _ in step.toggles or () if not takes_back],
-            "checkpoints": checkpoints.get(number, []),
+            "checkpoints": [name for name, position in log.checkpoints.items() if position == number],
             "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(log.after(first), first + 1))):
         yield row(number, step, step.time), history.report.describe_step(step)
-    if first or 0 in checkpoints:
+    if first or 0 in log.checkpoints.values():
         yield row(first, Step((), 0.0), None), "earlier steps, no longer kept"
 
 

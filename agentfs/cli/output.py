@@ -3,13 +3,9 @@
 import sys
 
 from agentfs.base.visible import escape_controls
-from agentfs.errors import EncodingError, InvalidArgumentError
+from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
 
 FAILED = 2  # the exit status of a command that failed
-
-
-class OutputError(Exception):
-    """Standard output cannot be written. The text is the reason; the cause is the system's error."""
 
 
 def print_text(text: str) -> None:
@@ -18,7 +14,7 @@ def print_text(text: str) -> None:
 
 
 def write_output(data: bytes | str = b"") -> None:
-    """Write to standard output and flush it; raise OutputError on failure."""
+    """Write to standard output and flush it; raise BrokenPipeError if its reader is gone."""
     if isinstance(data, str):
         data = data.encode(sys.stdout.encoding or "utf-8", "backslashreplace")
     try:
@@ -26,7 +22,10 @@ def write_output(data: bytes | str = b"") -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except OSError as error:
-        raise OutputError(error.strerror) from error
+        sys.stdout = None  # or Python complains again when it flushes at exit
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise FileIOError(f"Standard output cannot be written: {error.strerror}.") from None
 
 
 def input_text() -> str:

@@ -4,7 +4,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import agentfs
 from agentfs.cli.command_options import CommandOptions, mount_of
@@ -17,6 +17,7 @@ from agentfs.workspace import Workspace
 
 _FUNCTIONS = {"on_ask", "after_change", "count_tokens"}  # cannot be written in a file
 _TABLES, _TEXTS = ("protect", "limits", "mounts"), ("root", "dialect", "prefix")
+_KINDS = {dict: "table", str: "string"}
 
 
 class Settings(NamedTuple):
@@ -52,21 +53,21 @@ def settings_of(options: CommandOptions, limits: Limits) -> Settings:
     found = found._replace(
         root=options.root or found.root,
         policy=policy,
-        mounts={**found.mounts, **options.mounts},
+        mounts={**found.mounts, **dict(options.mount)},
         dialect=options.dialect or found.dialect,
         prefix=found.prefix if options.prefix is None else options.prefix,
     )
     if options.policy is not None and options.connect is None and not policy.read_only:
-        check_outside("policy file", options.policy, found)
+        _check_outside(options.policy, found)
     return found
 
 
-def check_outside(what: str, path: str, settings: Settings) -> None:
-    """Raise `refused` if a file, or a link that leads to it, is in a workspace."""
+def _check_outside(path: str, settings: Settings) -> None:
+    """Raise `refused` if the policy file, or a link that leads to it, is in a workspace."""
     for top in (settings.root, *(mount.source for mount in settings.mounts.values())):
         for place in places_inside(top, path):
             raise RefusedError(
-                f"The {what} {quote(path)} is in the workspace, where a model could use it.",
+                f"The policy file {quote(path)} is in the workspace, where a model could use it.",
                 hint=f"Move {quote(place)} elsewhere.",
                 details={"path": place},
             )
@@ -76,8 +77,7 @@ def opened(settings: Settings, options: CommandOptions, *, watch: bool = False) 
     """Open the workspace of the settings, here or at the remote side that the options name."""
     policy, limits, state = settings.policy, settings.limits, options.state
     if options.connect is not None:
-        command = options.remote_command
-        return agentfs.connect(command, settings.root, policy=policy, limits=limits, state=state)
+        return agentfs.connect(options.connect, settings.root, policy=policy, limits=limits, state=state)
     return Workspace(
         settings.root, policy=policy, limits=limits, state=state, mounts=settings.mounts, watch=watch
     )
@@ -94,8 +94,8 @@ def read_policy_file(path: str, limits: Limits) -> Settings:
 
 
 def _settings(given: dict[str, Any], path: str, limits: Limits) -> Settings:
-    protect, own_limits, mounts = (_table(name, given.pop(name, {})) for name in _TABLES)
-    root, dialect, prefix = (_text(name, given.pop(name, "")) for name in _TEXTS)
+    protect, own_limits, mounts = (_typed(name, given.pop(name, {}), dict) for name in _TABLES)
+    root, dialect, prefix = (_typed(name, given.pop(name, ""), str) for name in _TEXTS)
     above = os.path.dirname(os.path.realpath(path))  # where relative paths start
     _with(Protect(), protect)
     names = {name: (*getattr(Protect, name.upper()), *more) for name, more in protect.items()}
@@ -103,21 +103,15 @@ def _settings(given: dict[str, Any], path: str, limits: Limits) -> Settings:
         root=os.path.join(above, root) if root else ".",
         policy=replace(_with(Policy(), given, *_TABLES, *_TEXTS), protect=Protect(**names)),
         limits=_with(limits, own_limits),
-        mounts={name: mount_of(os.path.join(above, _text(name, mounts[name]))) for name in mounts},
+        mounts={name: mount_of(os.path.join(above, _typed(name, mounts[name], str))) for name in mounts},
         dialect=dialect or "agentfs",
         prefix=prefix,
     )
 
 
-def _table(name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidArgumentError(f"`{name}` must be a table, not {value!r}.")
-    return cast("dict[str, Any]", value)
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidArgumentError(f"`{name}` must be a string, not {value!r}.")
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise InvalidArgumentError(f"`{name}` must be a {_KINDS[kind]}, not {value!r}.")
     return value
 
 

@@ -5,9 +5,8 @@ import sys
 from dataclasses import replace
 
 from agentfs.cli.command_options import CommandOptions
-from agentfs.cli.policy_file import Settings, check_outside, opened, settings_of
+from agentfs.cli.policy_file import opened, settings_of
 from agentfs.errors import InvalidArgumentError, UnsupportedSystemError
-from agentfs.fs.settings_file import read_settings
 from agentfs.limits import MIB, Limits
 from agentfs.permission.ask import ask
 from agentfs.remote.server import serve
@@ -22,9 +21,11 @@ def serve_mcp(options: CommandOptions) -> int:
         # The client's user is asked about what a rule of `ask` covers, and nothing else.
         allow = settings.policy.allow or ("*",)
         settings = settings._replace(policy=replace(settings.policy, on_ask=ask, allow=allow))
-    token = _token(options, settings)
-    if options.http is None and (token is not None or options.http_name):
-        raise InvalidArgumentError("--token-file, --token-env and --http-name need --http HOST:PORT.")
+    if options.http is None and (options.token_env is not None or options.http_name):
+        raise InvalidArgumentError("--token-env and --http-name need --http HOST:PORT.")
+    token = None if options.token_env is None else os.environ.get(options.token_env)
+    if options.token_env is not None and not token:
+        raise InvalidArgumentError(f"The environment variable {options.token_env} is not set.")
     names = [name.strip() for name in options.tools.split(",")] if options.tools else None
     with opened(settings, options, watch=not options.no_watch) as workspace:
         try:
@@ -34,23 +35,11 @@ def serve_mcp(options: CommandOptions) -> int:
             message = f"{missing!r} is not installed. Install the extra `mcp`: {hint}"
             raise UnsupportedSystemError(message) from None
         tools = mcp.offered(workspace, names, dialect=settings.dialect, prefix=settings.prefix)
-        if options.http is not None:
+        if options.http is None:
+            mcp.serve_stdio(tools)
+        else:
             mcp.serve_http(tools, options.http, token=token, names=options.http_name)
-            return 0
-        mcp.serve_stdio(tools)
     return 0
-
-
-def _token(options: CommandOptions, settings: Settings) -> str | None:
-    """Return the bearer token, or None if there is no option for one."""
-    if options.token_env is not None:
-        if not (token := os.environ.get(options.token_env)):
-            raise InvalidArgumentError(f"The environment variable {options.token_env} is not set.")
-        return token
-    if options.token_file is None:
-        return None
-    check_outside("token file", options.token_file, settings)
-    return read_settings(options.token_file).decode("ascii", "replace").strip()
 
 
 def serve_remote(options: CommandOptions) -> int:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agentfs import history
 from agentfs.base.visible import to_json
-from agentfs.cli.command_options import CommandOptions, named_values
+from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import FAILED, input_text, print_error, print_text, write_output
 from agentfs.cli.policy_file import opened, settings_of
 from agentfs.errors import AgentFSError, InvalidArgumentError
@@ -51,32 +51,30 @@ def show_schemas(options: CommandOptions) -> int:
 
 
 def run_command(options: CommandOptions) -> int:
-    """Run a command under the rules of a workspace; print its output and then its changes."""
+    """Run a command under the rules of a workspace or in a branch; print its output and its changes."""
     try:
         with _able_to_run(options) as workspace:
+            if options.name:
+                return _run_in_branch(workspace, options)
             result = workspace.run(_command_of(options), options.timeout, preview=options.preview)
+            return _print_run(result, patch=options.preview)
     except AgentFSError as error:
         print_error(f"agentfs: {error}")
         return RUN_FAILED
-    return _print_run(result, patch=options.preview)
 
 
-def run_in_branch(options: CommandOptions) -> int:
+def _run_in_branch(workspace: Workspace, options: CommandOptions) -> int:
     """Run a command in a branch, which is kept; then merge or discard it, if the options say so."""
     status = 0
-    try:
-        with _able_to_run(options) as workspace, workspace.branch(options.name) as branch:
-            if options.words or not (options.merge or options.discard):
-                status = _print_run(branch.run(_command_of(options), options.timeout))
-            if options.merge and status == 0:
-                merged = branch.merge(preview=options.preview)
-                write_output(merged.patch if options.preview else b"")
-                _print_notes(merged.notes, merged.text)
-            if options.discard and status == 0:
-                branch.discard()
-    except AgentFSError as error:
-        print_error(f"agentfs: {error}")
-        return RUN_FAILED
+    with workspace.branch(options.name) as branch:
+        if options.words or not (options.merge or options.discard):
+            status = _print_run(branch.run(_command_of(options), options.timeout))
+        if options.merge and status == 0:
+            merged = branch.merge(preview=options.preview)
+            write_output(merged.patch if options.preview else b"")
+            _print_notes(merged.notes, merged.text)
+        if options.discard and status == 0:
+            branch.discard()
     return status
 
 
@@ -121,4 +119,7 @@ def _arguments(words: Sequence[str]) -> str | dict[str, str]:
     """Return the arguments of a tool: JSON, that of standard input, or `key=value` texts."""
     if len(words) == 1 and "=" not in words[0].partition("{")[0]:
         return input_text() if words[0] == "-" else words[0]
-    return named_values(words, "Give the arguments as JSON, or as NAME=VALUE.")
+    found = dict(word.split("=", 1) for word in words if "=" in word.lstrip("="))
+    if len(found) < len(words):
+        raise InvalidArgumentError("Give the arguments as JSON, or each once as NAME=VALUE.")
+    return found

@@ -48,7 +48,7 @@ def serve_http(tools: Toolset, address: str, *, token: str | None = None, names:
     if host not in _LOOPBACK and token is None:
         raise RefusedError(
             f"Other machines reach {host}, so the server needs a token.",
-            hint="Give it --token-file or --token-env, or listen on 127.0.0.1.",
+            hint="Give it --token-env, or listen on 127.0.0.1.",
         )
     if host not in _LOOPBACK and not names:
         raise InvalidArgumentError(
