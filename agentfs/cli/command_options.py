@@ -22,6 +22,7 @@ def mount_of(source: str) -> Mount:
 
 
 def mount(text: str) -> tuple[str, Mount]:
+    """Return a mount, written as NAME=PATH or NAME=PATH:ro, and its name."""
     name, _, source = text.partition("=")
     return name, mount_of(name and source)
 
