@@ -46,7 +46,7 @@ def show_log(options: CommandOptions) -> int:
 
 def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
-    first, standing = log.dropped, {each.by for each in log.portions()}
+    first, standing = log.dropped, {each.order[0] for each in log.portions()}
 
     def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
         return {

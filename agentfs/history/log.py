@@ -8,7 +8,7 @@ bounded: the oldest are dropped.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from agentfs.base import call_context
@@ -49,14 +49,13 @@ class Step(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """Paths of a step that are made or taken back, and the number of the step that did so."""
+    """Paths of a step that are made or taken back."""
 
-    number: int
+    order: tuple[int, int]  # the step that did so, and the index of its toggle: the greatest was the last
     is_made: bool
-    paths: Sequence[str]
-    by: int
+    number: int
     groups: Groups  # of the step
-    order: int  # among all portions: the latest comes first
+    paths: Sequence[str]
 
 
 class UndoPlan(NamedTuple):
@@ -105,21 +104,14 @@ def first_path(change: Change, earlier: Mapping[str, Change]) -> str:
     return known.moved_from if known is not None and known.moved_from else change.moved_from
 
 
-def with_contents(steps: Iterable[Step], read: Callable[[str], Node | None]) -> list[Step]:
+def with_contents(steps: Sequence[Step], read: Callable[[str], Node | None]) -> list[Step]:
     """Return steps with the contents that moves took along unread.
 
-    An earlier or a later step that changes a moved file knows its content; otherwise `read` reads it from its
-    new path.
+    A later step that changes a moved file knows its content; otherwise `read` reads it from its new path.
     """
     known: dict[str, Node | None] = {}  # the nodes between a step and the next
-    forward: list[Step] = []
-    for step in steps:
-        filled = filled_changes(step.changes, lambda change: known.get(change.moved_from))
-        known.update((each.path, each.after) for each in filled)
-        forward.append(step._replace(changes=tuple(filled)))
-    known = {}
     found: list[Step] = []
-    for step in reversed(forward):
+    for step in reversed(steps):
         filled = filled_changes(step.changes, lambda change: known.get(change.path) or read(change.path))
         known.update((each.path, each.before) for each in filled)
         found.append(step._replace(changes=tuple(filled)))
@@ -167,6 +159,18 @@ def is_in_scope(path: str, scope: Scope) -> bool:
     return scope is None or any(is_in(path, each) for each in scope)
 
 
+def _replay(standing: dict[int, list[Portion]], number: int, step: Step) -> None:
+    """Bring the portions of each step from the position before a step to the one after it."""
+    if step.toggles is None and step.changes:
+        paths = [each.path for each in step.changes]
+        standing[number] = [Portion((number, 0), True, number, step.groups, paths)]
+    for index, (of, takes_back, toggled) in enumerate(step.toggles or ()):
+        known = standing.get(of, ())  # without a step that was dropped
+        rest = [each._replace(paths=[path for path in each.paths if path not in toggled]) for each in known]
+        new = [Portion((number, index), not takes_back, of, each.groups, toggled) for each in known[:1]]
+        standing[of] = [each for each in rest if each.paths] + new
+
+
 def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Change, ...]:
     """Return the changes of those paths that are in a scope.
 
@@ -192,6 +196,8 @@ class Log:
         self._kept: list[Step] = []
         self._collapsed = set[int]()  # the numbers of kept steps with a moved tree
         self._change_count = 0
+        self._standing: dict[int, list[Portion]] = {}  # at the position `_replayed`
+        self._replayed = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
@@ -242,22 +248,16 @@ class Log:
         self.last_group += 1
         return self.last_group
 
-    def portions(self, position: int | None = None) -> Iterator[Portion]:
-        """Yield what of each step was made or taken back at a position, by default the last; latest first."""
-        known: dict[int, set[str]] = {}  # paths that a later step has toggled, by step
-        order = count()
-        steps = self._steps if position is None else self._steps[: position - self.dropped]
-        for by, step in zip(range(self.dropped + len(steps), 0, -1), reversed(steps), strict=False):
-            if step.toggles is None:
-                later = known.get(by, ())
-                if left := [each.path for each in step.changes if each.path not in later]:
-                    yield Portion(by, True, left, by, step.groups, next(order))
-            for number, takes_back, paths in reversed(step.toggles or ()):
-                later = known.setdefault(number, set())
-                left = [path for path in paths if path not in later]
-                if left and number > self.dropped:
-                    later.update(left)
-                    yield Portion(number, not takes_back, left, by, self.step(number).groups, next(order))
+    def portions(self, position: int | None = None) -> list[Portion]:
+        """Return what of each step is made or taken back at a position, by default the last; latest first."""
+        standing, done, last = self._standing, self._replayed, self.position
+        if position is None:
+            self._replayed = last
+        else:
+            standing, done, last = {}, self.dropped, position
+        for number in range(max(done, self.dropped) + 1, last + 1):
+            _replay(standing, number, self.step(number))
+        return sorted(chain(*standing.values()), reverse=True)
 
     def units(
         self, scope: Scope = None, within: Groups = ()
@@ -271,7 +271,7 @@ class Log:
         made: dict[object, list[Portion]] = {}
         back: dict[object, list[Portion]] = {}
         for each in self.portions():
-            groups = each.groups
+            groups, by = each.groups, each.order[0]
             if groups[:depth] != within:
                 continue
             if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
@@ -280,8 +280,8 @@ class Log:
             if each.is_made:
                 made.setdefault(unit, []).append(each)
             # An undo within a transaction is a part of the transaction, and not offered alone.
-            elif not (groups[depth:] and self.step(each.by).groups[: depth + 1] == groups[: depth + 1]):
-                back.setdefault((unit, each.by), []).append(each)
+            elif not (groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]):
+                back.setdefault((unit, by), []).append(each)
         return [*made.values()], [*back.values()]
 
     def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:
@@ -297,47 +297,27 @@ class Log:
         steps: list[tuple[Change, ...]] = []
         toggles: list[Toggle] = []
         last = 0
-        for each in sorted(portions, key=lambda each: each.order):
-            if changes := _changes_in(self.step(each.number), each.paths, scope):
-                toggles.append(Toggle(each.number, each.is_made, tuple(change.path for change in changes)))
-                steps.append(reverse(changes) if each.is_made else _with_modes(changes, self.step(each.by)))
-                last = max(last, each.by)
+        for (by, _), is_made, number, _, paths in sorted(portions, reverse=True):
+            if changes := _changes_in(self.step(number), paths, scope):
+                toggles.append(Toggle(number, is_made, tuple(change.path for change in changes)))
+                steps.append(reverse(changes) if is_made else _with_modes(changes, self.step(by)))
+                last = max(last, by)
         later = (change for step in self.after(last) for change in step.changes)
         left = {each.path: each.after for each in later if not each.of_directory} if steps else {}
         return UndoPlan(tuple(steps), tuple(toggles), left)
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
-        """Return how to go back to a position: reverse what later steps have changed, the latest first."""
+        """Return how to go back to a position: reverse all later steps, the latest first."""
         then = {
             (each.number, path) for each in self.portions(position) if each.is_made for path in each.paths
         }
-        toggled = [
-            each._replace(
-                paths=[path for path in each.paths if ((each.number, path) in then) != each.is_made]
-            )
-            for each in self.portions()
-        ]
-        back: list[tuple[Change, ...]] = []
-        for run in reversed(self._runs(position)):
-            net = Step(tuple(each for each in run.values() if not each.changes_nothing))
-            back.append(reverse(_changes_in(net, run.keys(), scope)))
+        toggled: list[Portion] = []
+        for each in self.portions():
+            paths = [path for path in each.paths if ((each.number, path) in then) != each.is_made]
+            toggled.append(each._replace(paths=paths))
+        steps = reversed(self.after(position))
+        back = (reverse(_changes_in(step, [each.path for each in step.changes], scope)) for step in steps)
         return UndoPlan(tuple(back), self.plan(toggled, scope).toggles)
-
-    def _runs(self, position: int) -> list[dict[str, Change]]:
-        """Return the net changes of each run of steps after a position that no other program interrupted."""
-        runs: list[dict[str, Change]] = [{}]
-        for step in with_contents(self.after(position), lambda _: None):
-            total = runs[-1]
-            away = {each.moved_from for each in total.values() if each.after is not None}
-            for change in step.changes:
-                path, known = change.path, total.get(change.path)
-                is_over = path in away or (change.moved_from and known is not None and known.before)
-                is_new = change.before is None and is_over and path != first_path(change, total)
-                if is_new or (known is not None and not is_same_node(known.after, change.before)):
-                    runs.append({})
-                    break
-            add_changes(runs[-1], step.changes)
-        return runs
 
     @property
     def is_too_long(self) -> bool:
@@ -352,6 +332,7 @@ class Log:
         self._change_count -= sum(len(step.changes) for step in steps[:count])
         self._kept = steps[count:]
         self.dropped += count
+        self._standing = {number: each for number, each in self._standing.items() if number > self.dropped}
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
 
 
