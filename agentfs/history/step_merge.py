@@ -1,7 +1,7 @@
 """The merge of the changes of steps with the present tree, three ways, as in `git revert`; it only reads."""
 
 import os
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,14 +18,12 @@ from agentfs.fs import (
     Root,
     directories_above,
     display_name,
-    entry_type,
 )
 from agentfs.history.log import UndoPlan, file_moves, is_same_node
 from agentfs.text.diff import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
 
-_MOST_LISTED = 20_000  # as many as `move` takes
 Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
 
 
@@ -66,23 +64,11 @@ class Disk(NamedTuple):
         node = read_node(self.root, path, self.max_bytes, unread=unread)
         return node and self.keep(node)
 
-    def below(self, directory: str) -> Iterator[tuple[str, Node]]:
-        """Yield each path below a directory that may be changed, and its unread node."""
-        stack, count, root = [directory], 0, self.root
-        while stack and count < _MOST_LISTED:
-            call_context.check()
-            directory = stack.pop()
-            with suppress(AgentFSError), root.open_directory(display_name(directory)) as opened:
-                names = [name for name, _ in opened.typed_names()]
-                guarded = root.unchangeable_names(directory, names)
-                for path in (f"{directory}/{name}" for name in names):
-                    with suppress(AgentFSError):
-                        if path.rpartition("/")[2] in guarded:
-                            root.check_may_change(path)
-                        if (node := root.node(path, max_bytes=0, unread=True)) is not None:
-                            count += 1
-                            stack += [path] if isinstance(node, DirectoryNode) else []
-                            yield path, node
+    def names(self, directory: str) -> list[str]:
+        """Return the names in a directory, or none if it cannot be read."""
+        with suppress(AgentFSError), self.root.open_directory(display_name(directory)) as opened:
+            return [name for name, _ in opened.typed_names()]
+        return []
 
 
 def read_node(root: Root, path: str, max_bytes: int, *, unread: bool = False) -> Node | None:
@@ -126,7 +112,7 @@ class _Tree:
             present = self._present[path]
             if not isinstance(present, DirectoryNode) or self._nodes[path] is not None:
                 continue
-            if path in above or any(each not in self._nodes for each, _ in self._disk.below(path)):
+            if path in above or any(f"{path}/{name}" not in self._nodes for name in self._disk.names(path)):
                 self._nodes[path] = present
                 above.add(os.path.dirname(path))
                 kept.append(path)
@@ -149,7 +135,7 @@ class _Tree:
 
     def make(self, changes: Sequence[Change]) -> None:
         """Make the changes of a step in these nodes."""
-        by_path = self._as_there(changes)
+        by_path = {each.path: each for each in changes}
         sources = file_moves(by_path.values())
         away = set(sources.values())
         for path, change in by_path.items():
@@ -167,35 +153,6 @@ class _Tree:
                 self.clashes[path] = Clash(path, None, self._node(path))
             else:
                 self._put(change, self._merged(change, self._node(path)))
-
-    def _as_there(self, changes: Sequence[Change]) -> dict[str, Change]:
-        """Return changes that move what is in a moved directory now: its rename takes along what is there."""
-        found = {each.path: each for each in changes}
-        tops = {each.path: each.moved_from for each in changes if each.of_directory and each.moved_from}
-        for top, source in tops.items():
-            if os.path.dirname(top) in tops or found[top].before is not None or self._node(top) is not None:
-                continue
-            for path, node in self._disk.below(source):
-                self._present.setdefault(path, node)
-                self._nodes.setdefault(path, node)
-            below = f"{source}/"
-            nodes = self._nodes.items()
-            there = {path: node for path, node in nodes if node is not None and path.startswith(below)}
-            for old, node in there.items():
-                new = top + old.removeprefix(source)
-                if (
-                    self._present[top] is None
-                ):  # unless an earlier step removes a directory with other entries
-                    self._present.setdefault(new, None)
-                    self._nodes.setdefault(new, None)
-                if old not in found and new not in found:
-                    unread = node if isinstance(node, DirectoryNode) else MovedNode(entry_type(node))
-                    found[new], found[old] = Change(new, None, unread, old), Change(old, unread, None)
-            for new, change in [*found.items()]:
-                if change.moved_from.startswith(below) and change.moved_from not in there:
-                    del found[new]
-                    found.pop(change.moved_from, None)
-        return found
 
     def _merged(self, change: Change, present: Node | None) -> Merged:
         """Return the merge of a change; it clashes if a later step of ours has done the same."""
