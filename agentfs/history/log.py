@@ -68,6 +68,15 @@ class UndoPlan(NamedTuple):
     toggles: tuple[Toggle, ...]
     left: Mapping[str, Node | None] = {}
 
+    def without(self, paths: Collection[str]) -> "UndoPlan":
+        """Return this plan for all other paths."""
+        changes = (tuple(each for each in step if each.path not in paths) for step in self.changes)
+        toggles = (
+            each._replace(paths=tuple(path for path in each.paths if path not in paths))
+            for each in self.toggles
+        )
+        return UndoPlan(tuple(changes), tuple(toggles), self.left)
+
 
 @dataclass
 class Recording:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from agentfs.base.advice import Advice, NextCall, ParameterName, call, plural
-from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, RefusedError
+from agentfs.errors import BusyError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Root, collapsed, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
-from agentfs.history.log import Portion, Step, UndoPlan, net_changes
+from agentfs.history.log import Portion, UndoPlan
 from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, path_notes
 from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
 from agentfs.results import UndoResult
@@ -69,15 +69,7 @@ def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]
     def plan() -> UndoPlan:
         return log.plan(chain(*log.units(within=journal.groups)[0]))
 
-    return retried(partial(_carry_out, journal, context, plan, None)).outcome.clashes
-
-
-class _Done(NamedTuple):
-    """A plan that was carried out, and what this changed."""
-
-    plan: UndoPlan
-    outcome: Outcome
-    applied: Applied
+    return retried(partial(_carry_out, journal, context, plan, partly=True))[1].clashes
 
 
 def retried(make: Callable[[], _T]) -> _T:
@@ -93,16 +85,12 @@ def retried(make: Callable[[], _T]) -> _T:
 
 
 def _carry_out(
-    journal: Journal,
-    context: Context,
-    make_plan: Callable[[], UndoPlan],
-    refuse: Callable[[UndoPlan, Outcome], AgentFSError] | None,
-) -> _Done:
-    """Merge a plan with the present tree, and make its changes as one step; all or nothing.
+    journal: Journal, context: Context, make_plan: Callable[[], UndoPlan], *, partly: bool = False
+) -> tuple[UndoPlan, Outcome, Applied]:
+    """Merge a plan with the present tree, and make its changes as one step.
 
-    Raises:
-        AgentFSError: That of `refuse` if others have changed the same lines; without it, these paths are left
-            out. `refused`, `busy`.
+    If others have changed the same lines, nothing is done; with `partly`, these paths are left out. Raises
+    `refused` and `busy`.
     """
     journal.settle_recordings()
     root, log = context.root, journal.log
@@ -113,7 +101,9 @@ def _carry_out(
             "These steps changed paths outside the directories of this view; nothing was done.",
             hint="Undo or redo fewer steps, or edit the files.",
         )
-    max_bytes = max(context.limits.file_bytes, _largest(plan.changes))
+    nodes = (node for changes in plan.changes for each in changes for node in (each.before, each.after))
+    sizes = (node.size for node in nodes if isinstance(node, FileNode))
+    max_bytes = max(context.limits.file_bytes, *sizes, 0)  # commands write larger files than other tools
     # A command may delete a directory with protected files in it, and so may its undo.
     free = root.view(exempt={path for of, _, paths in plan.toggles if log.step(of).label for path in paths})
     disk = Disk(free, max_bytes, journal.contents.keep_node)
@@ -121,9 +111,9 @@ def _carry_out(
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
             raise Overtaken
-        if refuse is not None:
-            raise refuse(plan, outcome)
-        plan = _without(plan, {each.path for each in clashes})
+        if not partly:
+            return plan, outcome, Applied()
+        plan = plan.without({each.path for each in clashes})
         outcome = merge_plan(plan, disk)._replace(clashes=clashes)
     applied = free.apply(
         collapsed(outcome.changes),
@@ -133,15 +123,7 @@ def _carry_out(
         undoing=True,
     )
     record_restored(context.tracker, outcome.changes)
-    return _Done(plan, outcome, applied)
-
-
-def _without(plan: UndoPlan, paths: set[str]) -> UndoPlan:
-    changes = tuple(tuple(each for each in step if each.path not in paths) for step in plan.changes)
-    toggles = [
-        each._replace(paths=tuple(path for path in each.paths if path not in paths)) for each in plan.toggles
-    ]
-    return plan._replace(changes=changes, toggles=tuple(toggles))
+    return plan, outcome, applied
 
 
 def _result(
@@ -149,40 +131,31 @@ def _result(
 ) -> UndoResult:
     """Carry out a plan. The result begins with `head`, and a conflict suggests `again` for other paths."""
     log, root, groups = journal.log, context.root, journal.groups
-
-    def refuse(plan: UndoPlan, outcome: Outcome) -> AgentFSError:
-        clashing = {each.path for each in outcome.clashes}
-        rest = {each.path for each in outcome.changes if not each.of_directory} - clashing
-        others: NextCall | None = None
-        if again is not None and 0 < len(rest) <= MOST_OFFERED:
-            count = sum(not rest.isdisjoint(paths) for paths in log.toggled(plan.toggles, groups))
-            steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
-            shown = [*map(root.display_path, sorted(rest))]
-            others = call(again["name"], **again["arguments"], **steps, paths=shown)
-        done = "redone" if again is None else "undone"
-        return clash_error(outcome.clashes, root, done=done, rest=others)
-
-    plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan, refuse))
-    # A wanted change that another program has made already is shown too.
-    wanted = {each.path: each for each in net_changes(map(Step, plan.changes))}
-    made = wanted | {each.path: each for each in outcome.changes}
-    remaining = (*outcome.remaining, *applied.remaining)
-    changes = [each for each in made.values() if not each.changes_nothing and each.path not in remaining]
-    files = file_changes(changes, count_lines=False, display=root.display_path)
+    plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan))
     with journal.exclusive():
-        count = len(log.toggled(plan.toggles, groups))
+        units = log.toggled(plan.toggles, groups)
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
         undoable, redoable = map(len, log.units(within=groups))
-    notes = [
-        f"the directory {quote(root.display_path(path))} stays, because it is not empty" for path in remaining
-    ]
-    notes += path_notes(
-        root.display_path,
-        {
-            "merged with changes by another program": sorted(outcome.merged),
-            "left as it is, because its content was not kept": sorted(lost),
-        },
-    )
+    if outcome.clashes:
+        clashing = {each.path for each in outcome.clashes}
+        others = {each.path for each in outcome.changes if not each.of_directory} - clashing
+        rest: NextCall | None = None
+        if again is not None and 0 < len(others) <= MOST_OFFERED:
+            count = sum(not others.isdisjoint(paths) for paths in units)
+            steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
+            shown = [*map(root.display_path, sorted(others))]
+            rest = call(again["name"], **again["arguments"], **steps, paths=shown)
+        raise clash_error(outcome.clashes, root, done="undone" if again else "redone", rest=rest)
+    remaining = (*outcome.remaining, *applied.remaining)
+    changes = [each for each in outcome.changes if each.path not in remaining]
+    files = file_changes(changes, count_lines=False, display=root.display_path)
+    reasons = {
+        "not removed, because it is not empty": sorted(remaining),
+        "merged with changes by another program": sorted(outcome.merged),
+        "left as it is, because its content was not kept": sorted(lost),
+    }
+    notes = path_notes(root.display_path, reasons)
+    count = len(units)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
     result = UndoResult(count, files, undoable, redoable, notes=(*notes, *applied.notes))
     return with_text(result, head, below=file_lines(files))
@@ -223,9 +196,3 @@ def _first(
     else:
         return chain(*units[:steps])
     raise InvalidArgumentError(message, hint=hint, details={"parameter": "steps", "steps": count})
-
-
-def _largest(steps: Iterable[Sequence[Change]]) -> int:
-    """Return the size of the largest file in some steps: commands write larger ones than other tools."""
-    nodes = (node for changes in steps for each in changes for node in (each.before, each.after))
-    return max((node.size for node in nodes if isinstance(node, FileNode)), default=0)

@@ -261,7 +261,7 @@ def test_a_file_created_during_the_move_moves_too(top, monkeypatch):
     with Workspace(top) as ws:
         ws.move("d", "new")
         assert snapshot(top) == moved(before, "d", "new")
-        assert sum("stays, because it is not empty" in note for note in ws.undo().notes) == 2
+        assert 'not removed, because it is not empty: "new", "new/e"' in ws.undo().notes
         assert (top / "new/e/late").read_text() == "late\n"
         assert not (top / "d/e/late").exists()
 
@@ -439,9 +439,11 @@ def test_a_file_added_to_a_moved_directory_is_not_lost_when_the_move_is_undone(t
     with Workspace(top) as ws:
         ws.move("d", "new")
         (top / "new/e/theirs").write_text("x")
-        assert 'the directory "new/e" stays, because it is not empty' in ws.undo().notes
+        assert 'not removed, because it is not empty: "new", "new/e"' in ws.undo().notes
         assert (top / "new/e/theirs").read_text() == "x"
-        assert {path: node for path, node in snapshot(top).items() if path.partition("/")[0] != "new"} == before
+        assert {
+            path: node for path, node in snapshot(top).items() if path.partition("/")[0] != "new"
+        } == before
 
 
 def test_regression_a_move_and_its_undo_read_and_hash_nothing(top, monkeypatch):

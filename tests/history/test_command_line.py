@@ -141,7 +141,7 @@ def test_undo_prints_notes_and_footers(root, over):
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("Undid 1 step.", "[10 more]")
-    assert {'the directory "new" stays, because it is not empty', 'deleted "new/00.txt"'} < {*lines}
+    assert {'not removed, because it is not empty: "new"', 'deleted "new/00.txt"'} < {*lines}
 
 
 @pytest.mark.parametrize("command", ["log", "review", "diff"])
