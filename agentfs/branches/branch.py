@@ -5,20 +5,20 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from agentfs.branches.branch_merge import BranchMerge
-from agentfs.branches.branch_sandbox import BranchSandbox, check_place
-from agentfs.branches.inside import JOURNAL, run_of
+from agentfs.branches.branch_merge import merge_branch
+from agentfs.branches.branch_sandbox import BranchSandbox
+from agentfs.branches.inside import JOURNAL
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import stage_places
-from agentfs.errors import BusyError, InvalidArgumentError, UnsupportedSystemError
+from agentfs.commands.system import entries
+from agentfs.errors import BusyError, InvalidArgumentError, NotFoundError, UnsupportedSystemError
 from agentfs.events import reports_calls
-from agentfs.fs import quote
-from agentfs.fs.own_directories import OwnDirectory
+from agentfs.fs import Root, quote
 from agentfs.history.journal import Journal
 from agentfs.remote.client import Declared, RemoteWorkspace
 from agentfs.results import MergeResult
@@ -26,7 +26,6 @@ from agentfs.tools.gate import check_permission
 from agentfs.workspace import Workspace
 
 _NAME = re.compile(r"(?!stage-)[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_DIRECTORY = "branches"  # in the state directory
 _open: WeakKeyDictionary[Journal, WeakValueDictionary[str, BranchSandbox]] = WeakKeyDictionary()
 
 
@@ -34,7 +33,7 @@ class Branch(RemoteWorkspace):
     """A branch of a workspace; see `Workspace.branch`."""
 
     def __init__(self, parent: Workspace, name: str, sandbox: BranchSandbox) -> None:
-        policy = replace(parent.policy, run=run_of(parent.policy))  # type: ignore[arg-type] # one of its values
+        policy = replace(parent.policy, run="recorded" if parent.policy.run else None)
         super().__init__(sandbox.start, parent.root, policy=policy, limits=parent.limits, state=JOURNAL)
         self.name = name
         self._parent, self._sandbox = parent, sandbox
@@ -62,18 +61,25 @@ class Branch(RemoteWorkspace):
                 `refused`, `protected` and `too_large` as for a staged command. Nothing is applied then.
                 `busy` while a command runs.
         """
-        if self._sandbox.running:
-            raise BusyError(
-                f"The branch {quote(self.name)} runs a command: {self._sandbox.running[0]}",
-                hint="Merge when it has ended.",
-            )
-        check_place(self._parent._root.top)
-        merge = BranchMerge(self, self._parent, self._sandbox)
-        given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-        chosen = None if given is None else [os.fspath(each) for each in given]
-        result: MergeResult = reports_calls(check_permission(merge.merge, "write"))(
-            self._parent, branch=self.name, paths=chosen, preview=preview
-        )
+        sandbox, around = self._sandbox, self._parent._surroundings
+        if running := [*sandbox.running]:
+            message = f"The branch {quote(self.name)} runs a command: {running[0]}"
+            raise BusyError(message, hint="Merge when it has ended.")
+        check_place(around.root.top)
+        first: dict[str, list[bytes]] = {}
+        while more := self._first_versions(len(first)):
+            first |= more
+
+        def merge(workspace: Workspace, branch: str, paths: Any, preview: bool) -> MergeResult:
+            with sandbox.stopped():
+                self._session.drop()
+                sandbox.check()
+                given = workspace._surroundings, sandbox, first, f"merge: {branch}", paths
+                return merge_branch(*given, preview=preview)
+
+        chosen = [paths] if isinstance(paths, (str, os.PathLike)) else paths and [*paths]
+        checked = reports_calls(check_permission(merge, "write"))
+        result: MergeResult = checked(self._parent, branch=self.name, paths=chosen, preview=preview)
         return result
 
     def discard(self) -> None:
@@ -111,15 +117,13 @@ def open_branch(parent: Workspace, name: str) -> Branch:
     opened = _open.setdefault(parent._journal.main, WeakValueDictionary())
     if name in opened and opened[name].is_open:
         raise BusyError(f"The branch {quote(name)} is open already.", hint="Use that one, or close it first.")
-    if not place:
-        sandbox = find_sandbox(stage_places(parent.root))
-    else:
-        OwnDirectory(place).make(exist_ok=True)
-        try:
-            sandbox = find_sandbox((place,))
-        except UnsupportedSystemError as error:
-            error.hint = f"{error.hint} Or give a state directory on a volume or a tmpfs."
-            raise
+    if place:
+        os.makedirs(place, mode=0o700, exist_ok=True)
+    try:
+        sandbox = find_sandbox((place,) if place else stage_places(parent.root))
+    except UnsupportedSystemError as error:
+        error.hint = f"{error.hint} Or give a state directory on a volume or a tmpfs."
+        raise
     opened[name] = kept = BranchSandbox(parent._surroundings, sandbox, name if place else "")
     try:
         return Branch(parent, name, kept)
@@ -130,39 +134,44 @@ def open_branch(parent: Workspace, name: str) -> Branch:
 
 def names_of(parent: Workspace) -> list[str]:
     """Return the names of the branches that are kept or open."""
-    opened = _open.setdefault(parent._journal.main, WeakValueDictionary())
-    found = {name for name, each in opened.items() if each.is_open}
-    if os.path.isdir(place := _place(parent)):
-        found |= {each for each in OwnDirectory(place).names() if not each.startswith("stage-")}
-    return sorted(found)
+    found = {name for name, each in _open.get(parent._journal.main, {}).items() if each.is_open}
+    return sorted(
+        found | {os.path.basename(each) for each in entries(_place(parent)) if "stage-" not in each}
+    )
 
 
 def _place(parent: Workspace) -> str:
     """Return the directory of the kept branches in the state directory, or "" if there is none."""
-    return next((os.path.join(path, _DIRECTORY) for path in parent._journal.private_paths), "")
+    return next((os.path.join(path, "branches") for path in parent._journal.private_paths), "")
 
 
 def _check(parent: Workspace, name: str) -> None:
-    if isinstance(parent, Branch):
-        raise UnsupportedSystemError("A branch has no branches.", hint="Make it of the workspace itself.")
-    if isinstance(parent, RemoteWorkspace):
-        raise UnsupportedSystemError(
-            "A remote workspace has no branches.",
-            hint="Call `branch` where the files are, and serve that root.",
-        )
+    """Raise an error if a workspace cannot have this branch."""
     if not _NAME.fullmatch(name):
         raise InvalidArgumentError(
             f"A branch cannot be called {quote(name[:200])}.",
             hint="Give it 1 to 100 letters, digits, '.', '_' and '-', the first a letter or digit.",
             details={"parameter": "name"},
         )
-    if parent.mounts:
-        raise UnsupportedSystemError(
-            "A workspace with mounts has no branches.", hint="Open one on the same root without mounts."
-        )
-    if parent._journal.groups or parent._root.usable_directories != ["."]:
-        raise UnsupportedSystemError(
-            "A branch is of a whole workspace, not of a transaction or of some directories.",
-            hint="Make it of the workspace itself.",
-        )
+    is_local = not isinstance(parent, RemoteWorkspace)
+    reasons = {
+        "A branch": isinstance(parent, Branch),
+        "A remote workspace": not is_local,
+        "A workspace with mounts": is_local and bool(parent.mounts),
+        "A transaction": is_local and bool(parent._journal.groups),
+        "A view of some directories": is_local and parent._root.usable_directories != ["."],
+    }
+    if found := next((what for what, holds in reasons.items() if holds), ""):
+        raise UnsupportedSystemError(f"{found} has no branches.", hint="Open a workspace on the root itself.")
     check_place(parent._root.top)
+
+
+def check_place(root: Root) -> None:
+    """Raise `not_found` if the root is not at its path any more."""
+    there = None
+    with suppress(OSError):
+        there = os.stat(root.path)
+    if there is None or not os.path.samestat(there, root.trees.status("")):
+        raise NotFoundError(
+            f"The root was moved away from {quote(root.path)}.", hint="Open a workspace where it is now."
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, set_times
@@ -11,37 +12,94 @@ from agentfs.commands.git_settings import is_lost_object, permitted
 from agentfs.commands.hidden_files import status_of
 from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
-from agentfs.commands.staged_process import Staged
-from agentfs.errors import ConflictError, ProtectedError
-from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
+from agentfs.errors import ProtectedError
+from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
 from agentfs.fs.apply import directories_above
-from agentfs.fs.node import revision_of
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
 from agentfs.history.recording import OpenRecording, recorded_result
-from agentfs.history.report import changed_meanwhile, name_paths
+from agentfs.history.report import changed_meanwhile, clash_error, name_paths
 from agentfs.history.scan import with_moves
-from agentfs.history.step_merge import Lines, merge_nodes
+from agentfs.history.step_merge import Clash, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
-from agentfs.text.display import first_names, line_ranges
 from agentfs.tree.walk import VCS_NAMES
 
 _OBEYED = "because a command may not change"  # what git runs or obeys
 _EMPTIED = "because git would get protected files without content"
 
 
-def apply_effects(
-    around: Surroundings, effects: Effects, staged: Staged, label: str, *, preview: bool
-) -> RecordedResult:
-    """Apply all effects, or raise an error and apply none; return what changed.
+class Since(NamedTuple):
+    """When the changes of an overlay began.
+
+    Attributes:
+        began: A time of the file clock: every change of a file since then has a later time.
+        position: The position of the journal.
+        names: The names in each directory that was looked into, by its real path.
+    """
+
+    began: int
+    position: int
+    names: Mapping[str, Collection[str]] = {}
+
+
+class Merged(NamedTuple):
+    """Effects as changes from the present state.
+
+    Attributes:
+        changes: The changes.
+        merged: The paths with the changes of both sides.
+        equal: The paths that both sides have changed in the same way.
+    """
+
+    changes: list[Change]
+    merged: list[str]
+    equal: list[str]
+
+
+def merge_effects(
+    around: Surroundings,
+    effects: Effects,
+    since: Since,
+    bases: Mapping[str, Node | None],
+    *,
+    once: bool = False,
+) -> Merged:
+    """Return effects as changes from the present state, with what others have changed meanwhile.
+
+    Args:
+        around: The workspace.
+        effects: The effects.
+        since: When they began.
+        bases: What both sides began with, by path; the journal of the workspace knows more.
+        once: True if the same change by both sides is a conflict too.
 
     Raises:
-        AgentFSError: `protected` for a protected name; `refused` for a rule or by the user; `conflict` if
-            others have changed the same lines meanwhile.
+        AgentFSError: `conflict`, if others have changed the same lines, or a path whose base is not known.
     """
-    merged = _merged(around, effects, staged)
-    return apply_merged(around, merged, effects, staged.masks, label, preview=preview)
+    root, bases = around.root.top, dict(bases)
+    for change in (each for step in around.journal.log.after(since.position) for each in step.changes):
+        bases.setdefault(change.path, change.before)
+    found, clashes = Merged([], [], []), list[Clash]()
+    for change in effects.changes.values():
+        call_context.check()
+        path, present, after = change.path, change.before, change.after
+        if path not in bases:
+            is_new = _is_new(change, since)
+            if present != after and (is_new or _is_changed(root, change, since)):
+                clashes.append(Clash(path, None if is_new else present, present))
+            found.changes.append(change)
+            continue
+        node, clash = merge_nodes(path, bases[path], after, present, once=once)
+        if clash is not None:
+            clashes.append(clash)
+        elif bases[path] not in (present, after):
+            (found.equal if present == after else found.merged).append(path)
+        found.changes.append(Change(path, present, node))
+    if clashes:
+        clashes.sort(key=lambda each: each.path)
+        raise clash_error(clashes, root, done="applied")
+    return found
 
 
 def apply_merged(
@@ -53,22 +111,30 @@ def apply_merged(
     *,
     preview: bool,
 ) -> RecordedResult:
-    """Apply changes from the present state, which were made of `effects`, as `apply_effects` does."""
+    """Apply all changes from the present state that were made of effects, or none; return what changed.
+
+    Raises:
+        AgentFSError: `protected` for a protected name; `refused` for a rule or by the user; `stale` if
+            another program changes a path just now.
+    """
     root, journal, limits = around.root, around.journal, around.limits
     for each in [each for each in merged if is_lost_object(each)]:
         effects.leave("removal of a git object", each.path)
         merged.remove(each)
-    # An empty file has an empty mask, and an index may have it.
-    contents = {path: mask.content for path, mask in masks.items() if mask.hides}
-    exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, contents)
+    hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
+    exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, hidden)
     exempt |= effects.free
     guarded = (each.path for each in merged if root.is_protected(each.path))
     refused = {*effects.refused, *(path for path in guarded if path not in exempt)}
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
-    merged = _without_refused(merged, effects, masks_in_index(merged, contents), _EMPTIED)
-    if others := [path for path in refused if not git_directory(path)]:
-        hint = "Run it without these changes; only the user may make them."
-        raise _protected(root, others, "changed protected names", hint)
+    merged = _without_refused(merged, effects, masks_in_index(merged, hidden), _EMPTIED)
+    if others := sorted(path for path in refused if not git_directory(path)):
+        shown = [*map(root.display_path, others)]
+        raise ProtectedError(
+            f"Protected names would change: {name_paths(shown)}; nothing was applied.",
+            hint="Leave these changes out; only the user may make them.",
+            details={"path": shown[0], "paths": shown},
+        )
     changes = with_moves(merged)
     of_git = {each.path: top for each in changes if (top := git_directory(each.path))}
     kept = tuple(each for each in changes if each.path not in of_git)
@@ -131,32 +197,6 @@ def _times(changes: Sequence[Change], effects: Effects) -> dict[str, int]:
     }
 
 
-def _merged(around: Surroundings, effects: Effects, staged: Staged) -> list[Change]:
-    """Return the changes from the present state, with what others have changed since the command began."""
-    root = around.root
-    ours: dict[str, Change] = {}
-    for change in (each for step in around.journal.log.after(staged.position) for each in step.changes):
-        ours.setdefault(change.path, change)
-    merged: list[Change] = []
-    clashes: dict[str, Lines] = {}
-    for change in effects.changes.values():
-        call_context.check()
-        path, present = change.path, change.before
-        if path in ours:
-            first = ours[path].before
-            outcome = merge_nodes(path, first, change.after, present, once=True)
-            if outcome.clash is not None:
-                clashes[path] = outcome.clash.lines
-            merged.append(Change(path, present, outcome.node))
-            continue
-        if _is_changed(root, change, staged):
-            clashes[path] = ()
-        merged.append(change)
-    if clashes:
-        raise _conflict(root, clashes)
-    return [each for each in merged if not each.changes_nothing or _is_touched(root, each, effects)]
-
-
 def _without_refused(
     changes: list[Change], effects: Effects, refused: Mapping[str, str], why: str
 ) -> list[Change]:
@@ -176,58 +216,39 @@ def _without_refused(
     return [each for each in changes if git_directory(each.path) not in tops and not stays(each)]
 
 
-def _is_touched(root: Root, change: Change, effects: Effects) -> bool:
+def is_touched(root: Root, change: Change, effects: Effects) -> bool:
     """Return True if only the time of a file is different."""
     status, time = status_of(root, change.path), effects.times.get(change.path)
     return status is not None and time not in (None, status.st_mtime_ns)
 
 
-def _is_changed(root: Root, change: Change, staged: Staged) -> bool:
-    """Return True if another program has created, deleted or changed a path since the command began."""
-    path, present = change.path, change.before
-    directory, _, name = path.rpartition("/")
-    names = staged.seen.names.get(directory)
-    if names is not None and (name in names) is not (present is not None):
-        return present != change.after  # unless both have done the same
-    is_file = not isinstance(present, DirectoryNode | None)
-    status = status_of(root, path)
-    return is_file and (status is None or status.st_ctime_ns > staged.began)  # an mtime may be in the future
+def _is_new(change: Change, since: Since) -> bool:
+    """Return True if another program has created or deleted a path since the effects began."""
+    directory, _, name = change.path.rpartition("/")
+    names = since.names.get(directory)
+    return names is not None and (name in names) is not (change.before is not None)
 
 
-def _conflict(root: Root, clashes: Mapping[str, Lines]) -> ConflictError:
-    shown = {root.display_path(path): lines for path, lines in sorted(clashes.items())}
-    where = [quote(path) + (f" ({line_ranges(lines)})" if lines else "") for path, lines in shown.items()]
-    return ConflictError(
-        f"{first_names(where, 5)} changed while the command ran; nothing was applied.",
-        hint="Run the command again.",
-        details={
-            "conflicts": [{"path": path, "lines": [*map(list, lines)]} for path, lines in shown.items()]
-        },
-    )
+def _is_changed(root: Root, change: Change, since: Since) -> bool:
+    """Return True if another program has changed or deleted a path since the effects began."""
+    is_file = not isinstance(change.before, DirectoryNode | None)
+    status = status_of(root, change.path)
+    return is_file and (status is None or status.st_ctime_ns > since.began)  # an mtime may be in the future
 
 
-def _protected(root: Root, paths: Collection[str], what: str, hint: str) -> ProtectedError:
-    shown = [*map(root.display_path, sorted(set(paths)))]
-    return ProtectedError(
-        f"The command has {what}: {name_paths(shown)}; nothing was applied.",
-        hint=hint,
-        details={"path": shown[0], "paths": shown},
-    )
-
-
-def _made_with_directories(changes: Sequence[Change], root: Root, contents: Mapping[str, bytes]) -> set[str]:
+def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collection[str]) -> set[str]:
     """Return the created paths with a read-protected name in a directory that the command has made too.
 
     They hold nothing of the user, such as a key for the tests of a package. Copies of masks are not among
     them. Neither are repositories without a work tree, whose settings run code.
     """
     made = {each.path for each in changes if each.before is None and isinstance(each.after, DirectoryNode)}
-    masks = {(fold(path.rpartition("/")[2]), revision_of(content)) for path, content in contents.items()}
+    names = {fold(path.rpartition("/")[2]) for path in hidden}
 
     def is_free(change: Change) -> bool:
         path, after = change.path, change.after
         above, _, name = path.rpartition("/")
-        is_copy = isinstance(after, FileNode) and (fold(name), after.digest) in masks
+        is_copy = isinstance(after, FileNode) and not after.size and fold(name) in names
         in_repository = any(fold(each).endswith(".git") for each in path.split("/"))
         return above in made and not is_copy and not in_repository and not root.is_write_protected(path)
 

@@ -112,9 +112,9 @@ class _Upper:
                         size += status.st_size
         if size > self._most_bytes:
             raise TooLargeError(
-                f"The command has written {plural(size, 'byte')}, over the limit of {self._most_bytes};"
+                f"The changed files have {plural(size, 'byte')}, over the limit of {self._most_bytes};"
                 " nothing was applied.",
-                hint="Let it write less or to /tmp, or raise Limits.snapshot_bytes.",
+                hint="Write less, or to /tmp, or raise Limits.snapshot_bytes.",
                 details={"size": size, "limit": self._most_bytes},
             )
         return found

@@ -5,13 +5,14 @@ The format is described in `gitformat-index`.
 
 import hashlib
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from agentfs.fs import Change, FileNode
 
 _EXTENDED = 0x4000  # a flag of an entry of the index that has two more bytes of flags
+_EMPTY = {hashlib.new(name, b"blob 0\0").digest() for name in ("sha1", "sha256")}  # ids of an empty file
 _ASSUMED = 0x80  # in the first byte of flags: git takes the file as unchanged
 
 
@@ -24,27 +25,19 @@ class IndexEntry(NamedTuple):
     is_assumed: bool  # git takes the file as unchanged
 
 
-def masks_in_index(changes: Iterable[Change], masks: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the indexes to which a command has added masks, each with the hidden file behind one.
-
-    The content of each mask is given.
-    """
-    names = {path.rpartition("/")[2].encode("utf-8", "surrogateescape"): path for path in masks}
+def masks_in_index(changes: Iterable[Change], hidden: Iterable[str]) -> dict[str, str]:
+    """Return the indexes to which a command has added masks, which are empty, each with one hidden path."""
+    names = {path.rpartition("/")[2].encode("utf-8", "surrogateescape"): path for path in hidden}
     found: dict[str, str] = {}
     for change in changes if names else ():
         in_git = ".git" in change.path.split("/")
         if in_git and change.path.endswith("/index") and isinstance(change.after, FileNode):
             with suppress(struct.error, LookupError, ValueError):  # git cannot read it either
                 for path, identity, *_ in index_entries(change.after.load()):
-                    hidden = names.get(path.rpartition(b"/")[2])
-                    if hidden is not None and identity == _blob(masks[hidden], len(identity)):
-                        found[change.path] = hidden
+                    name = path.rpartition(b"/")[2]
+                    if name in names and identity in _EMPTY:
+                        found[change.path] = names[name]
     return found
-
-
-def _blob(content: bytes, size: int) -> bytes:
-    """Return git's id of a content, of 20 or 32 bytes."""
-    return hashlib.new("sha1" if size == 20 else "sha256", b"blob %d\0" % len(content) + content).digest()
 
 
 def with_assumed(data: bytes, paths: Collection[bytes], *, assumed: bool) -> bytes:

@@ -17,6 +17,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import syscalls
 from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
+from agentfs.policy import Policy
 from agentfs.watch.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
@@ -38,9 +39,14 @@ class Sweep(NamedTuple):
     names: Mapping[str, Collection[str]]
     above: Collection[str] = ()
 
-    def appeared_since(self, earlier: "Sweep") -> list[str]:
-        """Return the hidden paths that an earlier sweep has not found."""
-        return sorted({*self.hidden, *self.above}.difference(earlier.hidden, earlier.above))
+    def appeared_since(self, earlier: Collection[str]) -> list[str]:
+        """Return the hidden paths that are not among the `all_hidden` of an earlier sweep."""
+        return sorted(self.all_hidden.difference(earlier))
+
+    @property
+    def all_hidden(self) -> set[str]:
+        """All hidden paths."""
+        return {*self.hidden, *self.above}
 
 
 class HiddenFiles:
@@ -51,7 +57,7 @@ class HiddenFiles:
         self._listed: dict[str, frozenset[str]] = {}  # all names, by directory
         self._directories: dict[int, str] = {}  # by watch
         self._trees: Collection[str] = ()  # the names of the other trees
-        self._above: HiddenFiles | None = None
+        self._above: tuple[HiddenFiles, Root] | None = None
         self.after_fork()
         watch_forks(self)
 
@@ -60,12 +66,15 @@ class HiddenFiles:
         self._lock = Lock()
         self._inotify: Inotify | None = None
 
-    def find(self, root: Root, above: Root | None = None) -> Sweep:
-        """Look at the tree, and at the work tree above it, if any."""
-        if above is not None:
-            self._above = self._above or HiddenFiles()
-            found = self._above.find(above).hidden
-            return self.find(root)._replace(above={above.trees.path_on_disk(each) for each in found})
+    def find(self, root: Root, top: str) -> Sweep:
+        """Look at the tree, and at the work tree with the path `top` that it is a part of."""
+        if top != root.path:
+            if self._above is None or self._above[1].path != top:
+                policy = Policy(read_only=True, protect=root.policy.protect)
+                self._above = HiddenFiles(), Root(top, policy)
+            other, above = self._above
+            found = other.find(above, top).hidden
+            return self.find(root, root.path)._replace(above={os.path.join(top, each) for each in found})
         with self._lock:
             trees = root.trees.others.keys()
             # Rules may differ from call to call.

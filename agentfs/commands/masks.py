@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.commands.git_index import IndexEntry, index_entries, with_assumed
-from agentfs.commands.git_settings import has_settings, shown_settings
+from agentfs.commands.git_settings import has_settings
 from agentfs.commands.repository import Repository
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
@@ -25,82 +25,69 @@ _SPECIAL = re.compile(rb"[\\*?\[\]!# ]")  # in a pattern of an exclude file
 
 
 class Mask(NamedTuple):
-    """A mask with its status before the command."""
+    """A mask as it was before the command."""
 
-    status: os.stat_result
-    content: bytes
-    hides: bool  # the file behind it is not empty
-    is_shown: bool = False  # it holds what a command may see, such as settings
+    inode: int
+    is_directory: bool  # an empty one
+    size: int
+    modified: int
+    accessed: int
+    hides: bool  # it is empty, and what is behind it is not
     # For a file of git, which is not protected: the files in it that git takes as unchanged.
     assumed: Collection[bytes] | None = None
 
-    @property
-    def is_directory(self) -> bool:
-        """True for an empty directory."""
-        return stat.S_ISDIR(self.status.st_mode)
-
     def is_at(self, status: os.stat_result) -> bool:
         """Return True for the status of this mask with its content, also under another name."""
-        return status.st_ino == self.status.st_ino and self.is_copied_to(status)
+        return status.st_ino == self.inode and self.is_copied_to(status)
 
     def is_unchanged(self, status: os.stat_result) -> bool:
         """Return True if the node at its path is the mask with its content."""
-        if self.is_directory:
-            return stat.S_ISDIR(status.st_mode)
-        return self.is_at(status)
+        return stat.S_ISDIR(status.st_mode) if self.is_directory else self.is_at(status)
 
     def is_copied_to(self, status: os.stat_result) -> bool:
         """Return True for the status of a copy that `mv` or `cp -p` has made."""
-        facts = stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns
-        return facts == (stat.S_IFREG, self.status.st_size, self.status.st_mtime_ns)
+        facts = stat.S_ISREG(status.st_mode), status.st_size, status.st_mtime_ns
+        return facts == (True, self.size, self.modified)
 
 
-def put_masks(
-    root: Root,
-    overlays: Mapping[str, Overlay],
-    hidden: Iterable[str],
-    repository: Repository | None = None,
-    above: Iterable[str] = (),
-) -> dict[str, Mask]:
-    """Create a mask for each hidden path, and return them by path; a link has none, but its target has.
-
-    Args:
-        root: The tree.
-        overlays: Its overlays, by the real path of their tree.
-        hidden: The hidden paths.
-        repository: Its repository; git takes hidden files in it as unchanged or ignored.
-        above: The absolute paths of more masks in the work tree of the repository.
-    """
-    masks = _Masks(root, overlays)
-    for path in sorted(hidden):
-        source = root.trees.path_on_disk(path)
-        masks.put(path, shown_settings(contents(source)) if has_settings(path) else None)
-    if repository is not None:
-        masks.hide_from_git(repository, above)
-    masks.restore_times()
-    return masks.found
-
-
-class _Masks:
-    """Creates masks in the upper directories of overlays."""
+class Masks:
+    """Creates masks in the upper directories of overlays; `found` has them by the real path in the root."""
 
     def __init__(self, root: Root, overlays: Mapping[str, Overlay]) -> None:
         self._root, self._overlays = root, overlays
         self.found: dict[str, Mask] = {}
         self._made: dict[str, os.stat_result] = {}  # directories above masks, with the status below
 
-    def put(self, path: str, content: bytes | None, assumed: Collection[bytes] | None = None) -> None:
-        """Create the mask of a path, with content that a command may see, if any."""
+    def put(self, path: str, content: bytes = b"", assumed: Collection[bytes] | None = None) -> None:
+        """Create the mask of a path in the root, with content that a command may see, if any."""
         tree = self._root.trees.of(path)
-        source, upper, below = tree.source, self._overlays[tree.path].upper, tree.below(path)
+        mask = self.put_in(self._overlays[tree.path], tree.below(path), content)
+        if mask is not None:
+            self.found[path] = mask._replace(assumed=assumed)
+
+    def put_in(self, overlay: Overlay, below: str, content: bytes = b"") -> Mask | None:
+        """Create a mask in an overlay; a link has none, but its target has."""
         with suppress(OSError):  # it has just vanished
-            status = os.lstat(os.path.join(source, below))
+            status = os.lstat(os.path.join(overlay.root, below))
             if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-                make_directories(source, upper, os.path.dirname(below), self._made)
-                full = os.path.join(upper, below)
-                _make(full, status, content or b"")
-                told = status.st_size > 0 and assumed is None, content is not None, assumed
-                self.found[path] = Mask(os.lstat(full), content or b"", *told)
+                self._make_directories(overlay, os.path.dirname(below))
+                full = os.path.join(overlay.upper, below)
+                _make(full, status, content)
+                there, hides = os.lstat(full), status.st_size > 0 and not content
+                times = there.st_mtime_ns, there.st_atime_ns
+                return Mask(there.st_ino, stat.S_ISDIR(there.st_mode), there.st_size, *times, hides)
+        return None
+
+    def _make_directories(self, overlay: Overlay, below: str) -> None:
+        """Create the directories of a path in an upper layer, with the modes that they have below it."""
+        full = os.path.join(overlay.upper, below)
+        if below and full not in self._made:
+            self._make_directories(overlay, os.path.dirname(below))
+            if os.path.lexists(full) and stat.S_ISDIR(os.lstat(full).st_mode):
+                return  # in the layer of a branch
+            self._made[full] = os.lstat(os.path.join(overlay.root, below))
+            os.mkdir(full)
+            _make_alike(full, self._made[full])
 
     def hide_from_git(self, repository: Repository, above: Iterable[str]) -> None:
         """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask."""
@@ -151,18 +138,6 @@ def _make(full: str, status: os.stat_result, content: bytes) -> None:
     os.utime(full, ns=(status.st_mtime_ns - 1, status.st_mtime_ns))
 
 
-def make_directories(source: str, upper: str, below: str, made: dict[str, os.stat_result]) -> None:
-    """Create the directories of a path in an upper layer, with the modes that they have below it."""
-    full = os.path.join(upper, below)
-    if below and full not in made:
-        make_directories(source, upper, os.path.dirname(below), made)
-        if os.path.lexists(full) and stat.S_ISDIR(os.lstat(full).st_mode):
-            return  # of a layer that was used before
-        made[full] = os.lstat(os.path.join(source, below))
-        os.mkdir(full)
-        _make_alike(full, made[full])
-
-
 def _make_alike(full: str, status: os.stat_result) -> None:
     with suppress(PermissionError):
         os.chown(full, status.st_uid, status.st_gid)
@@ -170,13 +145,13 @@ def _make_alike(full: str, status: os.stat_result) -> None:
 
 
 def read_masks(root: Root, overlays: Mapping[str, Overlay], masks: Mapping[str, Mask]) -> list[str]:
-    """Return the paths whose masks a command has read, except those that it may see."""
+    """Return the paths whose masks a command has read, except those of settings, which it may see."""
     found: list[str] = []
     for path, mask in masks.items():
         tree = root.trees.of(path)
         with suppress(OSError):
             status = os.lstat(os.path.join(overlays[tree.path].upper, tree.below(path)))
-            was_read = mask.is_at(status) and status.st_atime_ns != mask.status.st_atime_ns
-            if was_read and not mask.is_shown:
+            was_read = mask.is_at(status) and status.st_atime_ns != mask.accessed
+            if was_read and mask.hides and not has_settings(path):
                 found.append(path)
     return found

@@ -11,13 +11,12 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import IO, Any
 
 from agentfs.base.lazy import signal
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.request import CommandRequest
-from agentfs.commands.system import processes_with, with_new_keys
+from agentfs.commands.system import processes_with
 from agentfs.limits import Limits
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
@@ -47,18 +46,15 @@ class Process:
         self.exit_status: int | None = None
         self.left_over = 0  # processes that were running when the direct child had ended
         self.began = time.monotonic()
-        self._child = with_new_keys(
-            partial(
-                subprocess.Popen,
-                arguments,
-                env={**request.environment, _MARK: self._mark},
-                cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
-                stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                pass_fds=pass_fds,
-            )
+        self._child = subprocess.Popen(  # noqa: S603 - the command, as it was asked for
+            arguments,
+            env={**request.environment, _MARK: self._mark},
+            cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
+            stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=pass_fds,
         )
         self._unsent = memoryview(request.stdin or b"")
         self._selector = selectors.DefaultSelector()
@@ -103,7 +99,7 @@ class Process:
             return
         self.is_closed = True
         try:
-            self.left_over = self._count_left_over() if self._ended else 0
+            self.left_over = len(self.others()) if self._ended else 0
             if not self._ended:
                 self._signal(signal.SIGTERM)
                 with suppress(Exception):
@@ -164,9 +160,6 @@ class Process:
         """Signal the process group."""
         with suppress(OSError):
             os.killpg(self._child.pid, number)
-
-    def _count_left_over(self) -> int:
-        return len(self.others())
 
     def _kill_escaped(self) -> None:
         """Kill the processes that have left the group."""

@@ -8,7 +8,6 @@ from agentfs.commands.system import contents, from_git
 from agentfs.fs import Root
 from agentfs.fs.path import is_in
 from agentfs.fs.trees import OpenTree, open_top
-from agentfs.policy import Policy
 
 _QUESTIONS = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
 
@@ -48,12 +47,6 @@ def repository_of(root: str) -> Repository:
     if is_in(common, root) or not (is_linked or is_above):
         return own
     return Repository(top, common, os.path.relpath(os.path.join(directory, "index"), common))
-
-
-def work_tree_above(root: Root, repository: Repository) -> Root | None:
-    """Return the work tree that the root is a part of, if any."""
-    policy = Policy(read_only=True, protect=root.policy.protect)
-    return Root(repository.top, policy) if repository.top != root.path else None
 
 
 def with_git(root: Root, repository: Repository) -> Root:

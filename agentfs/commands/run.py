@@ -4,11 +4,10 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call, plural
-from agentfs.commands.apply_effects import apply_effects, result_of
+from agentfs.commands.apply_effects import Since, apply_merged, is_touched, merge_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.effects import effects_of
@@ -139,7 +138,7 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
         in_time = _wait(staged.process, request)
         staged.process.end()
         if staged.process.was_started or not in_time:
-            changes = _take_effects(around, request, staged, in_time=in_time)
+            changes = _take_effects(around, request, staged, repository.top, in_time=in_time)
             notes = _notes_on(around.root, staged)
             return _result(around, request, staged.process, changes, notes, in_time=in_time)
     if attempts > 1:  # a path outside may just have gone
@@ -152,32 +151,35 @@ def _notes_on(root: Root, staged: Staged) -> list[str]:
     """Return notes on protected files that a command has read, and on files outside that are gone with it."""
     gone = staged.stage.gone_files().items()
     notes = [f"{plural(count, 'file')} in {path}: gone with the command" for path, count in gone]
-    if read := read_masks(root, staged.overlays, staged.masks):
+    if read := read_masks(root, staged.inside.overlays, staged.inside.masks):
         named = name_paths([*map(root.display_path, read)])
         notes.insert(0, f"protected, so the command saw no content: {named}")
     return notes
 
 
 def _take_effects(
-    around: Surroundings, request: CommandRequest, staged: Staged, *, in_time: bool
+    around: Surroundings, request: CommandRequest, staged: Staged, top: str, *, in_time: bool
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
-    root = around.root.top
-    if appeared := around.hidden_files.find(root, staged.above).appeared_since(staged.seen):
+    root, label, inside = around.root.top, request.label("run"), staged.inside
+    if appeared := around.hidden_files.find(root, top).appeared_since(staged.seen.all_hidden):
         raise ConflictError(
             f"Protected files appeared while the command ran: {name_paths(appeared)}. Its output"
             " is not shown, and nothing was applied.",
             hint="Run the command again.",
             details={"paths": appeared},
         )
-    label = request.label("run")
     if not in_time:
         return result_of(around, label)
+
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
-            effects = effects_of(staged.overlays, staged.masks, root, around.limits.snapshot_bytes)
-            apply = partial(apply_effects, around, effects, staged, label, preview=request.preview)
-            return call_context.run_to_end(apply)
+            effects = effects_of(inside.overlays, inside.masks, root, around.limits.snapshot_bytes)
+            since = Since(staged.began, staged.position, staged.seen.names)
+            found = merge_effects(around, effects, since, {}, once=True).changes
+            changes = [each for each in found if not each.changes_nothing or is_touched(root, each, effects)]
+            given = around, changes, effects, inside.masks, label
+            return call_context.run_to_end(lambda: apply_merged(*given, preview=request.preview))
     except AgentFSError as error:
         after_command(error, staged.process.captured, staged.process.exit_status)
         raise

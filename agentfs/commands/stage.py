@@ -54,15 +54,16 @@ class Stage:
         _remove_stale(place)
         self.is_kept = bool(kept)
         self.path, self._lock = _keep(os.path.join(place, kept)) if kept else _make(place)
-        self.overlays: list[Overlay] = []
+        self.overlays: dict[str, Overlay] = {}  # by their root
         self.places: dict[str, str] = {}  # by the path that the command sees
         self.overlay = self.add_overlay(root)
 
     def add_overlay(self, root: str, *, is_read_only: bool = False) -> Overlay:
-        """Create the directories of an overlay on `root`, unless they are kept from before."""
+        """Create the directories of an overlay on `root`, unless there are some, or they were kept."""
+        if root in self.overlays:
+            return self.overlays[root]
         upper, work = (os.path.join(self.path, f"{name}{len(self.overlays)}") for name in ("upper", "work"))
-        overlay = Overlay(root, upper, work, is_read_only)
-        self.overlays.append(overlay)
+        overlay = self.overlays[root] = Overlay(root, upper, work, is_read_only)
         if not os.path.isdir(upper):
             status = os.stat(root)
             os.mkdir(work, 0o700)
@@ -94,7 +95,7 @@ class Stage:
         if keep:
             let_go(self._lock)
             return
-        for overlay in self.overlays:
+        for overlay in self.overlays.values():
             with suppress(OSError):  # the system leaves it without permissions
                 os.chmod(os.path.join(overlay.work, "work"), 0o700)
         remove_tree(self.path)

@@ -3,20 +3,14 @@
 import os
 import re
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
 
-from agentfs.base.lazy import ctypes, subprocess
+from agentfs.base.lazy import subprocess
 from agentfs.fs.settings_file import system_program
 
 if sys.platform != "win32":  # agentfs can be imported there
     import resource
 
-_R = TypeVar("_R")
-_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the number of the system call, by machine
-_JOIN_SESSION_KEYRING = 1
 _FIRST_KILLED = "1000"  # the highest score, when the system has no memory left
 _SECONDS = 10  # that git may take to answer a question
 _OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
@@ -36,43 +30,6 @@ def processes_with(variable: str, first: int) -> list[int]:
     found = [int(each) for each in os.listdir("/proc") if each.isdecimal()]
     young = [each for each in found if each > first or (started_again and each <= newest)]
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
-
-
-def with_new_keys(start: Callable[[], _R]) -> _R:
-    """Start a process with a new session keyring, because keys of the user's session open other accounts.
-
-    The keyring belongs to the thread that joins it, and to the processes that this thread starts.
-    """
-    number = _KEYCTL.get(os.uname().machine)
-    if number is None:
-        return start()
-
-    def join_and_start() -> _R:
-        ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
-        return start()
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(join_and_start).result()
-
-
-def pipe_that_stays_open() -> tuple[int, int]:
-    """Return both ends of a pipe; the second can also be read.
-
-    A program that reports to a dead process is then not killed by the signal for a broken pipe.
-    """
-    read, write = os.pipe()
-    both = os.open(f"/proc/self/fd/{write}", os.O_RDWR)
-    os.close(write)
-    return read, both
-
-
-def has_children(process: int) -> bool:
-    """Return True if a process has children, or that is not known."""
-    try:
-        with open(f"/proc/{process}/task/{process}/children", "rb") as file:
-            return bool(file.read())
-    except OSError:
-        return True
 
 
 def limit_process(process: int, file_bytes: int, processes: int) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 # The number of each machine in the audit system, and the numbers of its system calls.
 _MACHINES = {
-    "x86_64": (0xC000003E, {"socket": 41, "clone": 56, "unshare": 272, "setns": 308}),
-    "aarch64": (0xC00000B7, {"socket": 198, "clone": 220, "unshare": 97, "setns": 268}),
+    "x86_64": (0xC000003E, {"socket": 41, "clone": 56, "unshare": 272, "setns": 308, "keys": 248}),
+    "aarch64": (0xC00000B7, {"socket": 198, "clone": 220, "unshare": 97, "setns": 268, "keys": 217}),
 }
 _OTHER_CALLS = 0x40000000  # the first number of a second table of x86-64
 _IO_URING_SETUP, _CLONE3 = 425, 435  # on each machine; a filter cannot see what these two are asked for
+_CALLS_ON_KEYS = 3  # `add_key`, `request_key` and `keyctl`
 _NEW_USER_NAMESPACE = 0x10000000
 _FAMILIES = (1, 2, 10, 16)  # UNIX, INET, INET6 and NETLINK
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
@@ -21,7 +22,7 @@ _Instruction = tuple[int, int, int, int]  # with how many to skip if a test is t
 
 
 def filter_of_calls(machine: str) -> bytes:
-    """Return a filter that allows no new namespaces of users, and no rare families of sockets.
+    """Return a filter that allows no new namespaces of users, no keyrings, and no rare families of sockets.
 
     It is empty on machines whose system calls are not known here.
     """
@@ -39,7 +40,9 @@ def filter_of_calls(machine: str) -> bytes:
     # Programs then use `clone`, and other ways to read and write.
     for call in (_CLONE3, _IO_URING_SETUP):
         found += [(_EQUAL, 0, 1, call), _refuse(errno.ENOSYS)]
-    found += [(_EQUAL, 0, 1, calls["setns"]), _refuse(errno.EPERM)]
+    # Keys of the user's session open other accounts.
+    for call in (calls["setns"], *range(calls["keys"], calls["keys"] + _CALLS_ON_KEYS)):
+        found += [(_EQUAL, 0, 1, call), _refuse(errno.EPERM)]
     for name in ("clone", "unshare"):
         test = [(_HAS_BIT, 0, 1, _NEW_USER_NAMESPACE)]
         found += _judged(calls[name], test, errno.EPERM)

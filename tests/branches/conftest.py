@@ -57,7 +57,7 @@ def git(root: Path, *words: str) -> str:
 
 def lose_server(branch) -> None:
     """Kill the sandbox of a branch, and wait for its end."""
-    first = os.pidfd_open(branch._sandbox._first)
+    first = os.pidfd_open(branch._sandbox._server[1].number)
     signal.pidfd_send_signal(first, signal.SIGKILL)
     select.select([first], [], [])
     os.close(first)

@@ -33,9 +33,9 @@ def test_regression_a_program_may_reserve_more_memory_than_there_is(staged):
     os.geteuid() == 0 and KERNEL < (6, 14), reason="nothing limits the processes of root here"
 )
 def test_processes_are_limited_and_a_bomb_ends_with_the_call(staged, monkeypatch):
-    monkeypatch.setattr("agentfs.commands.staged_process.MOST_PROCESSES", 400)
+    monkeypatch.setattr("agentfs.commands.first_process.MOST_PROCESSES", 400)
     if os.geteuid():
-        monkeypatch.setattr("agentfs.commands.staged_process.MOST_PROCESSES", own_processes() + 200)
+        monkeypatch.setattr("agentfs.commands.first_process.MOST_PROCESSES", own_processes() + 200)
     before = Path("/proc/sys/kernel/pid_max").read_text()
     began = time.monotonic()
     bomb = f"b() {{ (exec -a bomb.{PID} sleep 50 &); b | b & }}; b; sleep 50"
