@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from agentfs.branches.branch_merge import merge_branch
 from agentfs.branches.branch_sandbox import BranchSandbox
-from agentfs.branches.inside import JOURNAL
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import stage_places
 from agentfs.commands.system import entries
@@ -34,7 +33,7 @@ class Branch(RemoteWorkspace):
 
     def __init__(self, parent: Workspace, name: str, sandbox: BranchSandbox) -> None:
         policy = replace(parent.policy, run="recorded" if parent.policy.run else None)
-        super().__init__(sandbox.start, parent.root, policy=policy, limits=parent.limits, state=JOURNAL)
+        super().__init__(sandbox.start, parent.root, policy=policy, limits=parent.limits, state="journal")
         self.name = name
         self._parent, self._sandbox = parent, sandbox
         self.on_event = parent.on_event
@@ -134,7 +133,8 @@ def open_branch(parent: Workspace, name: str) -> Branch:
 
 def names_of(parent: Workspace) -> list[str]:
     """Return the names of the branches that are kept or open."""
-    found = {name for name, each in _open.get(parent._journal.main, {}).items() if each.is_open}
+    opened = _open.get(parent._journal.main, WeakValueDictionary[str, BranchSandbox]())
+    found = {name for name, each in opened.items() if each.is_open}
     return sorted(
         found | {os.path.basename(each) for each in entries(_place(parent)) if "stage-" not in each}
     )

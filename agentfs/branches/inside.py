@@ -9,7 +9,6 @@ from agentfs.policy import Policy, Protect
 from agentfs.remote.server import serve
 
 STATE = "/run/agentfs"  # the directory of the branch's own journal, as the server sees it
-JOURNAL = "journal"
 _SET_DUMPABLE = 4  # an option of `prctl`
 _OF_GIT = ("HEAD", "ORIG_HEAD", "index", "packed-refs", "refs", "logs")
 
