@@ -66,12 +66,12 @@ class StagedProcess(Process):
 
 
 class Inside(NamedTuple):
-    """What a sandbox shows.
+    """The contents of a sandbox.
 
     Attributes:
         sandbox: Bubblewrap and its arguments.
         overlays: The overlays of the trees, by real path.
-        masks: What is there in place of protected files, by real path.
+        masks: The files in place of protected ones, by real path.
     """
 
     sandbox: list[str]
@@ -136,7 +136,7 @@ def inside_of(
     run_paths: Sequence[str] = (),
     network: bool = False,
 ) -> Inside:
-    """Return what a sandbox shows, after masks were made for the hidden files of `seen`.
+    """Return the contents of a sandbox, after masks were made for the hidden files of `seen`.
 
     Args:
         around: The workspace.
