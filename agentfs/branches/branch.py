@@ -5,19 +5,19 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from agentfs.branches.branch_merge import merge_branch
-from agentfs.branches.branch_sandbox import BranchSandbox
+from agentfs.branches.branch_sandbox import BranchSandbox, check_place
 from agentfs.commands.sandbox import find_sandbox
 from agentfs.commands.stage import stage_places
 from agentfs.commands.system import entries
-from agentfs.errors import BusyError, InvalidArgumentError, NotFoundError, UnsupportedSystemError
+from agentfs.errors import BusyError, InvalidArgumentError, UnsupportedSystemError
 from agentfs.events import reports_calls
-from agentfs.fs import Root, quote
+from agentfs.fs import quote
 from agentfs.history.journal import Journal
 from agentfs.remote.client import Declared, RemoteWorkspace
 from agentfs.results import MergeResult
@@ -164,14 +164,3 @@ def _check(parent: Workspace, name: str) -> None:
     if found := next((what for what, holds in reasons.items() if holds), ""):
         raise UnsupportedSystemError(f"{found} has no branches.", hint="Open a workspace on the root itself.")
     check_place(parent._root.top)
-
-
-def check_place(root: Root) -> None:
-    """Raise `not_found` if the root is not at its path any more."""
-    there = None
-    with suppress(OSError):
-        there = os.stat(root.path)
-    if there is None or not os.path.samestat(there, root.trees.status("")):
-        raise NotFoundError(
-            f"The root was moved away from {quote(root.path)}.", hint="Open a workspace where it is now."
-        )

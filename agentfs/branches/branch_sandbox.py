@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob
 from typing import IO, Any
 
@@ -23,8 +23,8 @@ from agentfs.commands.sandbox import Sandbox
 from agentfs.commands.stage import Stage
 from agentfs.commands.staged_process import inside_of
 from agentfs.commands.system import contents
-from agentfs.errors import BusyError, FileIOError, ProtectedError
-from agentfs.fs import quote
+from agentfs.errors import BusyError, FileIOError, NotFoundError, ProtectedError
+from agentfs.fs import Root, quote
 from agentfs.fs.lock import open_locked
 from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.report import name_paths
@@ -218,3 +218,14 @@ class BranchSandbox:
 def _children(process: str) -> list[str]:
     files = glob(f"/proc/{process}/task/*/children")
     return [each for file in files for each in contents(file).decode().split()] if files else ["unknown"]
+
+
+def check_place(root: Root) -> None:
+    """Raise `not_found` if the root is not at its path any more."""
+    there = None
+    with suppress(OSError):
+        there = os.stat(root.path)
+    if there is None or not os.path.samestat(there, root.trees.status("")):
+        raise NotFoundError(
+            f"The root was moved away from {quote(root.path)}.", hint="Open a workspace where it is now."
+        )

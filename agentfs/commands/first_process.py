@@ -11,7 +11,7 @@ from typing import Self
 
 from agentfs.base.lazy import signal
 from agentfs.commands.stage import Stage
-from agentfs.commands.system import limit_process
+from agentfs.commands.system import limit_process, pipe_that_stays_open
 from agentfs.commands.system_calls import filter_of_calls
 from agentfs.fs.context import file_clock
 
@@ -44,10 +44,7 @@ class FirstProcess:
     def __init__(self, stage: Stage, sandbox: Sequence[str]) -> None:
         """Make the pipes of a sandbox, given as bubblewrap and its arguments."""
         self._made = time.time_ns()
-        self._reported, status = os.pipe()
-        # A program that reports to a dead process is not killed if it could also read the pipe.
-        both = os.open(f"/proc/self/fd/{status}", os.O_RDWR)
-        os.close(status)
+        self._reported, both = pipe_that_stays_open()
         blocked, self._block = os.pipe()
         rules, write = os.pipe()
         calls = filter_of_calls(os.uname().machine)

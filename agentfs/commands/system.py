@@ -32,6 +32,17 @@ def processes_with(variable: str, first: int) -> list[int]:
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
 
 
+def pipe_that_stays_open() -> tuple[int, int]:
+    """Return both ends of a pipe; the second can also be read.
+
+    A program that reports to a dead process is then not killed by the signal for a broken pipe.
+    """
+    read, write = os.pipe()
+    both = os.open(f"/proc/self/fd/{write}", os.O_RDWR)
+    os.close(write)
+    return read, both
+
+
 def limit_process(process: int, file_bytes: int, processes: int) -> None:
     """Limit the files that a process and its children write, and their number.
 
