@@ -173,13 +173,11 @@ def result_of(
 ) -> RecordedResult:
     """Return the changes of a staged command as those of a recording."""
     root, limits = around.root, around.limits
-    left = {} if effects is None else effects.not_applied
-    counts = {what: len(paths) for what, paths in left.items()}
+    left = sorted(effects.not_applied.items()) if effects is not None else []
     notes = [
-        f"not applied: {what}: {name_paths([*map(root.display_path, sorted(paths))])}"
-        for what, paths in sorted(left.items())
+        f"not applied: {what}: {name_paths([*map(root.display_path, sorted(paths))])}" for what, paths in left
     ]
-    opened = OpenRecording(label, root, limits, not_covered=counts)
+    opened = OpenRecording(label, root, limits, not_covered={what: len(paths) for what, paths in left})
     opened.parts = [Step(changes, 0.0, label, lost)] if changes else []
     opened.lost = dict.fromkeys(lost)
     given = opened, root, around.may_show, limits

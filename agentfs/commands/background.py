@@ -1,11 +1,9 @@
 """Commands in the background: each recorded as a step of its own until it ends or is stopped."""
 
-import math
 import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agentfs.base.advice import Advice, Joined, call, plural
@@ -20,11 +18,8 @@ if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
     from agentfs.commands.process import Process
 
 _MOST_COMMANDS = 64
+_POLL_SECONDS = 0.05  # between two looks at `stop`
 _MOST_BYTES = 30_000  # the most output in one answer
-
-
-class _Stopped(Exception):  # noqa: N818 - a signal within this module
-    """Raised to end the wait for a command."""
 
 
 class Command:
@@ -48,16 +43,12 @@ class Command:
 
     def _run(self) -> None:
         try:
-            with suppress(_Stopped):
-                self._process.wait(math.inf, self._check)
+            while not (self._stop.is_set() or self._process.wait(_POLL_SECONDS)):
+                pass
             self._process.end()
             self._outcome.set_result(self._finish())
         except BaseException as error:  # noqa: BLE001 - raised by `stop`
             self._outcome.set_exception(error)
-
-    def _check(self) -> None:
-        if self._stop.is_set():
-            raise _Stopped
 
     @property
     def running(self) -> bool:
@@ -76,14 +67,14 @@ class Command:
             offset: The bytes of both streams to skip.
         """
         running, status, captured = self.running, self._process.exit_status, self._process.captured
-        piece = captured.read(max(offset, 0))
-        shown = piece.data[:_MOST_BYTES]
-        if len(shown) < len(piece.data):
+        start, data = captured.read(max(offset, 0))
+        shown = data[:_MOST_BYTES]
+        if len(shown) < len(data):
             shown = shown[: shown.rfind(b"\n") + 1] or shown
-        end = piece.end - len(piece.data) + len(shown)
+        end, left_out = start + len(shown), start - max(offset, 0)
         state = "is running" if running else f"has ended with exit status {status}"
         following = call("output", id=self.id, offset=end) if running or end < captured.total else None
-        gap = footer(f"{plural(piece.left_out, 'byte')} left out") if piece.left_out else ""
+        gap = footer(f"{plural(left_out, 'byte')} left out") if left_out else ""
         body = output_text(shown).removesuffix("\n")
         text = Joined("\n", f"The command {self.id} {state}; its output from byte {offset}:", gap, body)
         more = footer(continuation(following))

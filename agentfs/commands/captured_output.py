@@ -1,17 +1,8 @@
 """`CapturedOutput`: the bytes that a command has written, bounded, in order of arrival."""
 
 from threading import Lock
-from typing import NamedTuple
 
 _TAIL_BYTES = 256 * 1024
-
-
-class Piece(NamedTuple):
-    """A part of the joined output."""
-
-    data: bytes
-    left_out: int  # bytes before `data` that are no longer kept
-    end: int  # the offset after `data`
 
 
 class CapturedOutput:
@@ -48,15 +39,13 @@ class CapturedOutput:
         with self._lock:
             return bytes(self._streams[name])
 
-    def read(self, offset: int = 0) -> Piece:
-        """Return the joined output from an offset on, as far as it is kept."""
+    def read(self, offset: int = 0) -> tuple[int, bytes]:
+        """Return the first kept offset of the joined output from an offset on, and the output from there."""
         with self._lock:
-            tail_start = self.total - len(self._tail)
             if offset < len(self._head):
-                end = len(self._head) if self._tail else self.total
-                return Piece(bytes(self._head[offset:]), 0, end)
-            start = max(offset, tail_start)
-            return Piece(bytes(self._tail[start - tail_start :]), start - offset, self.total)
+                return offset, bytes(self._head[offset:])
+            kept_from = self.total - len(self._tail)
+            return max(offset, kept_from), bytes(self._tail[max(offset - kept_from, 0) :])
 
     def joined(self) -> tuple[bytes, int, bytes]:
         """Return the start of the joined output, the number of bytes left out, and its end."""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from agentfs.base.lazy import signal
-from agentfs.commands.stage import Stage
+from agentfs.commands.stage import LOCK, Stage
 from agentfs.commands.system import limit_process, pipe_that_stays_open
 from agentfs.commands.system_calls import filter_of_calls
 from agentfs.fs.context import file_clock
@@ -18,7 +18,7 @@ from agentfs.fs.context import file_clock
 # Runs the sandbox. When the process that holds the lock of the stage dies, `flock` gets the lock, and all are
 # killed. Bubblewrap alone is not, if this happens while it starts.
 _WATCHED = """
-PATH=/usr/bin:/bin flock "$0/." /bin/sh -c "kill -9 0" >&- 2>&- &
+PATH=/usr/bin:/bin flock "$0" /bin/sh -c "kill -9 0" >&- 2>&- &
 "$@"
 status=$?
 exec 2>&-
@@ -53,7 +53,7 @@ class FirstProcess:
         self.passed = (both, blocked, rules, os.dup(both))  # bubblewrap closes the first three inside
         own = ["--json-status-fd", str(both), "--block-fd", str(blocked)]
         own += ["--seccomp", str(rules)] if calls else []
-        self.command = ["/bin/sh", "-c", _WATCHED, stage.path, *sandbox, *own, "--"]
+        self.command = ["/bin/sh", "-c", _WATCHED, os.path.join(stage.path, LOCK), *sandbox, *own, "--"]
         self.number, self._fd, self.report = 0, -1, b""
 
     def __enter__(self) -> Self:

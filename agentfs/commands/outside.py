@@ -36,7 +36,7 @@ pip uv pypoetry pre-commit go-build yarn pnpm node deno electron ms-playwright p
 sccache composer coursier zig rattler torch huggingface/hub
 """
 # Variables whose files and directories are shown.
-_NAMED_BY = """
+NAMED_BY = """
 SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT
 CARGO_HTTP_CAINFO PIP_FIND_LINKS PYTHONPATH NODE_PATH VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT NVM_DIR JAVA_HOME
 GOROOT RUSTUP_HOME PKG_CONFIG_PATH LD_LIBRARY_PATH
@@ -77,7 +77,7 @@ class Outside:
         self._show_programs()
         if self.home:
             self._show_home()
-        for name in _NAMED_BY.split():
+        for name in NAMED_BY.split():
             for path in environment.get(name, "").split(os.pathsep):
                 self._show_installation(path)
         for path in more:
@@ -204,7 +204,7 @@ def outside_of(root: str, environment: Mapping[str, str], more: Sequence[str], *
 
 
 _views: dict[Hashable, Outside] = {}
-_DECIDING = ("HOME", "PATH", "XDG_CACHE_HOME", "npm_config_cache", *_NAMED_BY.split())
+_DECIDING = ("HOME", "PATH", "XDG_CACHE_HOME", "npm_config_cache", *NAMED_BY.split())
 
 
 def _above(path: str) -> Iterator[str]:

@@ -5,13 +5,14 @@ second if another process holds them open. Then `end` kills the rest of its grou
 the group are found by a variable in their environment.
 """
 
+import math
 import os
 import selectors
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 from agentfs.base.lazy import signal
 from agentfs.commands.captured_output import CapturedOutput
@@ -21,7 +22,7 @@ from agentfs.limits import Limits
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
-_POLL_SECONDS = 0.05  # between two looks at the call's cancellation
+POLL_SECONDS = 0.05  # between two looks at the call's cancellation
 _READ_BYTES = 64 * 1024
 _MARK = "AGENTFS_COMMAND"
 _SWEEPS = 20  # rounds in which processes that keep forking are killed
@@ -46,29 +47,28 @@ class Process:
         self.exit_status: int | None = None
         self.left_over = 0  # processes that were running when the direct child had ended
         self.began = time.monotonic()
-        self._child = subprocess.Popen(  # noqa: S603 - the command, as it was asked for
-            arguments,
-            env={**request.environment, _MARK: self._mark},
-            cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
-            stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            pass_fds=pass_fds,
-        )
-        self._unsent = memoryview(request.stdin or b"")
+        with os.fdopen(os.memfd_create("stdin"), "w+b") as given:  # a pipe would have to be fed
+            given.write(request.stdin or b"")
+            given.seek(0)
+            self._child = subprocess.Popen(  # noqa: S603 - the command, as it was asked for
+                arguments,
+                env={**request.environment, _MARK: self._mark},
+                cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
+                stdin=subprocess.DEVNULL if request.stdin is None else given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
         self._selector = selectors.DefaultSelector()
         self.is_closed = False
         self._ended = 0.0  # when the direct child ended; 0 if it runs
         self._pidfd = os.pidfd_open(self._child.pid)
-        self._selector.register(self._pidfd, selectors.EVENT_READ, self._note_end)
-        pipes: dict[str, Any] = {"stdout": self._child.stdout, "stderr": self._child.stderr}
-        for stream, pipe in pipes.items():
+        self._selector.register(self._pidfd, selectors.EVENT_READ)
+        self._pipes: dict[str, Any] = {"stdout": self._child.stdout, "stderr": self._child.stderr}
+        for stream, pipe in self._pipes.items():
             os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, (stream, pipe))
-        if self._child.stdin is not None:
-            os.set_blocking(self._child.stdin.fileno(), False)
-            self._selector.register(self._child.stdin, selectors.EVENT_WRITE, self._feed)
+            self._selector.register(pipe.fileno(), selectors.EVENT_READ, stream)
 
     @property
     def duration(self) -> float:
@@ -79,19 +79,19 @@ class Process:
         """Return the processes of the command that are running, except the direct child."""
         return processes_with(f"{_MARK}={self._mark}", self._child.pid)
 
-    def wait(self, until: float, check: Callable[[], object]) -> bool:
-        """Read the output until the command has ended; return False if the time `until` comes first.
-
-        `check` is called several times a second, and may raise.
-        """
-        while self._open_pipes() or not self._ended:
-            now = time.monotonic()
-            end = min(until, self._ended + _GRACE_SECONDS) if self._ended else until
-            if now >= end:
-                break
-            self._transfer(end - now)
-            check()
-        return bool(self._ended)
+    def wait(self, seconds: float) -> bool:
+        """Read the output until the command has ended; return False if the time is over before."""
+        until = time.monotonic() + seconds
+        while self._selector.get_map():  # the process or a pipe is left
+            now, last = time.monotonic(), self._ended + _GRACE_SECONDS if self._ended else math.inf
+            if now >= min(until, last):
+                return now >= last
+            for key, _ in self._selector.select(min(until, last) - now):
+                if key.data:
+                    self._read(key.data, key.fd)
+                else:
+                    self._note_end()
+        return True
 
     def end(self) -> None:
         """Kill what is left of the command, and release everything; afterwards `exit_status` is known."""
@@ -102,32 +102,18 @@ class Process:
             self.left_over = len(self.others()) if self._ended else 0
             if not self._ended:
                 self._signal(signal.SIGTERM)
-                with suppress(Exception):
-                    self.wait(time.monotonic() + _TERM_SECONDS, bool)
+                self.wait(_TERM_SECONDS)
             self._signal(signal.SIGKILL)
             self._kill_escaped()
-            self.wait(time.monotonic() + _GRACE_SECONDS, bool)
+            self.wait(_GRACE_SECONDS)
             if not self._ended:
                 self._note_end()
             self._child.wait()
         finally:
             self._selector.close()
             os.close(self._pidfd)
-            for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-
-    def _open_pipes(self) -> bool:
-        return any(isinstance(key.data, tuple) for key in self._selector.get_map().values())
-
-    def _transfer(self, seconds: float) -> None:
-        """Read and write what is ready, or becomes so within some seconds."""
-        for key, _ in self._selector.select(min(seconds, _POLL_SECONDS)):
-            if callable(key.data):
-                key.data()
-            else:
-                self._read(*key.data)
+            for pipe in self._pipes.values():
+                pipe.close()
 
     def _note_end(self) -> None:
         """Note how the direct child ended, which stays a zombie, so that its number is not reused."""
@@ -136,25 +122,12 @@ class Process:
         self._ended = time.monotonic()
         self._selector.unregister(self._pidfd)
 
-    def _read(self, stream: str, pipe: IO[bytes]) -> None:
+    def _read(self, stream: str, pipe: int) -> None:
         with suppress(BlockingIOError):
-            data = os.read(pipe.fileno(), _READ_BYTES)
-            if data:
+            if data := os.read(pipe, _READ_BYTES):
                 self.captured.add(stream, data)
             else:
                 self._selector.unregister(pipe)
-
-    def _feed(self) -> None:
-        pipe: Any = self._child.stdin
-        try:
-            self._unsent = self._unsent[os.write(pipe.fileno(), self._unsent[:_READ_BYTES]) :]
-        except BlockingIOError:
-            return
-        except OSError:  # the command does not read it
-            self._unsent = self._unsent[:0]
-        if not self._unsent:
-            self._selector.unregister(pipe)
-            pipe.close()
 
     def _signal(self, number: int) -> None:
         """Signal the process group."""

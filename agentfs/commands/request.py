@@ -11,6 +11,7 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName, plural
 from agentfs.base.visible import one_line
 from agentfs.commands.hidden_files import HiddenFiles
+from agentfs.commands.outside import NAMED_BY
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.fs.settings_file import system_program
@@ -23,13 +24,11 @@ from agentfs.text.display import cut_line, cut_mark
 
 DEFAULT_SECONDS = 120.0  # the timeout of `Workspace.run`
 _MOST_BYTES = 100_000  # of a command; the system passes at most 128 KiB
-# The variables that a command gets from the program's own environment; `LC_*` too.
+# The variables that a command gets from the program's own environment, besides `NAMED_BY` and `LC_*`.
 _ALLOWED = """
-HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH PKG_CONFIG_PATH CC CXX CFLAGS CXXFLAGS LDFLAGS
-MAKEFLAGS VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT PYTHONPATH PYTHONDONTWRITEBYTECODE NVM_DIR NODE_PATH PNPM_HOME
-JAVA_HOME GOROOT GOPATH CARGO_HOME RUSTUP_HOME GEM_HOME GEM_PATH SSL_CERT_FILE SSL_CERT_DIR
-REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT CARGO_HTTP_CAINFO
-PIP_FIND_LINKS PIP_NO_INDEX TMPDIR XDG_CACHE_HOME npm_config_cache GIT_DISCOVERY_ACROSS_FILESYSTEM
+HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ CC CXX CFLAGS CXXFLAGS LDFLAGS MAKEFLAGS GOPATH CARGO_HOME
+PYTHONDONTWRITEBYTECODE PNPM_HOME GEM_HOME GEM_PATH PIP_NO_INDEX TMPDIR XDG_CACHE_HOME npm_config_cache
+GIT_DISCOVERY_ACROSS_FILESYSTEM
 """
 # No colours, pagers, editors or questions, for which a command would wait.
 _SETTINGS = """
@@ -66,14 +65,9 @@ class CommandRequest:
 
     def checked(self, limits: Limits) -> "CommandRequest":
         """Return the request with the timeout that is granted; raise `invalid_argument` for a wrong value."""
-        size = len(self.command.encode("utf-8", "surrogatepass"))
-        if not self.command.strip():
-            raise _wrong_command("is empty")
-        if "\0" in self.command:
-            raise _wrong_command("contains a NUL character")
-        if not _can_be_passed(self.command):
-            raise _wrong_command("contains half of a character, which UTF-8 cannot carry")
-        if size > _MOST_BYTES:
+        if not self.command.strip() or not _can_be_passed(self.command):
+            raise _wrong_command("is empty, or has a NUL or half of a character in it, which no shell takes")
+        if (size := len(os.fsencode(self.command))) > _MOST_BYTES:
             hint = "Write a script to a file, and run that."
             raise _wrong_command(f"has {plural(size, 'byte')}, over {_MOST_BYTES}", hint, limit=_MOST_BYTES)
         if not 0 < self.timeout < LARGEST:
@@ -107,24 +101,22 @@ def environment_of(given: Mapping[str, str] | None, *, is_staged: bool = False) 
 
     A staged command has a `/tmp` of its own.
     """
-    allowed = set(_ALLOWED.split())
-    chosen = _SETTINGS + _STAGED_SETTINGS if is_staged else _SETTINGS
-    settings = {name: value for name, _, value in (each.partition("=") for each in chosen.split())}
-    passed = {name for name in os.environ if name in allowed or name.startswith("LC_")}
-    found = {name: os.environ[name] for name in passed}
+    settings = (_SETTINGS + _STAGED_SETTINGS if is_staged else _SETTINGS).split()
+    allowed = {*_ALLOWED.split(), *NAMED_BY.split()}
+    found = {name: text for name, text in os.environ.items() if name in allowed or name.startswith("LC_")}
+    found |= {name: value for name, _, value in (each.partition("=") for each in settings)}
     for name, value in (given or {}).items():
-        if not name or "=" in name or "\0" in name + value or not _can_be_passed(name + value):
+        if not name or "=" in name or not _can_be_passed(name + value):
             raise InvalidArgumentError(
                 f"{name!r} cannot be set in an environment.",
                 hint="A name is not empty and has no `=`; neither it nor its value has a NUL.",
                 details={"parameter": "env"},
             )
-    return {"PATH": os.defpath, **found, **settings, **(given or {})}
+    return {"PATH": os.defpath, **found, **(given or {})}
 
 
 def _can_be_passed(text: str) -> bool:
     """Return True if the system can pass a text to a program."""
     with suppress(UnicodeEncodeError):
-        os.fsencode(text)
-        return True
+        return b"\0" not in os.fsencode(text)
     return False

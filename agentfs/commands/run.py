@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,10 +10,9 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, call, plural
 from agentfs.commands.apply_effects import Since, apply_merged, is_touched, merge_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
-from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.effects import effects_of
 from agentfs.commands.masks import read_masks
-from agentfs.commands.process import Process
+from agentfs.commands.process import POLL_SECONDS, Process
 from agentfs.commands.repository import repository_of, with_git
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
@@ -20,7 +20,7 @@ from agentfs.commands.staged_process import Staged, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.fs import Root
 from agentfs.fs.oserrors import read_only
-from agentfs.history.recording import OpenRecording, begin_recording, end_recording
+from agentfs.history.recording import begin_recording, end_recording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
@@ -36,18 +36,14 @@ def run(around: Surroundings, request: CommandRequest) -> RunResult:
     """Run a command as the policy says."""
     checked = _checked(around, request, in_background=False)
     with call_context.limited(around.limits.timeout), call_context.waited_for():
-        if around.root.policy.run == "staged":
+        if checked.is_staged:
             return _run_staged(around, checked)
-        process, recording = _begin_recorded(around, checked)
-        in_time = False
+        command = _Recorded(around, checked, "run")
         try:
-            try:
-                in_time = _wait(process, checked)
-            finally:
-                process.end()
+            _wait(command.process, checked)
         finally:
-            changes = _end_recording(around, recording)
-        return _result(around, checked, process, changes, in_time=in_time)
+            result = command.end()
+        return result
 
 
 def start_in_background(
@@ -57,15 +53,8 @@ def start_in_background(
     checked = _checked(around, request, in_background=True)
 
     def begin(name: str) -> Command:
-        process, recording = _begin_recorded(around, checked, "background")
-
-        def finish() -> RunResult:
-            changes = _end_recording(around, recording)
-            result = _result(around, checked, process, changes, in_time=True)
-            around.journal.flush()
-            return result
-
-        return Command(name, process, finish)
+        command = _Recorded(around, checked, "background")
+        return Command(name, command.process, command.end)
 
     with call_context.limited(around.limits.timeout), call_context.waited_for():
         name = background.add(begin).id
@@ -76,56 +65,67 @@ def start_in_background(
 
 
 def _checked(around: Surroundings, request: CommandRequest, *, in_background: bool) -> CommandRequest:
-    root = around.root
-    checked = replace(request, is_staged=root.policy.run == "staged").checked(around.limits)
+    root, way = around.root, around.root.policy.run
+    checked = replace(request, is_staged=way == "staged").checked(around.limits)
     if root.policy.read_only:
         raise read_only()
-    if root.policy.run is None:
-        raise UnsupportedSystemError(
-            "This workspace runs no commands.",
-            hint='A program allows them with Policy(run="staged") or Policy(run="recorded").',
-        )
-    if root.policy.run == "recorded" and (request.preview or request.network):
-        what = "previewed" if request.preview else "given or refused the network"
-        raise UnsupportedSystemError(
-            f"A recorded command cannot be {what}, because it runs in the workspace itself.",
-            hint='Use Policy(run="staged").',
-        )
-    if root.policy.run == "staged" and in_background:
-        raise UnsupportedSystemError(
-            "A staged command cannot run in the background, because its changes are applied when it ends.",
-            hint='Use Policy(run="recorded").',
-        )
     if root.usable_directories != ["."]:
         raise RefusedError(
             "A view of some directories cannot run a command, because a command sees the whole tree.",
             hint="Run the command on the workspace itself.",
         )
+    unsupported = ""
+    hint = 'Use Policy(run="staged").'
+    if way is None:
+        unsupported = "This workspace runs no commands."
+        hint = 'A program allows them with Policy(run="staged") or Policy(run="recorded").'
+    elif way == "recorded" and (request.preview or request.network):
+        what = "previewed" if request.preview else "given or refused the network"
+        unsupported = f"A recorded command cannot be {what}, because it runs in the workspace itself."
+    elif way == "staged" and in_background:
+        unsupported = "A staged command is not run in the background: its changes are applied when it ends."
+        hint = 'Use Policy(run="recorded").'
+    if unsupported:
+        raise UnsupportedSystemError(unsupported, hint=hint)
     return checked
 
 
-def _begin_recorded(
-    around: Surroundings, request: CommandRequest, kind: str = "run"
-) -> tuple[Process, OpenRecording]:
-    with around.root.open_directory(request.cwd) as directory:
-        given = around.journal, around.root, around.limits, request.label(kind)
-        recording = begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
+class _Recorded:
+    """A command that has begun in the tree, inside a recording."""
+
+    def __init__(self, around: Surroundings, request: CommandRequest, kind: str) -> None:
+        self._around, self._request = around, request
+        with around.root.open_directory(request.cwd) as directory:
+            given = around.journal, around.root, around.limits, request.label(kind)
+            self._recording = begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
+            try:
+                self.process = Process(request.arguments, request, around.limits, cwd=directory.handle)
+            except BaseException:
+                self._end_recording()
+                raise
+
+    def end(self) -> RunResult:
+        """End what is left of the command, and its recording."""
+        in_time = self.process.exit_status is not None
         try:
-            process = Process(request.arguments, request, around.limits, cwd=directory.handle)
-        except BaseException:
-            _end_recording(around, recording)
-            raise
-    return process, recording
+            self.process.end()
+        finally:
+            changes = self._end_recording()
+        self._around.journal.flush()
+        return _result(self._around, self._request, self.process, changes, in_time=in_time)
 
-
-def _end_recording(around: Surroundings, recording: OpenRecording) -> RecordedResult:
-    return end_recording(around.journal, around.root, around.limits, recording, around.may_show)
+    def _end_recording(self) -> RecordedResult:
+        around = self._around
+        return end_recording(around.journal, around.root, around.limits, self._recording, around.may_show)
 
 
 def _wait(process: Process, request: CommandRequest) -> bool:
     """Wait for a command; return False if it has not ended by itself in time."""
+    until = process.began + request.timeout
     with call_context.uncounted():
-        return process.wait(process.began + request.timeout, call_context.check)
+        while time.monotonic() < until and not process.wait(POLL_SECONDS):
+            call_context.check()
+    return process.exit_status is not None
 
 
 def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
@@ -185,48 +185,39 @@ def _take_effects(
         raise
 
 
-def _what_it_needed(request: CommandRequest, captured: CapturedOutput, confinement: str) -> list[str]:
-    """Return notes on what a staged command has tried and cannot do."""
-    written = captured.stream("stderr") + captured.stream("stdout")
-    notes: list[str] = []
-    if confinement == "staged" and not request.network and _NETWORK.search(written):
-        notes.append("A staged command has no network, unless the program allows it.")
-    if confinement == "staged" and _RENAME.search(written):
-        notes.append("A directory of the tree cannot be renamed in one step here (EXDEV); `mv` copies it.")
-    return notes
-
-
 def _result(
     around: Surroundings,
     request: CommandRequest,
     process: Process,
     changes: RecordedResult,
-    more_notes: Sequence[str] = (),
+    notes: Sequence[str] = (),
     *,
     in_time: bool,
 ) -> RunResult:
     """Return the result of a command that has ended."""
-    confinement, captured = around.root.policy.run or "staged", process.captured
-    notes = [*more_notes, *_what_it_needed(request, captured, confinement)]
-    if left := process.left_over:
-        notes.append(f"{plural(left, 'process', 'processes')} in the background: ended with the command")
-    if confinement == "recorded" and changes.files and process.duration >= 1:
-        notes.append("What other programs changed meanwhile is among its changes, also for undo.")
+    captured, is_staged = process.captured, request.is_staged
+    written = captured.stream("stderr") + captured.stream("stdout")
+    left, after = process.left_over, process.duration >= 1
+    told = {
+        "A staged command has no network, unless the program allows it.": is_staged
+        and not request.network
+        and _NETWORK.search(written),
+        "A directory of the tree cannot be renamed in one step here (EXDEV); `mv` copies it.": is_staged
+        and _RENAME.search(written),
+        f"{plural(left, 'process', 'processes')} in the background: ended with the command": left,
+        "What other programs changed meanwhile is among its changes, also for undo.": not is_staged
+        and changes.files
+        and after,
+        "A staged command that is stopped changes nothing.": is_staged and not in_time,
+        "A server does not end by itself: start it with `&`, and use it in the same command.": not in_time,
+        "This is a preview: nothing was applied.": request.preview,
+    }
     following = None
-    after = f" after {process.duration:.0f} s" if process.duration >= 1 else ""
-    sentence = f"Exit status {process.exit_status}{after}"
-    if not in_time:
-        sentence = f"Stopped after {request.timeout:g} s, the timeout"
-        if confinement == "staged":
-            notes.append("A staged command that is stopped changes nothing.")
-        notes.append("A server does not end by itself: start it with `&`, and use it in the same command.")
-        longer = min(request.timeout * _LONGER, around.limits.run_timeout)
-        if longer > request.timeout:
-            cwd = {} if request.cwd == "." else {"cwd": request.cwd}
-            way = {"timeout": int(longer)} if confinement == "staged" else {"background": True}
-            following = call("run", command=request.command, **way, **cwd)
-    if request.preview:
-        notes.append("This is a preview: nothing was applied.")
+    longer = min(request.timeout * _LONGER, around.limits.run_timeout)
+    if not in_time and longer > request.timeout:
+        cwd = {} if request.cwd == "." else {"cwd": request.cwd}
+        way = {"timeout": int(longer)} if is_staged else {"background": True}
+        following = call("run", command=request.command, **way, **cwd)
     result = RunResult(
         process.exit_status if in_time else None,
         captured.stream("stdout"),
@@ -234,13 +225,17 @@ def _result(
         changes,
         process.duration,
         timed_out=not in_time,
-        confinement=confinement,
+        confinement="staged" if is_staged else "recorded",
         network=request.network,
         truncated=captured.truncated,
-        notes=tuple(notes),
+        notes=(*notes, *(note for note, holds in told.items() if holds)),
         next=following,
     )
+    sentence = f"Stopped after {request.timeout:g} s, the timeout"
+    if in_time:
+        sentence = f"Exit status {process.exit_status}" + (
+            f" after {process.duration:.0f} s" if after else ""
+        )
     network = ", with network" if request.network else ""
-    rights = ", with the rights of the user" if confinement == "recorded" else ""
-    sentence = f"{sentence}, {confinement}{network}{rights}"
+    sentence += f", staged{network}" if is_staged else ", recorded, with the rights of the user"
     return with_output(result, captured, sentence, around.outputs, around.root, around.limits)

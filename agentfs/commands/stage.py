@@ -10,14 +10,16 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 
 from agentfs.base.lazy import shutil
+from agentfs.commands.system import entries
 from agentfs.errors import BusyError, FileIOError
-from agentfs.fs import quote, syscalls
-from agentfs.fs.lock import hold, let_go, usable_directories
+from agentfs.fs import quote
+from agentfs.fs.lock import hold, let_go, open_locked, usable_directories
 
 SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - a staged command has new ones
 _CACHES = (".cache", ".npm", "__pycache__")
 _MOST_COUNTED = 10_000
 OPAQUE = "user.overlay.opaque"  # an attribute of a directory that hides the one below it
+LOCK = "lock"  # a file
 _PREFIX = "stage-"
 _ATTEMPTS = 20
 
@@ -114,43 +116,39 @@ def _count_files(place: str) -> int:
     return count
 
 
+def _lock(path: str) -> int | None:
+    """Lock a directory, and return the descriptor of the lock; None if it is locked."""
+    fd = open_locked(os.path.join(path, LOCK), os.O_CREAT)
+    return None if fd is None else hold(fd)
+
+
 def _make(place: str) -> tuple[str, int]:
     """Create and lock a directory; return its path and the descriptor of the lock."""
     for _ in range(_ATTEMPTS):
         path = os.path.join(place, f"{_PREFIX}{os.urandom(8).hex()}")
         os.mkdir(path, 0o700)
         with suppress(FileNotFoundError):  # another process may just have taken it for a stale one
-            fd = syscalls.open_root(path)
-            if syscalls.try_lock(fd) and os.path.isdir(path):
-                return path, hold(fd)
-            syscalls.close(fd)
+            if (fd := _lock(path)) is not None:
+                return path, fd
     raise FileIOError("The directory of a staged command is removed again and again.")
 
 
 def _keep(path: str) -> tuple[str, int]:
     """Create or open and lock a directory; return its path and the descriptor of the lock."""
     os.makedirs(path, mode=0o700, exist_ok=True)
-    fd = syscalls.open_root(path)
-    if not syscalls.try_lock(fd):
-        syscalls.close(fd)
-        raise BusyError(
-            f"{quote(path)} is in use.", hint="End the program that uses it, or wait.", details={"path": path}
-        )
-    return path, hold(fd)
+    if (fd := _lock(path)) is None:
+        hint = "End the program that uses it, or wait."
+        raise BusyError(f"{quote(path)} is in use.", hint=hint, details={"path": path})
+    return path, fd
 
 
 def _remove_stale(place: str) -> None:
     """Remove the stages of dead processes."""
-    with suppress(OSError):
-        for name in os.listdir(place):
-            if name.startswith(_PREFIX):
-                path = os.path.join(place, name)
-                fd = syscalls.open_root(path)
-                try:
-                    if syscalls.try_lock(fd):
-                        remove_tree(path)
-                finally:
-                    syscalls.close(fd)
+    for path in entries(place):
+        with suppress(OSError):
+            if os.path.basename(path).startswith(_PREFIX) and (fd := _lock(path)) is not None:
+                remove_tree(path)
+                let_go(fd)
 
 
 def remove_tree(path: str) -> None:
