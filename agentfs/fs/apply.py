@@ -9,25 +9,25 @@ step is the record of a change that a kill cut short. The lock file is the recor
 import errno
 import os
 import stat
+import sys
 import time
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
-from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
-from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, notes_on_replacing
+from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, notes_on_replacing, read_again
 from agentfs.fs.lock import file_locks, forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
     Conflict,
     DirectoryNode,
-    EntryNode,
     FileNode,
     LinkNode,
     LogStep,
@@ -38,19 +38,18 @@ from agentfs.fs.node import (
     NotRestoredError,
     expanded,
     mode_of,
+    moves,
 )
 from agentfs.fs.path import quote
-from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.fs.resolve import Place, resolve_real
 from agentfs.text.display import first_names
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RETRY_SECONDS = 0.5  # how long a failed batch retries to reverse its changes
 _RETRY_PAUSE = 0.001
 _NOTED_PATHS = 5
-_PIECE = 1024 * 1024
 _OWNER = stat.S_IRWXU
 _SYNCED_TOGETHER = 16  # new files, from which on their file system is synced instead of each
-_NONE: Mapping[str, str] = {}
 
 
 class ApplyOptions(NamedTuple):
@@ -70,7 +69,15 @@ class Applied(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-_Step = tuple[Callable[["_Batch", Change], None], Change]
+@dataclass(eq=False, slots=True)
+class _Step:
+    """A change, and what is prepared for it."""
+
+    change: Change
+    temporary: str = ""  # the path of the new node, until it is renamed
+    inside: list[Change] = field(default_factory=list[Change])  # a new directory and all that is built in it
+    logged: Change | None = None  # the change for the journal, if another
+    renames: bool = False  # rename the node from `change.moved_from`
 
 
 class _NotRenamedError(Exception):
@@ -87,19 +94,23 @@ def apply_changes(context: RootContext, changes: Sequence[Change], options: Appl
     """Implement `Root.apply`."""
     path = context.displayed(changes[0].path) if changes else "."
     with file_locks(context.trees.lock_keys, context.trees.root.source, path), _excluding_others(context):
-        wanted = _checked(context, _with_parents(context, changes), changes, options)
+        turning = {change.path for change in changes if change.turns}
+        # Who may create a node may create the directories above it.
+        parents = _checked(context.view(access=None), _missing_parents(context, changes), options, turning)
+        wanted = [*_checked(context, changes, options, turning), *parents]
         with suppress(_NotRenamedError):
-            return _Batch(context, options, renames=_renames(wanted)).apply(wanted)
-        return _Batch(context, options).apply(expanded(wanted))  # copy to the other file system, then remove
+            renames = {} if turning else _renames(wanted)
+            return _Batch(context, options).apply(_steps(context, wanted, renames))
+        return _Batch(context, options).apply(_steps(context, wanted, {}))
 
 
-def apply_single(context: RootContext, held: ResolvedPath, change: Change, options: ApplyOptions) -> Applied:
-    """Make one change of a file at a path that the caller has locked and checked."""
+def apply_single(context: RootContext, place: Place | None, change: Change, options: ApplyOptions) -> Applied:
+    """Make one change of a locked and checked file; `place` is its place, if its parent exists."""
     if change.before is not None:
-        return _Batch(context, options, held).apply([change])
-    made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
+        return _Batch(context, options, place).apply([_Step(change)])
+    made = [] if place is not None else _missing_parents(context, [change])
     with _excluding_others(context):
-        return _Batch(context, options, held).apply([*made, change])
+        return _Batch(context, options, place).apply([*map(_Step, made), _Step(change)])
 
 
 def _excluding_others(context: RootContext) -> AbstractContextManager[object]:
@@ -107,78 +118,61 @@ def _excluding_others(context: RootContext) -> AbstractContextManager[object]:
     return nullcontext() if context.recorder is None else context.recorder.exclusive()
 
 
-def _with_parents(context: RootContext, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes, plus one for each missing directory above a created node."""
-    wanted = {change.path: change for change in changes}
+def _missing_parents(context: RootContext, changes: Sequence[Change]) -> list[Change]:
+    """Return a change for each missing directory above a created node."""
+    known = {change.path for change in changes}
+    found: list[Change] = []
     for change in changes:
-        if change.before is not None or change.after is None:
-            continue
-        for above in directories_above(change.path):
-            if above in wanted or node_at(context, above, None) is not None:
-                break
-            wanted[above] = Change(above, None, DirectoryNode())
-    return list(wanted.values())
+        if change.before is None and change.after is not None:
+            for above in directories_above(change.path):
+                if above in known or node_at(context, above, None) is not None:
+                    break
+                known.add(above)
+                found.append(Change(above, None, DirectoryNode()))
+    return found
 
 
 def _renames(changes: Sequence[Change]) -> dict[str, str]:
     """Return the old path of each file, link and tree that moves unchanged, by its new path."""
-    moved = [each for each in changes if each.moved_from and each.before is None]
-    if not moved:
-        return {}
     old = {each.path: each.before for each in changes if each.after is None}
-    turning = {each.path for each in changes if each.turns}
     return {
         each.path: each.moved_from
-        for each in moved
-        if not isinstance(each.after, DirectoryNode)
+        for each in changes
+        if each.moved_from
+        and each.before is None
+        and not isinstance(each.after, DirectoryNode)
         and old.get(each.moved_from) == each.after
-        and not _is_below(each.path, turning)
-        and not _is_below(each.moved_from, turning)
     }
 
 
 def _checked(
-    context: RootContext, changes: Sequence[Change], requested: Sequence[Change], options: ApplyOptions
+    context: RootContext, changes: Sequence[Change], options: ApplyOptions, turning: Collection[str]
 ) -> list[Change]:
     """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
-    named = {change.path for change in requested}
-    unasked = context.view(access=None)  # who may create a node may create the directories above it
-    turning = {change.path for change in changes if change.turns}
-
-    def node(change: Change) -> Node | None:
-        at = context if change.path in named else unasked
-        top = next((above for above in directories_above(change.path) if above in turning), None)
-        if top is not None and not isinstance(node_at(at, top, None), DirectoryNode):
-            return None  # there is a file or a link, which becomes a directory
-        return _present(at, change, options.max_bytes)
-
+    present = {each.path: _present(context, each, options.max_bytes, turning) for each in changes}
+    made = _already_made(changes, present) if options.undoing else ()
     wanted: list[Change] = []
-    made: set[str] | None = None
     for change in changes:
-        path, before, after = change.path, change.before, change.after
-        present = node(change)
-        if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
-            if not isinstance(before, DirectoryNode) or after.mode == present.mode:
+        path, before, after, found = change.path, change.before, change.after, present[change.path]
+        if isinstance(after, DirectoryNode) and isinstance(found, DirectoryNode):
+            if not isinstance(before, DirectoryNode) or after.mode == found.mode:
                 continue  # created already
-        elif present is None and after is None and change.of_directory:
+        elif found is None and after is None and change.of_directory:
             continue  # removed already
-        elif present != before:
-            if options.undoing and made is None:
-                made = _already_made(changes, node)
-            if made is None or path not in made:
-                raise options.conflict(change, present)
-            continue
-        at = context if path in named else unasked
-        if present is None and _is_below(path, turning):
-            at.check_names(path, (path,))
+        elif found != before:
+            if path in made:
+                continue
+            raise options.conflict(change, found)
+        if found is None and _is_below(path, turning):
+            context.check_names(path, (path,))
         else:
-            with resolve_real(at, path, create_parents=True) as resolved:
+            with resolve_real(context, path, create_parents=True) as resolved:
                 resolved.check_may_change()
         if isinstance(tree := before or after, MovedTree):
             _check_entries(context, path, tree)
-        if isinstance(before, FileNode) and isinstance(present, FileNode):
-            before = replace(before, metadata=present.metadata)
-        wanted.append(replace(change, before=present if isinstance(present, DirectoryNode) else before))
+        if isinstance(before, FileNode) and isinstance(found, FileNode):
+            before = replace(before, metadata=found.metadata, seen=found.seen)
+        wanted.append(replace(change, before=found if isinstance(found, DirectoryNode) else before))
     return wanted
 
 
@@ -191,71 +185,80 @@ def _check_entries(context: RootContext, top: str, tree: MovedTree) -> None:
             context.check_names(path, (path,))
 
 
-def _present(context: RootContext, change: Change, max_bytes: int) -> Node | None:
+def _present(
+    context: RootContext, change: Change, max_bytes: int, turning: Collection[str] = ()
+) -> Node | None:
     """Return the node at the path of a change; unread if the change moves it."""
-    moved = change.before or change.after
+    path, moved = change.path, change.before or change.after
+    top = next((above for above in directories_above(path) if above in turning), None) if turning else None
+    if top is not None and not isinstance(node_at(context, top, None), DirectoryNode):
+        return None  # there is a file or a link, which becomes a directory
     is_unread = isinstance(moved, MovedNode | MovedTree)
-    present = node_at(context, change.path, None if is_unread else max_bytes, is_kept=False)
+    present = node_at(context, path, None if is_unread else max_bytes, is_kept=False)
     return moved if isinstance(moved, MovedTree) and isinstance(present, DirectoryNode) else present
 
 
-def _is_below(path: str, directories: Container[str]) -> bool:
-    return any(above in directories for above in directories_above(path))
+def _is_below(path: str, directories: Collection[str]) -> bool:
+    return bool(directories) and any(above in directories for above in directories_above(path))
 
 
-def _already_made(changes: Sequence[Change], node: Callable[[Change], Node | None]) -> set[str]:
+def _already_made(changes: Sequence[Change], present: Mapping[str, Node | None]) -> set[str]:
     """Return the paths that already have the wanted node. Of a moved file, return both paths or neither."""
-    present = {change.path: node(change) for change in changes}
-    missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
-    return {
-        each.path
-        for each in changes
-        if present[each.path] == each.after and not (each.after is None and each.before in missing)
-    }
+    left = [each for each in changes if present[each.path] != each.after]
+    sources = {each.moved_from for each in left}
+    return {each.path for each in changes} - {each.path for each in left} - sources
+
+
+def _steps(context: RootContext, changes: Sequence[Change], renames: Mapping[str, str]) -> list[_Step]:
+    """Return a step for each change. A file that moves and is not renamed is copied, and then removed."""
+    renamed = {*renames, *renames.values()}
+    rows = [each for one in changes for each in ((one,) if one.path in renamed else expanded((one,)))]
+    steps = [_Step(each, renames=each.path in renamed) for each in rows]
+    left = [each for each in steps if not each.renames]
+    targets = {old: new for new, old in moves([each.change for each in left]).items()}
+    copied: dict[str, Node | None] = {}  # by the path of the source
+    for step in left:
+        change = step.change
+        source = change.moved_from or change.path
+        if not isinstance(change.before or change.after, MovedNode):
+            continue
+        step.logged = change
+        if source not in copied:
+            copied[source] = node_at(context, source, sys.maxsize, is_kept=False)
+        node = copied[source]
+        if change.after is not None:
+            step.change = replace(change, after=node)
+            continue
+        if isinstance(node, FileNode):  # once it is removed, its content is at the target
+            node = replace(node, pieces=read_again(context, targets[source], sys.maxsize, node.digest))
+        step.change = replace(change, before=node)
+    return steps
 
 
 class _Batch:
     """Changes that are made together."""
 
-    def __init__(
-        self,
-        context: RootContext,
-        options: ApplyOptions,
-        held: ResolvedPath | None = None,
-        renames: Mapping[str, str] = _NONE,
-    ) -> None:
-        """Prepare a batch.
-
-        Args:
-            context: The root and its settings.
-            options: The arguments of `Root.apply`.
-            held: The resolved path of a single file.
-            renames: The old path of each new one that is renamed.
-        """
-        self._context, self._options, self._held = context, options, held
-        self._renames = renames
-        self._renamed = {*renames, *renames.values()}
-        self._new: dict[str, str] = {}  # the path of each new node as a temporary, by its final path
-        self._tops: dict[str, str] = {}  # the outermost new directory that each new directory lies in
-        self._inside: dict[str, list[Change]] = {}  # the changes in and below these, from the top down
+    def __init__(self, context: RootContext, options: ApplyOptions, place: Place | None = None) -> None:
+        """Prepare a batch; `place` is the open place of a single file."""
+        self._context, self._options, self._place = context, options, place
+        self._made: list[tuple[Change, int]] = []  # each change that may be made, and the inode that it moved
         self._temporaries: set[str] = set()  # those that may exist
-        self._copied: dict[str, tuple[str, os.stat_result]] = {}  # the target and status of each source
-        # A function that reverses each change that was made, unless the path has changed since.
-        self._reversals: list[tuple[str, Callable[[], object]]] = []
         self._remaining: list[str] = []
         self._notes: dict[str, list[str]] = {}  # each with the paths it is about
         self._closed: set[str] = set()  # directories whose owner may not change their entries yet
         self._retry_until = 0.0
-        self._is_synced = True  # each new file by itself
 
-    def apply(self, changes: Sequence[Change]) -> Applied:
+    def apply(self, steps: Sequence[_Step]) -> Applied:
         """Make the changes, or reverse those that were made."""
         try:
-            with self._options.log_step(self._prepared(changes)) as recorded:
+            with self._options.log_step(self._build_all(steps)) as recorded:
+                for step, change in zip(steps, recorded, strict=True):
+                    if step.logged is None:
+                        step.change = change
                 try:
                     call_context.begin_commit()  # a call cancelled during the recording changes nothing
-                    for make, change in self._steps(recorded):
-                        make(self, change)
+                    for step in self._ordered(steps):
+                        self._make(step)
                 except BaseException as error:
                     self._remove_temporaries()  # reversals may need their space
                     if isinstance(error, Exception) or not self._is_complete(recorded):
@@ -263,49 +266,16 @@ class _Batch:
                             self._reverse(error)  # before the journal looks at the outcome
                     raise
         except OSError as error:
-            raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
+            raise oserrors.from_oserror(error, steps[0].change.path if steps else ".") from None
         finally:
             self._remove_temporaries()
-            self._reversals.clear()  # they refer to this object, and to contents
-        if self._held is not None:
-            return Applied(tuple(self._remaining), tuple(self._notes))
-        notes = [f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
+        one = len(steps) == 1
+        notes = [note if one else f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
-
-    def _steps(self, changes: Sequence[Change]) -> list[_Step]:
-        """Return the steps in order. If possible, all new nodes are made before old ones are removed."""
-        if len(changes) == 1 and not changes[0].of_directory:
-            return [(_Batch.put if changes[0].after else _Batch.remove, changes[0])]
-        moved = [each for each in changes if each.path in self._renames]
-        others = [each for each in changes if each.path not in self._renamed]
-        others.sort(key=lambda change: change.path)
-        turning = {each.path for each in others if each.turns}
-
-        def is_early(change: Change) -> bool:
-            return change.path in turning or (bool(turning) and _is_below(change.path, turning))
-
-        new = [each for each in others if each.path in self._new and self._top(each) in (None, each.path)]
-        removed = [each for each in reversed(others) if each.before and (each.after is None or each.turns)]
-        directories = [each for each in others if isinstance(each.after, DirectoryNode)]
-        kept = [each for each in directories if each.path not in self._tops]
-        return [
-            *((_Batch.open_to_owner, each) for each in removed if _is_closed(each.before)),
-            *((_Batch.set_mode, each) for each in kept if not _is_closed(each.after)),
-            *((_Batch.remove, each) for each in removed if is_early(each)),
-            *((_Batch.put, each) for each in new if each.path in self._tops),
-            *((_Batch.move, each) for each in moved),
-            *((_Batch.put, each) for each in new if each.path not in self._tops),
-            *((_Batch.remove, each) for each in removed if not is_early(each)),
-            *((_Batch.set_mode, each) for each in reversed(directories) if _is_closed(each.after)),
-        ]
-
-    def _top(self, change: Change) -> str | None:
-        """Return the outermost new directory that a change lies in or makes."""
-        return self._tops.get(change.path) or self._tops.get(os.path.dirname(change.path))
 
     def _is_complete(self, changes: Sequence[Change]) -> bool:
         """Return True if an interrupt came after the last change."""
-        return bool(self._reversals) and all(self._present(each) == each.after for each in changes)
+        return bool(self._made) and all(self._present(each) == each.after for each in changes)
 
     def _present(self, change: Change) -> Node | None:
         return _present(self._context, change, self._options.max_bytes)
@@ -314,28 +284,67 @@ class _Batch:
         shown = [quote(self._context.displayed(path)) for path in sorted(paths)]
         return first_names(shown, _NOTED_PATHS)
 
-    def _at(self, path: str) -> AbstractContextManager[ResolvedPath]:
-        open_here = None if self._held is None else self._held.other(path)
-        return resolve_real(self._context, path) if open_here is None else nullcontext(open_here)
+    @contextmanager
+    def _at(self, path: str) -> Generator[Place]:
+        held = self._place
+        directory, _, name = path.rpartition("/")
+        if held is not None and directory == held.real_path.rpartition("/")[0]:
+            yield Place(held.parent, name, path, path)
+            return
+        with resolve_real(self._context, path) as resolved:
+            yield resolved.place
 
     # Temporaries
 
-    def _prepared(self, changes: Sequence[Change]) -> tuple[Change, ...]:
-        """Build the new nodes; return the changes with the modes of new files."""
-        if len(changes) == 1 and not changes[0].of_directory:
-            return (self._prepare(changes[0]),)
-        others = [each for each in changes if each.path not in self._renamed]
-        self._closed = {each.path for each in others if _is_closed(each.before)}
-        others.sort(key=lambda change: change.path)
-        self._is_synced = sum(isinstance(each.after, FileNode) for each in others) < _SYNCED_TOGETHER
-        prepared = {each.path: self._prepare(each) for each in others}
-        if not self._is_synced:
+    def _build_all(self, steps: Sequence[_Step]) -> tuple[Change, ...]:
+        """Build the new nodes; return the changes for the journal, with the modes of new files."""
+        left = sorted((each for each in steps if not each.renames), key=_order)
+        self._closed = {each.change.path for each in left if _is_closed(each.change.before)}
+        is_synced = sum(isinstance(each.change.after, FileNode) for each in left) < _SYNCED_TOGETHER
+        top: _Step | None = None  # the outermost new directory
+        for step in left:
+            call_context.check()
+            path, before, after = step.change.path, step.change.before, step.change.after
+            is_directory = isinstance(after, DirectoryNode)
+            if after is None or (is_directory and isinstance(before, DirectoryNode)):
+                continue
+            is_inside = top is not None and path.startswith(f"{top.change.path}/")
+            if top is not None and is_inside:
+                temporary = top.temporary + path[len(top.change.path) :]
+            else:
+                temporary = step.temporary = self._new_temporary(os.path.dirname(path))
+                top = step if is_directory else None
+            try:
+                self._build(step, temporary, is_synced=is_synced)
+            except OSError as error:
+                raise oserrors.from_oserror(error, self._context.displayed(path)) from None
+            if top is not None:
+                top.inside.append(step.change)
+        if not is_synced:
             self._sync_file_systems()
-        for path in reversed(self._tops):  # a directory gets its mode after its entries
-            node = prepared[path].after
-            if isinstance(node, DirectoryNode) and not _is_closed(node):
-                self._give_mode(path, node, at=self._new[path])
-        return tuple([prepared.get(each.path, each) for each in changes])
+        return tuple(each.logged or each.change for each in steps)
+
+    def _build(self, step: _Step, temporary: str, *, is_synced: bool) -> None:
+        change, before, after = step.change, step.change.before, step.change.after
+        with self._at(temporary) as at:
+            if isinstance(after, DirectoryNode):
+                os.mkdir(at.name, 0o777 if after.mode is None else 0o700, dir_fd=at.parent)
+            elif isinstance(after, LinkNode):
+                os.symlink(after.target, at.name, dir_fd=at.parent)
+            elif isinstance(after, FileNode):
+                metadata, notes = after.metadata, list[str]()
+                if isinstance(before, FileNode):
+                    metadata = metadata and (before.metadata or metadata)
+                    notes += [] if before.seen is None else notes_on_replacing(before.seen)
+                notes += create_temporary(at.parent, at.name, after, metadata, is_synced=is_synced)
+                self._note(notes, change.path)
+                if after.metadata is None:
+                    mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
+                    step.change = replace(change, after=replace(after, mode=mode, metadata=Metadata(mode)))
+
+    def _note(self, notes: Sequence[str], path: str) -> None:
+        for note in notes:
+            self._notes.setdefault(note, []).append(path)
 
     def _sync_file_systems(self) -> None:
         """Write the data of all new files to the disk."""
@@ -347,86 +356,12 @@ class _Batch:
                     syscalls.sync_file_system(at.parent)
                 synced.add(device)
 
-    def _prepare(self, change: Change) -> Change:
-        """Build the new node of a change; return the change with the mode of a new file."""
-        call_context.check()
-        path, before, after = change.path, change.before, change.after
-        above = os.path.dirname(path)
-        if isinstance(after, DirectoryNode) and not isinstance(before, DirectoryNode):
-            self._tops[path] = self._tops.get(above, path)
-        elif not isinstance(after, EntryNode):
-            return change
-        top = self._tops.get(path) or self._tops.get(above)
-        if top in (None, path):
-            self._new[path] = self._new_temporary(above)
-        else:
-            self._new[path] = self._new[top] + path[len(top) :]
-        try:
-            change = self._build(change)
-        except OSError as error:
-            raise oserrors.from_oserror(error, self._context.displayed(path)) from None
-        if top is not None:
-            self._inside.setdefault(top, []).append(change)
-        return change
-
-    def _build(self, change: Change) -> Change:
-        path, before, after = change.path, change.before, change.after
-        with self._at(self._new[path]) as at:
-            if isinstance(after, DirectoryNode):
-                os.mkdir(at.name, 0o777 if after.mode is None else 0o700, dir_fd=at.parent)
-                if self._held is not None:
-                    self._held.enter(at.name)
-            elif isinstance(after, MovedNode):
-                self._copied[change.moved_from] = path, self._copy(change.moved_from, at)
-            elif isinstance(after, LinkNode):
-                os.symlink(after.target, at.name, dir_fd=at.parent)
-            elif isinstance(after, FileNode):
-                return self._build_file(change, after, before if isinstance(before, FileNode) else None, at)
-        return change
-
-    def _build_file(self, change: Change, node: FileNode, old: FileNode | None, at: ResolvedPath) -> Change:
-        """Write a temporary with the metadata of its node, or of the file that it will replace."""
-        metadata, notes = node.metadata, list[str]()
-        if old is not None:
-            metadata = metadata and (old.metadata or metadata)
-            with self._at(change.path) as target:
-                replaced = target.stat()
-                notes += [] if replaced is None else notes_on_replacing(replaced)
-        notes += create_temporary(at.parent, at.name, node, metadata, is_synced=self._is_synced)
-        for note in notes:
-            self._notes.setdefault(note, []).append(change.path)
-        if node.metadata is not None:
-            return change
-        mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
-        return replace(change, after=replace(node, mode=mode, metadata=Metadata(mode)))
-
-    def _copy(self, source: str, at: ResolvedPath) -> os.stat_result:
-        """Copy a link, or a file of any size, to another file system; return the status of the source."""
-        with self._at(source) as old:
-            status = syscalls.lstat(old.parent, old.name)
-            if stat.S_ISLNK(status.st_mode):
-                os.symlink(syscalls.readlink(old.parent, old.name), at.name, dir_fd=at.parent)
-                return status
-            if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(self._context.displayed(source), status.st_mode)
-            fd = syscalls.open_file(old.parent, old.name)
-        with open(fd, "rb") as file, open(syscalls.create_file(at.parent, at.name, 0o600), "wb") as copy:
-            status = os.fstat(fd)
-            while piece := file.read(_PIECE):
-                call_context.check()
-                copy.write(piece)
-            copy.flush()
-            mode = status.st_mode & 0o777
-            apply_metadata(copy.fileno(), Metadata(mode, (status.st_uid, status.st_gid)))
-            os.fsync(copy.fileno())
-        return status
-
     def _new_temporary(self, directory: str) -> str:
         """Return the path of a new temporary in a directory.
 
         If its owner may not change the directory yet, the temporary lies in a private one outside.
         """
-        outside: str = directory
+        outside = directory
         while outside in self._closed:
             outside = os.path.dirname(outside)
         temporary = os.path.join(outside, f".agentfs-{os.urandom(8).hex()}.tmp")
@@ -440,12 +375,10 @@ class _Batch:
 
     def _remove_temporaries(self) -> None:
         """Remove what is left of the temporaries. The lock file keeps the names of those that stay."""
-        if self._temporaries:
-            with call_context.uncounted():
-                removed = [self._retry(partial(self._remove_temporary, path)) for path in self._temporaries]
-            if not all(removed):
-                return
-        forget_temporaries()
+        with call_context.uncounted() if self._temporaries else nullcontext():
+            removed = [self._retry(partial(self._remove_temporary, path)) for path in self._temporaries]
+        if all(removed):
+            forget_temporaries()
 
     def _remove_temporary(self, path: str) -> None:
         with suppress(FileNotFoundError), self._at(path) as at:
@@ -453,96 +386,111 @@ class _Batch:
 
     # Changes
 
-    def put(self, change: Change) -> None:
-        """Rename a temporary to its path."""
-        path, reversals = change.path, len(self._reversals)
-        with self._at(self._new[path]) as source, self._at(path) as target:
-            if change.before is not None and not change.turns:
-                self._check_unchanged(change, target)
-                self._reversals.append((path, partial(self._restore, change)))
-                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
-                self._temporaries.discard(self._new[path])
-            else:
-                for each in self._inside.get(path, [change]):
-                    reverse = partial(self._unmake, each.path)
-                    if not isinstance(each.after, DirectoryNode):
-                        reverse = partial(self._restore, replace(each, before=None))
-                    self._reversals.append((each.path, reverse))
-                try:
-                    syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
-                except FileExistsError:
-                    del self._reversals[reversals:]
-                    present = node_in(self._context, target, self._options.max_bytes)
-                    raise self._options.conflict(change, present) from None
+    def _ordered(self, steps: Sequence[_Step]) -> Sequence[_Step]:
+        """Return the steps in order. If possible, all new nodes are made before old ones are removed."""
+        if len(steps) == 1 and not steps[0].change.of_directory:
+            return steps
+        left = sorted((each for each in steps if not each.renames), key=_order)
+        turning = {each.change.path for each in left if each.change.turns}
+        opened, early, new, late, last = (list[_Step]() for _ in range(5))
+        for step in left:
+            change, path = step.change, step.change.path
+            before, after = change.before, change.after
+            if isinstance(before, DirectoryNode) and _is_closed(before):
+                # Its owner must be able to change the entries.
+                opened.append(_Step(Change(path, before, DirectoryNode((before.mode or 0) | _OWNER))))
+            if before is not None and (after is None or change.turns):
+                is_early = path in turning or _is_below(path, turning)
+                (early if is_early else late).append(_Step(replace(change, after=None)))
+                step.change = replace(change, before=None)
+            if isinstance(after, DirectoryNode) and after.mode is not None:
+                old = before if isinstance(before, DirectoryNode) else DirectoryNode(0o700)
+                last.append(_Step(Change(path, old, after)))
+            if step.temporary:
+                new.append(step)
+        directories = [each for each in new if each.inside]
+        others = [each for each in new if not each.inside]
+        moved = [each for each in steps if each.renames and each.change.after is not None]
+        return [*opened, *early[::-1], *directories, *moved, *others, *late[::-1], *last[::-1]]
 
-    def move(self, change: Change) -> None:
+    def _make(self, step: _Step) -> None:
+        change = step.change
+        if step.renames:
+            self._move(change)
+        elif step.temporary:
+            self._put(step)
+        elif not isinstance(change.before, DirectoryNode):
+            with self._at(change.path) as target:
+                self._check_unchanged(change, target)
+                self._made.append((change, 0))
+                os.unlink(target.name, dir_fd=target.parent)
+        elif isinstance(change.after, DirectoryNode):
+            self._made.append((change, 0))
+            self._note(self._set_directory(change.path, change.after), change.path)
+        else:
+            self._remove_directory(change)
+
+    def _put(self, step: _Step) -> None:
+        """Rename a temporary to its path."""
+        change = step.change
+        with self._at(step.temporary) as source, self._at(change.path) as target:
+            if change.before is not None:
+                self._check_unchanged(change, target)
+                self._made.append((change, 0))
+                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
+            else:
+                made = [(replace(each, before=None), 0) for each in step.inside or [change]]
+                self._rename_new(source, target, change, made)
+            self._temporaries.discard(step.temporary)
+
+    def _move(self, change: Change) -> None:
         """Rename a file, or a directory with all its entries."""
         with self._at(change.moved_from) as source, self._at(change.path) as target:
             inode = syscalls.lstat(source.parent, source.name).st_ino
-            reverse = partial(self._move_back, change.path, change.moved_from, inode)
-            self._reversals.append((change.moved_from, reverse))
             try:
-                syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
-            except FileExistsError:
-                present = node_in(self._context, target, self._options.max_bytes)
-                raise self._options.conflict(change, present) from None
+                self._rename_new(source, target, change, [(change, inode)])
             except OSError as error:
                 # The owner of a read-only directory may not rename it, but undo may open it.
                 if error.errno == errno.EXDEV or (error.errno == errno.EACCES and self._options.undoing):
                     raise _NotRenamedError from None
                 raise
 
-    def remove(self, change: Change) -> None:
-        """Remove a file, a link or a directory."""
+    def _rename_new(
+        self, source: Place, target: Place, change: Change, made: Sequence[tuple[Change, int]]
+    ) -> None:
+        """Rename to the path of a new node; raise a conflict if it is taken."""
+        count = len(self._made)
+        self._made += made
+        try:
+            syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
+        except FileExistsError:
+            del self._made[count:]
+            raise self._options.conflict(change, self._node_in(target)) from None
+
+    def _remove_directory(self, change: Change) -> None:
+        self._made.append((change, 0))
         with self._at(change.path) as target:
-            if not isinstance(change.before, DirectoryNode):
-                self._check_unchanged(change, target)
-                self._reversals.append((change.path, partial(self._restore, replace(change, after=None))))
-                os.unlink(target.name, dir_fd=target.parent)
-                return
-            self._reversals.append((change.path, partial(self._make_again, change)))
             try:
                 os.rmdir(target.name, dir_fd=target.parent)
             except OSError as error:
                 if error.errno not in _NOT_EMPTY:
                     raise
-                if change.after is not None and self._options.undoing:
-                    raise _occupied(self._context.displayed(change.path)) from None
                 if not self._options.undoing:  # another program has added an entry
                     raise self._options.conflict(change, change.before) from None
                 self._remaining.append(change.path)
 
-    def set_mode(self, change: Change) -> None:
-        """Give a directory its mode and owner."""
-        path, after = change.path, change.after
-        if isinstance(after, DirectoryNode):
-            old = change.before if isinstance(change.before, DirectoryNode) else DirectoryNode(0o700)
-            self._reversals.append((path, partial(self._restore_directory, path, old)))
-            self._give_mode(path, after, at=path)
+    def _node_in(self, target: Place, *, is_kept: bool = True) -> Node | None:
+        return node_in(self._context, target, self._options.max_bytes, is_kept=is_kept)
 
-    def _give_mode(self, path: str, node: DirectoryNode, *, at: str) -> None:
-        if node.mode is not None:  # otherwise the system has decided it
-            for note in self._set_directory(at, node):
-                self._notes.setdefault(note, []).append(path)
-
-    def open_to_owner(self, change: Change) -> None:
-        """Let the owner change entries of a directory that will be removed, if a step had closed it."""
-        old = change.before
-        if self._options.undoing and isinstance(old, DirectoryNode) and old.mode is not None:
-            self._reversals.append((change.path, partial(self._set_directory, change.path, old)))
-            self._set_directory(change.path, DirectoryNode(old.mode | _OWNER))
-
-    def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
+    def _check_unchanged(self, change: Change, target: Place) -> None:
         # Other programs do not take our lock and may have written.
-        if target is self._held and target.is_settled():
-            return
-        if change.path in self._copied:
-            now, (_, copied) = target.stat(), self._copied[change.path]
-            if now is not None and is_unchanged(copied, now):
-                return
-            raise self._options.conflict(change, node_in(self._context, target, None))
-        present = node_in(self._context, target, self._options.max_bytes, is_kept=False)
-        if present != change.before:
+        old = change.before
+        if isinstance(old, FileNode) and old.seen is not None and old.is_settled:
+            with suppress(OSError):
+                if is_unchanged(old.seen, syscalls.lstat(target.parent, target.name)):
+                    return
+        present = self._node_in(target, is_kept=False)
+        if present != old:
             raise self._options.conflict(change, present)
 
     def _set_directory(self, path: str, node: DirectoryNode) -> list[str]:
@@ -560,16 +508,10 @@ class _Batch:
 
     # Reversals
 
-    def _restore_directory(self, path: str, old: DirectoryNode) -> None:
-        """Give a directory its old mode and owner back, if it has others."""
-        now = node_at(self._context, path, None)
-        is_old = isinstance(now, DirectoryNode) and now.mode == old.mode
-        if not is_old or old.metadata not in (None, getattr(now, "metadata", None)):
-            self._set_directory(path, old)
-
     def _reverse(self, error: BaseException) -> None:
         """Reverse what was made, the latest first. Raise `io` if that fails, for the journal to keep it."""
-        failed = [path for path, reverse in reversed(self._reversals) if not self._retry(reverse)]
+        made = reversed(self._made)
+        failed = [each.path for each, moved in made if not self._retry(partial(self._restore, each, moved))]
         if not failed or not isinstance(error, Exception):
             return
         cause = oserrors.from_oserror(error, failed[-1]) if isinstance(error, OSError) else error
@@ -580,24 +522,44 @@ class _Batch:
             details={**details, "not_restored": [*map(self._context.displayed, failed)]},
         ) from None
 
-    def _restore(self, change: Change) -> None:
-        """Put the old node of a file or link back, unless others have changed it."""
+    def _restore(self, change: Change, moved: int) -> None:
+        """Put the old node of a change back, unless others have changed it."""
+        path, before, after = change.path, change.before, change.after
+        if moved:
+            self._move_back(change, moved)
+        elif isinstance(before, DirectoryNode):
+            if after is None:
+                with suppress(FileExistsError), self._at(path) as target:
+                    os.mkdir(target.name, 0o700, dir_fd=target.parent)
+            if before.mode is not None:
+                self._set_directory(path, before)
+        elif isinstance(after, DirectoryNode):
+            with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):
+                os.rmdir(target.name, dir_fd=target.parent)
+        else:
+            self._restore_entry(change)
+
+    def _move_back(self, change: Change, inode: int) -> None:
+        to, back = self._at(change.path), self._at(change.moved_from)
+        with suppress(FileNotFoundError, FileExistsError), to as target, back as source:
+            if syscalls.lstat(target.parent, target.name).st_ino == inode:
+                syscalls.rename_new(target.parent, target.name, source.name, to=source.parent)
+
+    def _restore_entry(self, change: Change) -> None:
+        """Put the old file or link back, or remove the new one."""
         path, before, after = change.path, change.before, change.after
         present = self._present(change)
         if present == before or present != after:
             return
         if before is None:
             # The target of a copied file is removed only if the source is there.
-            is_copy = isinstance(after, MovedNode)
-            if not is_copy or node_at(self._context, change.moved_from, None) is not None:
+            if not change.moved_from or node_at(self._context, change.moved_from, None) is not None:
                 with self._at(path) as target:
                     os.unlink(target.name, dir_fd=target.parent)
             return
         temporary = self._new_temporary(os.path.dirname(path))
         with self._at(temporary) as source, self._at(path) as target:
-            if isinstance(before, MovedNode):
-                self._copy(self._copied[path][0], source)
-            elif isinstance(before, LinkNode):
+            if isinstance(before, LinkNode):
                 os.symlink(before.target, source.name, dir_fd=source.parent)
             elif isinstance(before, FileNode):
                 create_temporary(source.parent, source.name, before, before.metadata)
@@ -605,21 +567,6 @@ class _Batch:
                 syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
             else:
                 syscalls.replace(source.parent, source.name, target.name, to=target.parent)
-
-    def _move_back(self, path: str, source: str, inode: int) -> None:
-        with suppress(FileNotFoundError, FileExistsError), self._at(path) as target, self._at(source) as old:
-            if syscalls.lstat(target.parent, target.name).st_ino == inode:
-                syscalls.rename_new(target.parent, target.name, old.name, to=old.parent)
-
-    def _make_again(self, change: Change) -> None:
-        with suppress(FileExistsError), self._at(change.path) as target:
-            os.mkdir(target.name, 0o700, dir_fd=target.parent)
-        if isinstance(change.before, DirectoryNode) and change.before.mode is not None:
-            self._set_directory(change.path, change.before)
-
-    def _unmake(self, path: str) -> None:
-        with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):
-            os.rmdir(target.name, dir_fd=target.parent)
 
     def _retry(self, act: Callable[[], object]) -> bool:
         """Repeat an act that fails because of a race; return False if it keeps failing."""
@@ -636,12 +583,9 @@ class _Batch:
                 return True
 
 
-def _occupied(path: str) -> ConflictError:
-    return ConflictError(
-        f"{quote(path)} cannot become what it was: another program has created entries in the directory.",
-        hint="Move them elsewhere, or undo other paths.",
-        details={"path": path},
-    )
+def _order(step: _Step) -> str:
+    """Return the key that sorts directories before their entries."""
+    return step.change.path.replace("/", "\0")
 
 
 def _is_closed(node: Node | None) -> bool:

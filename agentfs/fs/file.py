@@ -5,7 +5,7 @@ import errno
 import math
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Self
 
@@ -22,10 +22,11 @@ from agentfs.fs.node import (
     Node,
     checked_pieces,
     revision_and_size,
+    revision_of,
     type_of,
 )
 from agentfs.fs.path import quote
-from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.fs.resolve import Place, resolve_real
 from agentfs.text.decoding import UNKNOWN_8BIT
 
 _MAX_ATTEMPTS = 20  # at opening a path that other programs keep replacing
@@ -175,74 +176,75 @@ def node_at(
     """Return the node at a real path, or None if it does not exist; see `node_in`."""
     try:
         with resolve_real(context, real_path, create_parents=True) as resolved:  # no error if missing
-            return node_in(context, resolved, max_bytes, is_kept=is_kept)
+            return None if resolved.missing else node_in(context, resolved.place, max_bytes, is_kept=is_kept)
     except (NotFoundError, NotDirectoryError):
         return None
 
 
 def node_in(
-    context: RootContext, resolved: ResolvedPath, max_bytes: int | None, *, is_kept: bool = True
+    context: RootContext, place: Place, max_bytes: int | None, *, is_kept: bool = True
 ) -> Node | None:
-    """Return the node at a resolved path, or None if it does not exist. A link at the end is not followed.
+    """Return the node at a place, or None if it does not exist. A link is not followed.
 
     With `max_bytes` None, nothing is read: what is not a directory becomes a `MovedNode`. A content that is
     not kept in memory is read from the disk again when it is needed, and must then be the same.
 
     Raises `too_large` for a file of more than `max_bytes`, and `not_regular` for a FIFO, socket or device.
     """
-    if max_bytes is None:
-        status = resolved.stat()
-        if status is None or stat.S_ISDIR(status.st_mode):
-            return status and directory_node(status)
-        return MovedNode(type_of(status.st_mode))
-    if resolved.missing:
-        return None
-    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
+    parent, name = place.parent, place.name
     for _ in range(_MAX_ATTEMPTS):
         try:
             status = syscalls.lstat(parent, name)
-            if stat.S_ISLNK(status.st_mode):
-                return LinkNode(syscalls.readlink(parent, name))
             if stat.S_ISDIR(status.st_mode):
                 return directory_node(status)
+            if max_bytes is None:
+                return MovedNode(type_of(status.st_mode))
+            if stat.S_ISLNK(status.st_mode):
+                return LinkNode(syscalls.readlink(parent, name))
             if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(resolved.display_path, status.st_mode)
+                raise oserrors.not_regular(place.path, status.st_mode)
             fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # replaced between lstat and open
-            raise resolved.error(error) from None
+            raise oserrors.from_oserror(error, place.path) from None
         clock = file_clock()
-        with open_regular(context, fd, resolved.display_path, real_path) as file:
-            found = file.stat
-            mode = found.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
-            metadata = Metadata(mode, (found.st_uid, found.st_gid))
+        with open_regular(context, fd, place.path, place.real_path) as file:
+            seen = file.stat
+            mode = seen.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
             if is_kept:
-                node = FileNode.of(mode, file.read_whole(max_bytes), metadata)
+                data = file.read_whole(max_bytes)
+                facts = revision_of(data), len(data)
+                pieces: Callable[[], Iterator[bytes]] = partial(iter, (data,))
             else:
                 facts = revision_and_size(file.pieces(max_bytes))
-                again = partial(_read_again, context, real_path, max_bytes, facts[0])
-                node = FileNode(mode, *facts, again, metadata)
-        is_same = (found.st_ino, found.st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
-        resolved.settled = found if is_same and is_settled(found.st_ctime_ns, clock) else None
-        return node
-    raise oserrors.error_of(RefusedError, real_path, f"{quote(real_path)} keeps changing.")
+                pieces = read_again(context, place.real_path, max_bytes, facts[0])
+        is_same = (seen.st_ino, seen.st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
+        settled = is_same and is_settled(seen.st_ctime_ns, clock)
+        return FileNode(mode, *facts, pieces, Metadata(mode, (seen.st_uid, seen.st_gid)), seen, settled)
+    raise oserrors.error_of(RefusedError, place.path, f"{quote(place.path)} keeps changing.")
 
 
-def _read_again(context: RootContext, real_path: str, max_bytes: int, digest: str) -> Iterator[bytes]:
-    """Yield the content of a file; raise ConflictError if it is another by now."""
-    shown = context.displayed(real_path)
-    message = f"{quote(shown)} was changed by another program during the call; nothing was applied."
-    error = ConflictError(message, hint="Try again.", details={"path": shown})
-    try:
-        with resolve_real(context, real_path) as resolved:
-            fd = syscalls.open_file(resolved.parent, resolved.name)
-    except (NotFoundError, OSError):
-        raise error from None
-    with open_regular(context, fd, shown, real_path) as file:
-        yield from checked_pieces(file.pieces(max_bytes), digest, lambda _: error)
+def read_again(
+    context: RootContext, real_path: str, max_bytes: int, digest: str
+) -> Callable[[], Iterator[bytes]]:
+    """Return a function that reads a file; it raises ConflictError if the content is another by then."""
+
+    def pieces() -> Iterator[bytes]:
+        shown = context.displayed(real_path)
+        message = f"{quote(shown)} was changed by another program during the call; nothing was applied."
+        error = ConflictError(message, hint="Try again.", details={"path": shown})
+        try:
+            with resolve_real(context, real_path) as resolved:
+                fd = syscalls.open_file(resolved.parent, resolved.name)
+        except (NotFoundError, OSError):
+            raise error from None
+        with open_regular(context, fd, shown, real_path) as file:
+            yield from checked_pieces(file.pieces(max_bytes), digest, lambda _: error)
+
+    return pieces
 
 
 def directory_node(status: os.stat_result) -> DirectoryNode:

@@ -39,6 +39,8 @@ class FileNode:
     # Returns the content in pieces, perhaps from a store.
     pieces: Callable[[], Iterator[bytes]] = field(compare=False, repr=False)
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
+    seen: os.stat_result | None = field(default=None, compare=False, repr=False)  # when it was read
+    is_settled: bool = field(default=False, compare=False, repr=False)  # any later change shows in its status
 
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: Metadata | None = None) -> "FileNode":

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Self
+from typing import NamedTuple, Self
 
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.context import RootContext, is_unchanged
+from agentfs.fs.context import RootContext
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import (
     MAX_PARTS,
@@ -42,6 +42,15 @@ _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE
 
 
 _CLOSED = RootHandle(-1)
+
+
+class Place(NamedTuple):
+    """A name in an open directory, with its real path and the path for error messages."""
+
+    parent: int
+    name: str
+    real_path: str
+    path: str
 
 
 class ResolvedPath:
@@ -88,9 +97,6 @@ class ResolvedPath:
         self.real_path = ""  # relative to the root, with all links resolved except the last; "" is the root
         self.through_links: list[str] = []  # the path of each followed link, with the rest of the path
         self.missing: list[str] = []  # names of missing directories between `parent` and `name`
-        self.settled: os.stat_result | None = (
-            None  # of a file that was read here; any later change shows in it
-        )
 
     def __enter__(self) -> Self:
         try:
@@ -145,27 +151,9 @@ class ResolvedPath:
         return self._context.displayed(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
-    def missing_directories(self) -> list[str]:
-        """The real paths of the missing directories, outermost first."""
-        return ["/".join([*self._real, *self.missing[:count]]) for count in range(1, len(self.missing) + 1)]
-
-    def enter(self, name: str) -> None:
-        """Enter a directory in `parent`, so that `other` finds names in it."""
-        self._push(syscalls.enter(self.parent, name), name)
-
-    def other(self, real_path: str) -> Self | None:
-        """Resolve a real path if its directory is already open here; otherwise return None."""
-        if real_path == self.real_path and not self.missing:
-            return self
-        *above, name = real_path.split("/")
-        depth = len(above)
-        if above != self._real[:depth]:
-            return None
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, name=name, real_path=real_path, missing=[], _real=above)
-        other.__dict__.pop("display_path", None)
-        other.parent = self._directory_at(depth)
-        return other
+    def place(self) -> Place:
+        """The name and the directory, open as long as this path is."""
+        return Place(self.parent, self.name, self.real_path, self.display_path)
 
     def stat(self) -> os.stat_result | None:
         """Return the status of the last name, or None if it does not exist. A link is not followed."""
@@ -175,14 +163,6 @@ class ResolvedPath:
             return None
         except OSError as error:
             raise self.error(error) from None
-
-    def is_settled(self) -> bool:
-        """Return True if the file that was read here has not changed since; False if that is not sure."""
-        seen = self.settled
-        if seen is None:
-            return False
-        now = self.stat()
-        return now is not None and is_unchanged(seen, now)
 
     def check_may_change(self) -> os.stat_result | None:
         """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed.

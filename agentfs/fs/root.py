@@ -15,6 +15,7 @@ from agentfs.errors import (
     NotDirectoryError,
     NotFoundError,
     OutsideWorkspaceError,
+    RefusedError,
     UnsupportedSystemError,
     closed,
 )
@@ -372,7 +373,8 @@ class Root(RootContext):
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         status = resolved.check_may_change()
-        before = node_in(self, resolved, max_bytes)
+        place = None if resolved.missing else resolved.place
+        before = place and node_in(self, place, max_bytes)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
@@ -387,19 +389,18 @@ class Root(RootContext):
         )
         if after != data:
             resolved.check_replaceable(status)
-            changes = [Change(real_path, before, node)]
-            if judges and self.access is not None:
-                self.judge(changes)
+            change = Change(real_path, before, node)
+            if judges:
+                self.judge([change])
             if not preview:
                 log_step = nullcontext if self.recorder is None else self.recorder.logging_step
                 options = ApplyOptions(max_bytes, begin_again, log_step)
                 try:
-                    applied = apply_single(self, resolved, changes[0], options)
-                    notes = (*notes, *applied.notes)
-                except NotFoundError:
+                    notes = (*notes, *apply_single(self, place, change, options).notes)
+                except (NotFoundError, RefusedError):
                     if before is not None:
                         raise
-                    raise ConcurrentChange from None  # another program removed the directory
+                    raise ConcurrentChange from None  # another program removed or replaced the directory
         return Changed(shown, real_path, data, after, before is None, node.digest, tuple(notes)), found
 
     def apply(

@@ -165,15 +165,15 @@ def across(monkeypatch):
 
 @pytest.mark.usefixtures("across")
 def test_a_file_written_while_it_is_copied_to_another_file_system_is_not_lost(tmp_path, monkeypatch):
-    top, copy = tmp_path / "root", apply._Batch._copy
+    top, copy = tmp_path / "root", apply.create_temporary
     files_to_replace(top)
 
-    def write(batch, source, at):
-        status = copy(batch, source, at)
+    def write(*arguments, **options):
+        notes = copy(*arguments, **options)
         (top / "f").write_text("theirs\n")
-        return status
+        return notes
 
-    monkeypatch.setattr(apply._Batch, "_copy", write)
+    monkeypatch.setattr(apply, "create_temporary", write)
     with Workspace(top) as ws, pytest.raises(AgentFSError) as caught:
         ws.move("f", "g")
     assert caught.value.code == "stale"
