@@ -248,7 +248,7 @@ def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collec
         above, _, name = path.rpartition("/")
         is_copy = isinstance(after, FileNode) and not after.size and fold(name) in names
         in_repository = any(fold(each).endswith(".git") for each in path.split("/"))
-        return above in made and not is_copy and not in_repository and not root.is_write_protected(path)
+        return above in made and not is_copy and not in_repository and not root.unwritable.covers(path)
 
     return {each.path for each in changes if each.before is None and each.after and is_free(each)}
 

@@ -396,7 +396,8 @@ class _Batch:
         for step in left:
             change, path = step.change, step.change.path
             before, after = change.before, change.after
-            if isinstance(before, DirectoryNode) and _is_closed(before):
+            may_open = self._options.undoing or after is not None
+            if isinstance(before, DirectoryNode) and _is_closed(before) and may_open:
                 # Its owner must be able to change the entries.
                 opened.append(_Step(Change(path, before, DirectoryNode((before.mode or 0) | _OWNER))))
             if before is not None and (after is None or change.turns):
@@ -531,7 +532,10 @@ class _Batch:
             if after is None:
                 with suppress(FileExistsError), self._at(path) as target:
                     os.mkdir(target.name, 0o700, dir_fd=target.parent)
-            if before.mode is not None:
+            now, mode = node_at(self._context, path, None), before.mode
+            is_same = isinstance(now, DirectoryNode) and now.mode == mode
+            is_same = is_same and before.metadata in (None, getattr(now, "metadata", None))
+            if mode is not None and not is_same:
                 self._set_directory(path, before)
         elif isinstance(after, DirectoryNode):
             with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):

@@ -5,16 +5,20 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from operator import attrgetter
 from typing import Any, Protocol, Self
 
-from agentfs.fs import oserrors
+from agentfs.errors import InvalidPathError, UnsupportedSystemError
+from agentfs.fs import oserrors, own_directories, syscalls
+from agentfs.fs.lock import remove_leftovers
 from agentfs.fs.node import Change, Recorder
 from agentfs.fs.own_directories import STATE_MARK
-from agentfs.fs.path import display_name, is_in, path_from
-from agentfs.fs.protect import NameMatcher
-from agentfs.fs.trees import Trees
+from agentfs.fs.path import absolute_parts, display_name, is_in, path_from, quote
+from agentfs.fs.protect import NameMatcher, name_matcher
+from agentfs.fs.trees import OpenTree, Trees, open_top
+from agentfs.policy import Mount, Policy
 
 TIME_RESOLUTION = 3_000_000_000  # nanoseconds: two changes this far apart get different file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of the clock below
@@ -63,18 +67,41 @@ _settings_of = attrgetter("trees", "unreadable", "follow", "start", "only", "acc
 class RootContext:
     """The open trees with the settings that decide which paths may be read and changed."""
 
-    trees: Trees
-    # The absolute spellings of the trees, in parts, each with the parts of its real path.
-    roots: Mapping[tuple[str, ...], tuple[str, ...]]
-    unreadable: NameMatcher
-    unwritable: NameMatcher
-    follow: bool  # True if links are followed
-    own: tuple[str, ...]  # the directories of agentfs itself, which no call may change
     start: str = ""  # the real path of the directory where relative paths start
     only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
     exempt: Collection[str] = ()  # real paths whose protected names may be read and changed
     recorder: Recorder | None = None
+
+    def __init__(
+        self, path: str | os.PathLike[str], policy: Policy, mounts: Mapping[str, Mount] | None = None
+    ) -> None:
+        """Open a root with its mounts."""
+        if sys.platform == "win32":
+            raise UnsupportedSystemError(
+                "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
+                hint="Run it on Linux, for example in WSL or a container.",
+            )
+        given = os.path.abspath(path)
+        if "\0" in given:
+            raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")
+        self.path = os.path.realpath(given)
+        self.policy = policy
+        what, advice = f"The workspace root {quote(given)}", "Choose another root or open this one with"
+        advice = "" if policy.read_only else f"{advice} Policy(read_only=True)."
+        root = OpenTree("", self.path, open_top(self.path, what, advice))
+        self.ignores_case = _ignores_case(root.handle.fd)  # True if the file system of the root ignores case
+        trees = Trees(root, mounts or {}, read_only=policy.read_only)
+        self.trees = trees
+        # The model may use either spelling of the root.
+        self.roots = {**trees.absolute_places, absolute_parts(self.path): (), absolute_parts(given): ()}
+        self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
+        self.unwritable = name_matcher(tuple(policy.protect.write))
+        self.follow = policy.symlinks == "inside"
+        self.own = own_directories.own_paths([(tree.path, tree.source) for tree in trees])
+        self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
+        if not policy.read_only:
+            remove_leftovers(trees.lock_keys)
 
     def view(self, **settings: Any) -> Self:
         """Return a view with other settings. Closing one closes both."""
@@ -136,3 +163,11 @@ class RootContext:
             raise oserrors.protected(path, self.displayed(real_path), readable=True)
         if self.access is not None:
             self.access.check_change(real_path)
+
+
+def _ignores_case(root: int) -> bool:
+    """Return True if the first name with letters in the root is found in another case."""
+    with suppress(OSError):
+        name = next((name for name in syscalls.names_in_time(root) if name != name.swapcase()), "")
+        return os.path.samestat(syscalls.lstat(root, name), syscalls.lstat(root, name.swapcase()))
+    return False

@@ -155,7 +155,7 @@ class Directory:
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
         try:
-            self._inside(syscalls.lstat)(name)
+            self._call(syscalls.lstat, name)
         except OSError:
             return False
         return True
@@ -215,7 +215,7 @@ class Directory:
             msg = f"{name!r} is not a single name"
             raise ValueError(msg)
         try:
-            return self._inside(open_name)(name)
+            return self._call(open_name, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
@@ -230,7 +230,6 @@ class Directory:
             entries: The files to read.
             read: Gets a descriptor, or a text in memory, and returns the outcome.
         """
-        open_file, close = self._opener(), os.close
         protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
         access = self._context.access
         for entry in entries:
@@ -243,24 +242,21 @@ class Directory:
                     access.check_read(self._real_child(name))
                 if "/" in name:
                     raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - as above
-                fd = open_file(name)
+                fd = self._call(syscalls.open_file, name)
                 try:
                     outcome = read(fd)
                     if outcome is not None and not stat.S_ISREG(os.fstat(fd).st_mode):
                         raise OSError(errno.EINVAL, "not a regular file", name)
                 finally:
-                    close(fd)
+                    os.close(fd)
             except (OSError, AccessError) as error:
                 outcome = error
             if outcome is not None:
                 yield entry, outcome
 
-    def _opener(self) -> Callable[[str], int]:
-        return self._inside(syscalls.open_file)
-
-    def _inside(self, function: Callable[[int, str], _Outcome]) -> Callable[[str], _Outcome]:
-        """Return a function that calls another with this directory and a name in it."""
-        return self._context.trees.inside(function, self.handle, self.real_path)
+    def _call(self, function: Callable[[int, str], _Outcome], name: str) -> _Outcome:
+        """Call a function with this directory and a name in it."""
+        return self._context.trees.call(function, self.handle, self.real_path, name)
 
     def _protected(self, name: str) -> AccessError:
         return oserrors.protected(self._child(name), self._context.displayed(self._real_child(name)))

@@ -47,27 +47,18 @@ class OpenFile:
 
     def read(self, limit: int) -> bytes:
         """Return the first bytes of the file."""
-        return b"".join(self._chunks(limit))
+        return self.read_at(0, limit)
 
-    def _chunks(self, limit: int) -> Iterator[bytes]:
-        # One byte more than the reported size, to notice a file that grows or reports no size.
-        size, length = min(self.stat.st_size + 1, _CHUNK), 0
-        try:
-            os.lseek(self.fd, 0, os.SEEK_SET)
-            while length < limit and (chunk := os.read(self.fd, min(limit - length, size))):
-                yield chunk
-                call_context.check()
-                length += len(chunk)
-                size = _CHUNK
-        except OSError as error:
-            raise oserrors.from_oserror(error, self.path) from None
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from a position."""
+        return b"".join(self._chunks(position, size))
 
     def pieces(self, max_bytes: int) -> Iterator[bytes]:
         """Yield the whole content. Raises TooLargeError if it has more than `max_bytes`."""
         size = self.stat.st_size
         if size <= max_bytes:
             size = 0
-            for chunk in self._chunks(max_bytes + 1):
+            for chunk in self._chunks(0, max_bytes + 1):
                 size += len(chunk)
                 yield chunk
         if size > max_bytes:
@@ -77,24 +68,16 @@ class OpenFile:
         """Return the whole content. Raises TooLargeError if it has more than `max_bytes`."""
         return b"".join(self.pieces(max_bytes))
 
-    def read_at(self, position: int, size: int) -> bytes:
-        """Return up to `size` bytes from a position."""
-        buffer = bytearray(size)
-        return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill a buffer with bytes from a position; return the number of bytes read."""
-        length = 0
+    def _chunks(self, position: int, left: int) -> Iterator[bytes]:
+        # One byte more than the reported size, to notice a file that grows or reports no size.
+        size = min(max(self.stat.st_size + 1 - position, 1), _CHUNK)
         try:
-            while length < len(buffer):
+            while left > 0 and (chunk := os.pread(self.fd, min(left, size), position)):
+                yield chunk
                 call_context.check()
-                count = syscalls.read_at(self.fd, (buffer[length : length + _CHUNK],), position + length)
-                if not count:
-                    break
-                length += count
+                position, left, size = position + len(chunk), left - len(chunk), _CHUNK
         except OSError as error:
             raise oserrors.from_oserror(error, self.path) from None
-        return length
 
     def changed(self) -> bool:
         """Return True if the size or times have changed since the file was opened."""

@@ -31,7 +31,6 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.fs.trees import RootHandle
 from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
@@ -39,9 +38,6 @@ _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
 # Errors that O_NOFOLLOW gives for a link on Linux, macOS, FreeBSD and NetBSD; with O_DIRECTORY, ENOTDIR.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
-
-
-_CLOSED = RootHandle(-1)
 
 
 class Place(NamedTuple):
@@ -76,21 +72,15 @@ class ResolvedPath:
             follow_last: Follow a link at the last name too.
             create_parents: Allow missing directories in the path.
         """
-        self._context = context
-        self._follow = follow
-        self._trees = context.trees
-        self._root = context.trees.root.handle
-        self._path = path
-        self._parsed = parsed
+        self._context, self._path, self._parsed = context, path, parsed
+        self._follow = context.follow if follow is None else follow
+        self._follow_last, self._create_parents = follow_last, create_parents
+        self._root = context.trees.root.handle  # a reference keeps it open
         self._pending = [*reversed(parsed.parts)]
         self._directory_meant = parsed.directory
-        self._follow_last = follow_last
-        self._create_parents = create_parents
         self._directories: list[int] = []
         self._real: list[str] = []
-        self._link_count = 0
-        self._last_link = ""
-        self._after_link = 0  # the number of pending parts after the last link
+        self._last_link: str | None = None
         self._retries = 0
         self.parent = self._root.fd  # the parent directory, or the last existing directory above it
         self.name = "."  # the last name, not followed; "." if the path is `parent` itself
@@ -116,8 +106,12 @@ class ResolvedPath:
 
     def close(self) -> None:
         """Close all directories that were opened, and release the root."""
-        self._close_directories()
-        self._root = _CLOSED
+        self._leave()
+        vars(self).pop("_root", None)
+
+    def _leave(self) -> None:
+        while self._directories:
+            syscalls.close(self._directories.pop())
 
     def open(self, open_name: Callable[[int, str], int]) -> int:
         """Return the descriptor from `open_name(parent, name)`, following links that it refuses."""
@@ -164,17 +158,12 @@ class ResolvedPath:
         except OSError as error:
             raise self.error(error) from None
 
-    def check_may_change(self) -> os.stat_result | None:
-        """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed.
-
-        Returns:
-            The status of the name, or None if it does not exist.
-        """
+    def check_may_change(self) -> None:
+        """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed."""
         self._context.check_names(self._path, (self.real_path, *self.through_links))
         if self._is_state():
             shown = self._context.displayed(self.real_path)
             raise oserrors.protected(self._path, shown, readable=True)
-        return self.stat()
 
     def _is_state(self) -> bool:
         """Return True for the mark of a state directory, and for all beside it."""
@@ -187,11 +176,12 @@ class ResolvedPath:
             return False
         return True
 
-    def check_replaceable(self, status: os.stat_result | None) -> None:
-        """Raise the error for a file that its mode protects from changes; `status` is that of the name.
+    def check_replaceable(self) -> None:
+        """Raise the error for a file that its mode protects from changes.
 
         A rename needs no permission on the file itself, so the system would not refuse it.
         """
+        status = self.stat()
         if status is not None and not syscalls.may_write(self.parent, self.name, status.st_mode):
             raise oserrors.write_protected(self._path, status.st_mode)
 
@@ -225,7 +215,7 @@ class ResolvedPath:
             last = not pending and not self._directory_meant
             if self._context.only is not None:
                 self._check_usable(name, on_the_way=not last)
-            if not (self._real or self.missing) and (tree := self._trees.others.get(name)):
+            if not (self._real or self.missing) and (tree := self._context.trees.others.get(name)):
                 mounted = tree.handle  # a reference keeps it open
                 self._push(syscalls.enter(mounted.fd, "."), name)
                 continue
@@ -268,11 +258,10 @@ class ResolvedPath:
         if self.missing:
             raise oserrors.missing(self._path, self._context.displayed(self._real_path()) or ".")
         if not self._directories:
-            in_link = self._link_count > 0 and len(self._pending) >= self._after_link
-            raise oserrors.outside(self._path, self._last_link if in_link else None)
+            raise oserrors.outside(self._path, self._last_link)
         syscalls.close(self._directories.pop())
         self._real.pop()
-        self.parent = self._directory_at(len(self._directories))
+        self.parent = self._directories[-1] if self._directories else self._root.fd
 
     def _follow_refused(self, error: OSError, name: str) -> bool:
         """Follow the link that made an open call fail. Return False if a link was not the cause."""
@@ -287,32 +276,27 @@ class ResolvedPath:
 
     def _expand_link(self, name: str, target: str) -> None:
         link = self._context.displayed(self._real_path(name)) or "."
-        if not (self._context.follow if self._follow is None else self._follow):
-            message = f"{quote(link)} is a symbolic link, and this workspace does not follow links."
-            if self._follow is False:
-                message = f"{quote(link)} has become a symbolic link, which is not followed here."
-            raise oserrors.error_of(
-                RefusedError, self._path, message, "Name the file itself.", link=display_name(link)
-            )
-        self._link_count += 1
-        if self._link_count > MAX_LINKS:
+        if not self._follow:
+            message = f"{quote(link)} is a symbolic link, which is not followed here."
+            hint = "Name the file itself."
+            raise oserrors.error_of(RefusedError, self._path, message, hint, link=display_name(link))
+        left = "/".join([self._real_path(name), *reversed(self._pending)])
+        self.through_links.append(posixpath.normpath(left))
+        if len(self.through_links) > MAX_LINKS:
             message = f"{quote(self._path)} goes through more than {MAX_LINKS} symbolic links."
             hint = "Links that lead to each other have no end; name the file itself."
             raise oserrors.error_of(LinkLoopError, self._path, message, hint)
-        self.through_links.append(
-            posixpath.normpath("/".join([self._real_path(name), *reversed(self._pending)]))
-        )
         parsed = split_link(target, self._context.roots)
         if parsed is None:
             raise oserrors.outside(self._path, link)
         if target.startswith("/"):
-            self._close_directories()
+            self._leave()
             self._real.clear()
             self.missing.clear()
             self.parent = self._root.fd
         if not self._pending:
             self._directory_meant = self._directory_meant or parsed.directory
-        self._last_link, self._after_link = link, len(self._pending)
+        self._last_link = link
         self._pending.extend(reversed(parsed.parts))
         if len(self._pending) + len(self._real) > MAX_PARTS:
             message = f"With links resolved, the path has more than {MAX_PARTS} parts."
@@ -324,10 +308,9 @@ class ResolvedPath:
             mode = syscalls.lstat(self.parent, name).st_mode
         except OSError:
             return False
-        if error.errno == errno.ENOTDIR and not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
-            return False
         self._retries += 1
-        if self._retries > _MAX_RETRIES:
+        is_file = error.errno == errno.ENOTDIR and not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+        if is_file or self._retries > _MAX_RETRIES:
             return False
         self._pending.append(name)
         return True
@@ -338,13 +321,6 @@ class ResolvedPath:
             raise oserrors.not_usable(
                 self._path, [context.displayed(top) or "." for top in context.only or ()]
             )
-
-    def _close_directories(self) -> None:
-        while self._directories:
-            syscalls.close(self._directories.pop())
-
-    def _directory_at(self, depth: int) -> int:
-        return self._directories[depth - 1] if depth else self._root.fd
 
     def _real_path(self, name: str | None = None) -> str:
         parts = [*self._real, *self.missing]
@@ -386,7 +362,7 @@ class ResolvedPath:
             return ()
         try:
             names = list(islice(syscalls.names_in_time(self.parent), _SIMILAR_NAMES))
-            names += self._trees.names(self._real_path())
+            names += self._context.trees.names(self._real_path())
         except OSError:
             return ()
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}

@@ -2,8 +2,7 @@
 
 import errno
 import os
-import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import fields
 from functools import partial
@@ -16,15 +15,14 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
     RefusedError,
-    UnsupportedSystemError,
     closed,
 )
-from agentfs.fs import oserrors, own_directories, syscalls
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
-from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory, remove_leftovers
+from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -39,11 +37,9 @@ from agentfs.fs.node import (
     begin_again,
     expanded,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_alike, quote, split_path
-from agentfs.fs.protect import name_matcher
+from agentfs.fs.path import ParsedPath, display_name, is_alike, quote, split_path
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.trees import OpenTree, Trees, open_top
-from agentfs.policy import VIEWED, Mount, Policy
+from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
 _MAX_ABOVE = 12  # leading names that are dropped from an absolute path to find it inside the root
@@ -84,44 +80,13 @@ class Root(RootContext):
     watch: KeptTree | None = None  # set by `keep_tree`
     tree: KeptTree | None = None  # during a search: `watch`, brought up to date
 
-    def __init__(
-        self, path: str | os.PathLike[str], policy: Policy, mounts: Mapping[str, Mount] | None = None
-    ) -> None:
-        """Open a root with its mounts."""
-        if sys.platform == "win32":
-            raise UnsupportedSystemError(
-                "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
-                hint="Run it on Linux, for example in WSL or a container.",
-            )
-        given = os.path.abspath(path)
-        if "\0" in given:
-            raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")
-        self.path = os.path.realpath(given)
-        self.policy = policy
-        what, advice = f"The workspace root {quote(given)}", "Choose another root or open this one with"
-        advice = "" if policy.read_only else f"{advice} Policy(read_only=True)."
-        root = OpenTree("", self.path, open_top(self.path, what, advice))
-        self.ignores_case = _ignores_case(root.handle.fd)  # True if the file system of the root ignores case
-        trees = Trees(root, mounts or {}, read_only=policy.read_only)
-        self.trees = trees
-        # The model may use either spelling of the root.
-        self.roots = {**trees.absolute_places, absolute_parts(self.path): (), absolute_parts(given): ()}
-        self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
-        self.unwritable = name_matcher(tuple(policy.protect.write))
-        self.follow = policy.symlinks == "inside"
-        self.own = own_directories.own_paths([(tree.path, tree.source) for tree in trees])
-        self.recovery_notes: tuple[str, ...] = ()  # on changes that a kill cut short
-        if not policy.read_only:
-            remove_leftovers(trees.lock_keys)
-
     def with_policy(self, policy: Policy) -> Self:
         """Return a view of this root with another policy. Closing one closes both."""
         for field in fields(policy):
-            ours, theirs = getattr(self.policy, field.name), getattr(policy, field.name)
-            adds_rules = field.name == "ask" and set(ours) < set(theirs)
-            if field.name not in VIEWED and theirs != ours and not adds_rules:
+            name, ours, theirs = field.name, getattr(self.policy, field.name), getattr(policy, field.name)
+            if name not in VIEWED and ours != theirs and not (name == "ask" and set(ours) < set(theirs)):
                 raise InvalidArgumentError(
-                    f"A view of a workspace cannot have another Policy.{field.name}.",
+                    f"A view of a workspace cannot have another Policy.{name}.",
                     hint="Open a second workspace on the root.",
                 )
         return self.view(policy=policy)
@@ -152,15 +117,11 @@ class Root(RootContext):
 
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
-        return self.unreadable.covers(real_path) or self.is_write_protected(real_path)
-
-    def is_write_protected(self, real_path: str) -> bool:
-        """Return True if the name of a path is protected from changes, and may be read or not."""
-        return self.unwritable.covers(real_path)
+        return self.unreadable.covers(real_path) or self.unwritable.covers(real_path)
 
     def unreadable_names(self, directory: str, names: Sequence[str]) -> set[str]:
         """Return the names in a directory that may not be read."""
-        found, access = set(self.unreadable.covered(directory, names)), self.access
+        access, found = self.access, set(self.unreadable.covered(directory, names))
         if access is not None:
             found.update(name for name in names if access.denies_reading(os.path.join(directory, name)))
         return found
@@ -172,10 +133,7 @@ class Root(RootContext):
     @contextmanager
     def watching(self) -> Generator[Self]:
         """Give a view with an up-to-date tree for one search. Other searches wait until it ends."""
-        if self.watch is None:
-            yield self
-            return
-        with self.watch.call() as ready:
+        with nullcontext() if self.watch is None else self.watch.call() as ready:
             yield self.view(tree=self.watch if ready else None)
 
     @property
@@ -248,44 +206,38 @@ class Root(RootContext):
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
-        parsed = self._split(path)
-        if not parsed.directory and (direct := self._direct_path(parsed)):
-            fd = self.trees.open_beneath(direct)
-            if fd >= 0:
-                return open_regular(self, fd, self.displayed(direct), direct)
-        with ResolvedPath(self, path, parsed) as resolved:
-            fd = resolved.open(syscalls.open_file)
-            if resolved.name == ".":
-                syscalls.close(fd)
-                raise oserrors.not_a_file(path)
-            return open_regular(
-                self, fd, resolved.display_path, resolved.real_path, links=resolved.through_links
-            )
+        fd, shown, real_path, links = self._open(path, syscalls.open_file, directory=False)
+        return open_regular(self, fd, shown or ".", real_path, links=links)
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
-        parsed = self._split(path or ".")
-        direct = self._direct_path(parsed)
-        if direct is not None:
-            handle = self.trees.open_beneath(direct, directory=True)
-            if handle >= 0:
-                return Directory(self, handle, self.displayed(direct), direct)
+        handle, shown, real_path, _ = self._open(path or ".", syscalls.open_directory, directory=True)
+        return Directory(self, handle, shown, real_path)
+
+    def _open(
+        self, path: str, open_name: Callable[[int, str], int], *, directory: bool
+    ) -> tuple[int, str, str, Sequence[str]]:
+        """Open a path; return the descriptor, the displayed path, the real one and those of links."""
+        parsed = self._split(path)
+        if (directory or not parsed.directory) and (direct := self._direct_path(parsed)) is not None:
+            fd = self.trees.open_beneath(direct, directory=directory)
+            if fd >= 0:
+                return fd, self.displayed(direct), direct, ()
         with ResolvedPath(self, path, parsed) as resolved:
-            handle = resolved.open(syscalls.open_directory)
-            return Directory(self, handle, resolved.display_path, resolved.real_path)
+            fd = resolved.open(open_name)
+            return fd, resolved.display_path, resolved.real_path, resolved.through_links
 
     def enter_directory(self, path: str) -> Directory:
         """Open a directory for a walk. A search of a watched tree gets the kept directory."""
-        if self.tree is None:
-            return self.open_directory(path)
-        parsed = self._split(path or ".")
-        direct = self._direct_path(parsed)
-        if direct is not None:
-            found = self.tree.open(self, self.displayed(direct), direct)
-            if found is not None:
-                return found
+        kept, direct = self.tree, self._direct_path(self._split(path or "."))
+        if (
+            kept is not None
+            and direct is not None
+            and (found := kept.open(self, self.displayed(direct), direct))
+        ):
+            return found
         opened = self.open_directory(path)
-        found = self.tree.open(self, opened.path, opened.real_path)
+        found = None if kept is None else kept.open(self, opened.path, opened.real_path)
         if found is None:
             return opened
         opened.close()
@@ -304,8 +256,6 @@ class Root(RootContext):
     def entry(self, path: str) -> Entry:
         """Return the `Entry` at a path."""
         with ResolvedPath(self, path, self._split(path or ".")) as resolved:
-            if resolved.name == "." and not resolved.missing:
-                syscalls.close(resolved.open(syscalls.open_directory))
             status = resolved.stat()
             if status is None:
                 raise resolved.error_of(errno.ENOENT)
@@ -348,60 +298,56 @@ class Root(RootContext):
         if self.policy.read_only:
             raise oserrors.read_only(path)
         target = partial(ResolvedPath, self, path, parsed, follow_last=True, create_parents=True)
+        locks = partial(file_locks, self.trees.lock_keys, self.path, path)
         try:
             for _ in range(ATTEMPTS):
-                with (
-                    suppress(ConcurrentChange),
-                    file_locks(self.trees.lock_keys, self.path, path),
-                    target() as resolved,
-                ):
-                    return self._replace(resolved, path, compute, max_bytes, preview, judges)
+                with suppress(ConcurrentChange), locks(), target() as resolved:
+                    current = self._current(resolved, max_bytes)
+                    shown, real_path, data, _, before = current
+                    after, found = compute(current)
+                    notes = self.link_notes(shown, real_path)
+                    mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
+                    node = FileNode.of(mode, after, metadata)
+                    if after != data:
+                        resolved.check_replaceable()
+                        change = Change(real_path, before, node)
+                        if judges:
+                            self.judge([change])
+                        notes += [] if preview else self._put(resolved, change, max_bytes)
+                    changed = Changed(
+                        shown, real_path, data, after, before is None, node.digest, tuple(notes)
+                    )
+                    return changed, found
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
         raise oserrors.kept_changing(path)
 
-    def _replace(
-        self,
-        resolved: ResolvedPath,
-        path: str,
-        compute: Callable[[Current], tuple[bytes, _R]],
-        max_bytes: int,
-        preview: bool,
-        judges: bool,
-    ) -> tuple[Changed, _R]:
-        """Try once to do the work of `update`, at a locked path."""
+    def _current(self, resolved: ResolvedPath, max_bytes: int) -> Current:
+        """Return the file at a locked path; raise an error if it may not be replaced."""
         if resolved.name == ".":
-            raise oserrors.not_a_file(path)
-        status = resolved.check_may_change()
-        place = None if resolved.missing else resolved.place
-        before = place and node_in(self, place, max_bytes)
-        shown, real_path = resolved.display_path, resolved.real_path
-        if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
+            raise oserrors.not_a_file(resolved.display_path or ".")
+        resolved.check_may_change()
+        node = None if resolved.missing else node_in(self, resolved.place, max_bytes)
+        if isinstance(node, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
-        if before is not None and not isinstance(before, FileNode):
-            raise oserrors.not_a_file(shown)
-        data, revision = (None, None) if before is None else (before.load(), before.digest)
-        after, found = compute(Current(shown, real_path, data, revision, before))
-        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
-        node = FileNode.of(mode, after, metadata)
-        notes: Sequence[str] = (
-            () if shown == real_path and not self.start else self.link_notes(shown, real_path)
-        )
-        if after != data:
-            resolved.check_replaceable(status)
-            change = Change(real_path, before, node)
-            if judges:
-                self.judge([change])
-            if not preview:
-                log_step = nullcontext if self.recorder is None else self.recorder.logging_step
-                options = ApplyOptions(max_bytes, begin_again, log_step)
-                try:
-                    notes = (*notes, *apply_single(self, place, change, options).notes)
-                except (NotFoundError, RefusedError):
-                    if before is not None:
-                        raise
-                    raise ConcurrentChange from None  # another program removed or replaced the directory
-        return Changed(shown, real_path, data, after, before is None, node.digest, tuple(notes)), found
+        if not (node is None or isinstance(node, FileNode)):
+            raise oserrors.not_a_file(resolved.display_path)
+        data, revision = (None, None) if node is None else (node.load(), node.digest)
+        return Current(resolved.display_path, resolved.real_path, data, revision, node)
+
+    def _put(self, resolved: ResolvedPath, change: Change, max_bytes: int) -> Sequence[str]:
+        """Replace or create a locked file; return notes."""
+        options = ApplyOptions(max_bytes, begin_again, self._log_step())
+        try:
+            return apply_single(self, None if resolved.missing else resolved.place, change, options).notes
+        except (NotFoundError, RefusedError):
+            if change.before is not None:
+                raise
+            raise ConcurrentChange from None  # another program removed or replaced the directory
+
+    def _log_step(self, **options: Any) -> LogStep:
+        recorder = self.recorder
+        return nullcontext if recorder is None else partial(recorder.logging_step, **options)
 
     def apply(
         self,
@@ -429,12 +375,8 @@ class Root(RootContext):
             raise oserrors.read_only()
         try:
             self.judge(changes)
-            if log_step is None:
-                recorder = self.recorder
-                record = None if recorder is None else partial(recorder.logging_step, by_others=by_others)
-                log_step = record or nullcontext
-            options = ApplyOptions(max_bytes, conflict, log_step, undoing)
-            return apply_changes(self, changes, options)
+            log_step = log_step or self._log_step(by_others=by_others)
+            return apply_changes(self, changes, ApplyOptions(max_bytes, conflict, log_step, undoing))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
@@ -489,7 +431,8 @@ class Root(RootContext):
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""
         with resolve_real(self, real_path, create_parents=True, requested=path) as resolved:
-            resolved.check_replaceable(resolved.check_may_change())
+            resolved.check_may_change()
+            resolved.check_replaceable()
 
     def _split(self, path: str) -> ParsedPath:
         try:
@@ -506,11 +449,3 @@ class Root(RootContext):
         if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
-
-
-def _ignores_case(root: int) -> bool:
-    """Return True if the first name with letters in the root is found in another case."""
-    with suppress(OSError):
-        name = next((name for name in syscalls.names_in_time(root) if name != name.swapcase()), "")
-        return os.path.samestat(syscalls.lstat(root, name), syscalls.lstat(root, name.swapcase()))
-    return False

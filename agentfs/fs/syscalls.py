@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -149,21 +149,6 @@ def lstat(handle: int, name: str) -> os.stat_result:
 def readlink(handle: int, name: str) -> str:
     """Return the target of a link."""
     return os.readlink(name, dir_fd=handle)
-
-
-def typed_names(entries: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each entry of `os.scandir` with its type: one of "fdlo", or "?" if unknown."""
-    for entry in entries:
-        try:
-            if entry.is_file(follow_symlinks=False):
-                type_ = "f"
-            elif entry.is_dir(follow_symlinks=False):
-                type_ = "d"
-            else:
-                type_ = "l" if entry.is_symlink() else "o"
-        except OSError:
-            type_ = "?"
-        yield entry.name, type_
 
 
 def names_in_time(handle: int) -> Iterator[str]:

@@ -6,9 +6,9 @@ directory with one name directly below the root, where it shadows what another p
 
 import os
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from agentfs.errors import InvalidArgumentError, NotDirectoryError, NotFoundError, ReadOnlyError, RefusedError
@@ -18,7 +18,6 @@ from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.policy import Mount
 
 _R = TypeVar("_R")
-_Function = Callable[[int, str], _R]  # of an open directory and a name in it
 
 
 class RootHandle:
@@ -137,34 +136,29 @@ class Trees:
         handle = tree.handle  # a reference keeps it open
         return syscalls.lstat(handle.fd, tree.below(real_path))
 
-    def inside(self, function: _Function[_R], handle: int, directory: str) -> Callable[[str], _R]:
-        """Return a function that calls another with an open directory and a name in it.
-
-        `directory` is the real path of the directory. In the root, a mount shadows the disk.
-        """
-        return partial(function if directory or not self.others else partial(self._call, function), handle)
-
-    def _call(self, function: _Function[_R], handle: int, name: str) -> _R:
-        tree = self.others.get(name)
+    def call(self, function: Callable[[int, str], _R], handle: int, directory: str, name: str) -> _R:
+        """Call a function with an open directory and a name in it; in the root, a mount shadows the disk."""
+        tree = None if directory else self.others.get(name)
         if tree is None:
             return function(handle, name)
         mounted = tree.handle  # a reference keeps it open
         return function(mounted.fd, ".")
 
-    def scan(self, handle: int, directory: str) -> AbstractContextManager[Iterator[Any]]:
+    @contextmanager
+    def scan(self, handle: int, directory: str) -> Generator[Iterator[Any]]:
         """Give the entries of an open directory as the mounts shadow them, in the system's order."""
-        shadowed = not directory and self.others
-        return closing(self._shadowed(handle)) if shadowed else os.scandir(handle)
-
-    def _shadowed(self, handle: int) -> Generator[Any]:
         with os.scandir(handle) as entries:
-            yield from (entry for entry in entries if entry.name not in self.others)
-        yield from map(MountEntry, self.others.values())
+            if directory or not self.others:
+                yield entries
+            else:
+                left = (entry for entry in entries if entry.name not in self.others)
+                yield chain(left, map(MountEntry, self.others.values()))
 
     def typed_names(self, handle: int, directory: str) -> Iterator[tuple[str, str]]:
-        """Yield the names in an open directory with their types, as the mounts shadow them."""
+        """Yield the names in an open directory with their types: one of "fdlo", or "?" if unknown."""
         with self.scan(handle, directory) as entries:
-            yield from syscalls.typed_names(entries)
+            for entry in entries:
+                yield entry.name, _letter(entry)
 
     def mark(self, real_path: str) -> Literal["read-only", "read-write"] | None:
         """Return the mark of a mount; None for all other paths."""
@@ -241,3 +235,14 @@ def open_top(path: str, what: str, advice: str) -> RootHandle:
             f"{what} lies in a directory that agentfs uses itself.", hint=advice, details=details
         )
     return handle
+
+
+def _letter(entry: Any) -> str:
+    try:
+        if entry.is_file(follow_symlinks=False):
+            return "f"
+        if entry.is_dir(follow_symlinks=False):
+            return "d"
+        return "l" if entry.is_symlink() else "o"
+    except OSError:
+        return "?"

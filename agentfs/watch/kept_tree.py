@@ -377,7 +377,7 @@ class WatchedTree:
             if parent >= 0:
                 handles[directory.directory] = parent  # now the last in the order of closing
                 above = directory.directory.real_path
-                handle = self._context.trees.inside(syscalls.open_directory, parent, above)(directory.name)
+                handle = self._context.trees.call(syscalls.open_directory, parent, above, directory.name)
             else:
                 handle = self._open(directory.real_path)
             if len(handles) >= _MAX_HANDLES:
@@ -388,7 +388,7 @@ class WatchedTree:
     def status(self, directory: KeptDirectory, name: str) -> os.stat_result:
         """Return the status of a name in a directory. Raises OSError."""
         handle = self.handle(directory)
-        return self._context.trees.inside(syscalls.lstat, handle, directory.real_path)(name)
+        return self._context.trees.call(syscalls.lstat, handle, directory.real_path, name)
 
     def _open(self, real_path: str) -> int:
         handle = self._context.trees.open_beneath(real_path, directory=True)

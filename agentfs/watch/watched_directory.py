@@ -90,12 +90,6 @@ class WatchedDirectory(Directory):
                     if outcome is not None:
                         yield file, outcome
 
-    def _opener(self) -> Callable[[str], int]:
-        def open_file(name: str) -> int:  # the tree may close and reopen the handle
-            return self._inside(syscalls.open_file)(name)
-
-        return open_file
-
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
         """Read a file; a match in a kept text counts only if the status of the file is still the same."""
         access, texts = self._context.access, self._texts
@@ -110,7 +104,7 @@ class WatchedDirectory(Directory):
             raise self._protected(file.name)
         if access is not None:
             access.check_read(file.real_path)
-        fd = self._opener()(file.name)
+        fd = self._call(syscalls.open_file, file.name)  # the tree may close and reopen the handle
         try:
             status = regular_status(fd, file.name)
             outcome = read(file if texts.load(file, fd, status) else fd)

@@ -14,7 +14,7 @@ from tests.fs.mechanisms import change
 
 ERRNOS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EXDEV, errno.EMFILE, errno.EPERM]
 # System calls of a change, by their names in `os`. Each of their calls fails in turn.
-CALLS = ["open", "write", "read", "fstat", "fchmod", "fsync", "close", "replace", "mkdir", "stat", "lseek"]
+CALLS = ["open", "write", "pread", "fstat", "fchmod", "fsync", "close", "replace", "mkdir", "stat"]
 OLD, NEW = b"old content\n", b"new content, and longer\n"
 
 
