@@ -132,7 +132,7 @@ class NameFilter:
             all(test(below + child.name) for test in self._directory_tests) and self._has_match(visit, child)
         ):
             child = None
-        return visit.with_entries(named, child)
+        return visit._replace(files=named, child=child)
 
     def _has_match(self, visit: Visit, listed: DirEntry) -> bool:
         return self._regex is None or self._regex(with_slash(visit.directory.path) + listed.name)

@@ -15,7 +15,7 @@ from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Dir
 from agentfs.results import Skipped
 from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules, Sources
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
-from agentfs.tree.visit import MAX_EXCLUDED, Excluded, LeftOut, Visit, entry_name
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded, LeftOut, Level, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_LEVELS = 100  # directories that are open at a time, one in the other
@@ -81,54 +81,52 @@ class Walk:
     def skipped(self) -> Skipped:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
-        left_out = LeftOut.sum(self._left_out)
-        for each in self._unreached():
-            left_out.counts["hidden" if each.rule is None else "ignored"] -= 1
-            if each.rule is not None:
-                left_out.rules[each.rule] -= 1
-        rules: Counter[str] = Counter()
-        for rule, count in (+left_out.rules).items():
-            rules[rule.text(display)] += count
-        counts = dict(left_out.counts)
-        counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
+        counts, found = Counter[str](), Counter[IgnoreRule | None]()
+        for part in self._left_out:
+            counts.update(part.counts)
+            found.update(part.more)
+            found.update(each.rule for each in part.excluded if self._is_reached(each))
+        counts["hidden"], counts["ignored"] = found.pop(None, 0), found.total()
+        rules = Counter[str]()
+        for rule, count in found.items():
+            rules[rule.text(display) if rule else ""] += count
+        counts["unreadable"] += self._reader.unreadable
         unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
         reached = self._reached or ("directory_entries" if self._crowded else None)
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=reached)
 
-    def _unreached(self) -> Iterator[Excluded]:
-        """Yield the hidden and ignored names that could not have been results."""
+    def _is_reached(self, each: Excluded) -> bool:
+        """Return True if a hidden or ignored name could have been a result."""
         exclude, reaches = self.exclude, self.reaches
-        if exclude is None and reaches is None:
-            return
         with suppress(TimeoutError, OSError):  # raised by the test of a name, or of its type
-            for each in chain.from_iterable(part.excluded for part in self._left_out):
-                is_dir = each.entry.is_dir(follow_symlinks=False)
-                is_excluded = exclude is not None and exclude(each.below, is_dir)
-                if is_excluded or (reaches is not None and not reaches(each)):
-                    yield each
+            if exclude is not None and exclude(each.below, each.entry.is_dir(follow_symlinks=False)):
+                return False
+            return reaches is None or reaches(each)
+        return True
 
     def __iter__(self) -> Iterator[Visit]:
-        stack: list[Visit] = []
+        stack: list[Level] = []
         try:
             for start in self._starts:
                 yield from self._walk(stack, start)
         finally:
-            for visit in stack:
-                visit.directory.close()
+            for level in stack:
+                level.directory.close()
 
-    def _walk(self, stack: list[Visit], path: str) -> Iterator[Visit]:
-        entered: Visit | None = self._start(path)
+    def _walk(self, stack: list[Level], path: str) -> Iterator[Visit]:
+        entered: Level | None = self._start(path)
         while True:
             if entered is not None:
                 stack.append(entered)
                 yield from self._enter(entered)
             if not stack:
                 return
-            visit, entered = stack[-1], None
-            descends = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
-            child = visit.advance(descends=descends or self.directories, first=self.listing)
-            if self.directories:
-                visit.child = child
+            level, entered = stack[-1], None
+            descends = self._reached is None and (self.depth == 0 or level.depth < self.depth)
+            visit = level.advance(descends=descends or self.directories, first=self.listing)
+            child = visit.child
+            if not self.directories:
+                visit = visit._replace(child=None)
             if visit.files or visit.child is not None:
                 yield self._found(visit)
             if child is None:
@@ -136,19 +134,19 @@ class Walk:
             elif descends:
                 entered = self._open(stack, child)
 
-    def _start(self, path: str) -> Visit:
+    def _start(self, path: str) -> Level:
         opened = self.root.enter_directory(path)
         try:
-            return Visit(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
+            return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
         except BaseException:
             opened.close()
             raise
 
     def _found(self, visit: Visit) -> Visit:
-        """Return the visit to yield for the next files of a directory."""
+        """Return the visit to yield."""
         return visit
 
-    def _enter(self, visit: Visit) -> Iterable[Visit]:
+    def _enter(self, visit: Level) -> Iterable[Visit]:
         """Scan a directory that was entered, or return all visits in it and below."""
         if self._reached is not None:
             return ()
@@ -161,22 +159,22 @@ class Walk:
             self._skip("unreadable")
         return ()
 
-    def _leave(self, visit: Visit) -> None:
+    def _leave(self, visit: Level) -> None:
         """Close a directory."""
         self._held -= visit.held
         visit.directory.close()
 
-    def _skip(self, reason: str, count: int = 1) -> None:
-        """Count names that are left out."""
+    def _skip(self, reason: str) -> None:
+        """Count a name that is left out."""
         if self._counting:
-            self._part().counts[reason] += count
+            self._part().counts[reason] += 1
             self._unsteady += reason == "unreadable"
 
     def _part(self) -> LeftOut:
         """Return the record for names that are left out in the current directory."""
         return self._left_out[-1]
 
-    def _open(self, stack: list[Visit], child: DirEntry) -> Visit | None:
+    def _open(self, stack: list[Level], child: DirEntry) -> Level | None:
         """Open a subdirectory of the current directory; return None if the walk does not enter it."""
         visit, name = stack[-1], child.name
         directory, is_link = visit.directory, self._resolves_links and child.is_symlink()
@@ -202,13 +200,13 @@ class Walk:
         rules = visit.rules
         if not self.ignored and (is_link or opened.real_path in self._trees.others):
             rules = self._rules_above(opened.real_path)
-        return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
+        return Level(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules above a directory that is not entered from its parent."""
         return self._reader.above(real_path)
 
-    def _scan(self, visit: Visit) -> None:
+    def _scan(self, visit: Level) -> None:
         """Read the names of a directory."""
         entries: list[DirEntry] = []
         for part in visit.directory.scan_parts(_PART):
@@ -231,11 +229,10 @@ class Walk:
             kept += self._visible_dotted(visit, entries, is_crowded=is_crowded)
         if kept and visit.rules.active and not self.ignored:
             kept = self._unignored(visit, kept)
-        visit.directories = []
-        visit.listed = self._divide(visit, kept)
+        visit.files = self._divide(visit, kept)
         visit.directories.sort(key=self.key, reverse=True)
-        visit.listed.sort(key=self.key)
-        visit.held = len(visit.listed) + len(visit.directories)
+        visit.files.sort(key=self.key)
+        visit.held = len(visit.files) + len(visit.directories)
         self._held += visit.held
         if self._held > _MAX_HELD:
             self._reached = "memory"
@@ -247,7 +244,7 @@ class Walk:
             self._reached = "timeout"
         return self._reached == "timeout"
 
-    def _visible_dotted(self, visit: Visit, entries: list[DirEntry], *, is_crowded: bool) -> list[DirEntry]:
+    def _visible_dotted(self, visit: Level, entries: list[DirEntry], *, is_crowded: bool) -> list[DirEntry]:
         """Return the entries that begin with a dot and are visited; if they decide rules, read the rules."""
         dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
         # In a crowded directory, rule files may be among the names that were not listed.
@@ -263,15 +260,14 @@ class Walk:
             elif self.hidden is True or (self.hidden and self.hidden(name)):
                 visible.append(entry)
             else:
-                self._skip("hidden")
                 self._exclude(visit, [(entry, None)])
         return visible
 
-    def _sources(self, visit: Visit, deciding: frozenset[str]) -> Sources:
+    def _sources(self, visit: Level, deciding: frozenset[str]) -> Sources:
         """Return the contents of the rule files in a directory, which has `deciding` among its names."""
         return self._reader.sources(visit.directory, deciding)
 
-    def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
+    def _unignored(self, visit: Level, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
         leading = self._trees.names(visit.directory.real_path)
         pinned = [entry for entry in entries if entry.name in leading] if leading else []
@@ -283,23 +279,22 @@ class Walk:
         if ignored:
             self._exclude(visit, ignored)
             self._report_left_out(visit, [entry for entry, _ in ignored])
-            self._skip("ignored", len(ignored))
-            if self._counting:
-                self._part().rules.update(rule for _, rule in ignored)
         return [*kept, *pinned] if pinned else kept
 
-    def _exclude(self, visit: Visit, entries: Sequence[tuple[DirEntry, IgnoreRule | None]]) -> None:
+    def _exclude(self, visit: Level, entries: Sequence[tuple[DirEntry, IgnoreRule | None]]) -> None:
         """Record hidden or ignored names, so that a later search can include them."""
         if self._counting:
-            path, below, excluded = with_slash(visit.directory.path), visit.below, self._part().excluded
-            for entry, rule in entries[: MAX_EXCLUDED - len(excluded)]:
-                excluded.append(Excluded(path + entry.name, below + entry.name, entry, rule))
+            path, below, part = with_slash(visit.directory.path), visit.below, self._part()
+            room = MAX_EXCLUDED - len(part.excluded)
+            for entry, rule in entries[:room]:
+                part.excluded.append(Excluded(path + entry.name, below + entry.name, entry, rule))
+            part.more.update(rule for _, rule in entries[room:])
 
-    def _report_left_out(self, visit: Visit, entries: list[DirEntry]) -> None:
+    def _report_left_out(self, visit: Level, entries: list[DirEntry]) -> None:
         if self.on_left_out is not None:
             self.on_left_out(visit.directory, entries)
 
-    def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
+    def _divide(self, visit: Level, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the visit and return the files."""
         exclude, below = self.exclude, visit.below
         files: list[DirEntry] = []

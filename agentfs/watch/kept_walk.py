@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from agentfs.fs import Directory, Root
 from agentfs.tree.gitignore import IgnoreRules, Sources
-from agentfs.tree.visit import LeftOut, Visit, entry_name
+from agentfs.tree.visit import LeftOut, Level, Visit, entry_name
 from agentfs.tree.walk import Walk
 
 _D = TypeVar("_D")
@@ -90,11 +90,11 @@ class _RecordedWalk(SearchWalk):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._key: Any = None  # key under which directories keep this walk; None if it is not recorded
-        self._first: Visit | None = None  # the start, once it is open
+        self._first: Level | None = None  # the start, once it is open
         self._log: list[Visit | LeftOut] = []  # visits and left-out names
         self._open_part = True  # False if the next left-out name begins a new part of the log
         self._rules: list[_RulesInside | _RulesAbove] = []
-        self._marks: dict[Visit, _Mark] = {}  # of the directories that can be kept
+        self._marks: dict[Level, _Mark] = {}  # of the directories that can be kept
         self._known: dict[tuple[Directory, frozenset[str]], Sources] = {}
 
     def replayable(self) -> KeptWalk | None:
@@ -107,7 +107,7 @@ class _RecordedWalk(SearchWalk):
             self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
         return kept
 
-    def _start(self, path: str) -> Visit:
+    def _start(self, path: str) -> Level:
         first, self._first = self._first, None
         if first is not None:
             return first
@@ -122,7 +122,7 @@ class _RecordedWalk(SearchWalk):
             self._key = visit.directory, options, filters
         return visit
 
-    def _enter(self, visit: Visit) -> Iterable[Visit]:
+    def _enter(self, visit: Level) -> Iterable[Visit]:
         if self._key is None:
             return super()._enter(visit)
         if (kept := self._kept(visit)) is not None:
@@ -136,13 +136,11 @@ class _RecordedWalk(SearchWalk):
         return super()._enter(visit)
 
     def _found(self, visit: Visit) -> Visit:
-        if self._key is None:
-            return visit
-        recorded = visit.with_entries(visit.files, visit.child)
-        self._log.append(recorded)
-        return recorded
+        if self._key is not None:
+            self._log.append(visit)
+        return visit
 
-    def _leave(self, visit: Visit) -> None:
+    def _leave(self, visit: Level) -> None:
         """Close a directory, and keep its walk for the next search."""
         super()._leave(visit)
         derived, mark = visit.directory.derived, self._marks.pop(visit, None)
@@ -164,7 +162,7 @@ class _RecordedWalk(SearchWalk):
             self._log.append(self._left_out[-1])
         return super()._part()
 
-    def _sources(self, visit: Visit, deciding: frozenset[str]) -> Sources:
+    def _sources(self, visit: Level, deciding: frozenset[str]) -> Sources:
         sources = self._sources_in(visit.directory, deciding)
         if visit in self._marks:
             self._rules.append(_RulesInside(visit.directory, deciding, sources))
@@ -182,7 +180,7 @@ class _RecordedWalk(SearchWalk):
             self._rules.append(_RulesAbove(real_path, rules.key))
         return rules
 
-    def _kept(self, visit: Visit) -> KeptWalk | None:
+    def _kept(self, visit: Level) -> KeptWalk | None:
         """Return the last walk of a directory if it is still valid."""
         derived = visit.directory.derived
         if self._key is None or derived is None or self._reached is not None:
