@@ -135,7 +135,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
             checks = {real_path: root.check_may_move, target: root.check_may_change}
             moved, faults = _tree_at(root, entry, real_path, _MOST_MOVED, checks)
             _raise_all(faults)
-            files = moved.file_count
+            files = sum(not isinstance(node, DirectoryNode) for _, node in moved.nodes())
             what = f" (directory, {plural(files, 'file')})"
         else:
             root.check_may_move(real_path)

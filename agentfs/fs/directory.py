@@ -147,11 +147,6 @@ class Directory:
         """Return the names with their types, one of "fdlo", or "?" if unknown."""
         return [*self._context.trees.typed_names(self.handle, self.real_path)]
 
-    @property
-    def is_top(self) -> bool:
-        """True for the top of a tree, where ignore rules begin anew."""
-        return not self.real_path or self.real_path in self._context.trees.others
-
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
         try:

@@ -9,8 +9,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from agentfs.base.lazy import subprocess
 from agentfs.fs.path import is_in
@@ -28,29 +28,38 @@ _SETTINGS = (
 )
 
 
-@dataclass(slots=True)
-class Above:
+class Above(NamedTuple):
     """The rule files of one directory above the root."""
 
     below: str  # the path from the directory to the root, ending in `/`
-    gitignore: bytes | None = None
-    ignore: bytes | None = None
-    exclude: bytes | None = None  # `info/exclude`, if the directory is the top of the repository
+    gitignore: bytes | None
+    ignore: bytes | None
+    exclude: bytes | None  # `info/exclude`, if the directory is the top of the repository
 
 
-@dataclass(slots=True)
 class OuterRules:
     """The rule files outside a root that apply to its files."""
 
-    # From the top of the repository down; empty if the root is the top, or is not in a repository.
-    directories: list[Above] = field(default_factory=list[Above])
-    excludes: bytes | None = None  # the user's global excludes
-    unreadable: int = 0
+    def __init__(self, root: str, excludes: str | None, is_top: Callable[[str], bool]) -> None:
+        """Read them; `excludes` is the path of the user's global excludes."""
+        self.unreadable = 0
+        self.excludes = None if excludes is None else self._read(excludes)
+        # From the top of the repository down; empty if the root is the top, or is not in a repository.
+        self.directories: list[Above] = []
+        directory, top = root, _repository_above(root, is_top)
+        while top is not None and directory != top:
+            directory = os.path.dirname(directory)
+            gitignore, ignore = (self._read(os.path.join(directory, name)) for name in RULE_FILES)
+            git = _outside(os.path.join(top, ".git"), (root,)) if directory == top else None
+            is_directory = git is not None and os.path.isdir(git)
+            exclude = self._read(f"{git}/info/exclude") if is_directory else None
+            below = f"{os.path.relpath(root, directory)}/"
+            self.directories.insert(0, Above(below, gitignore, ignore, exclude))
 
-    def read(self, path: str) -> bytes | None:
+    def _read(self, path: str) -> bytes | None:
         """Return the content of a rule file, or None if it is missing or unreadable."""
         try:
-            return _read_bounded(path, MAX_RULE_BYTES, follow=False)
+            return _read_bounded(path, follow=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
@@ -60,30 +69,12 @@ class OuterRules:
 
 def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     """Read the rule files outside some trees that apply to their files; return those of each by its path."""
-    shared, trees = OuterRules(), [*trees]
-    sources = tuple(tree.source for tree in trees)
-    excludes = _global_excludes(sources)
-    shared.excludes = None if excludes is None else shared.read(excludes)
-    is_top = cache(_is_top)  # most trees lie side by side
-    return {tree.path: _with_those_above(tree, replace(shared, directories=[]), is_top) for tree in trees}
-
-
-def _with_those_above(tree: OpenTree, rules: OuterRules, is_top: Callable[[str], bool]) -> OuterRules:
-    """Add the rule files of the repository around a tree."""
-    root = tree.source
-    top = _repository_above(root, is_top)
-    directory = root
-    while top is not None and directory != top:
-        directory = os.path.dirname(directory)
-        above = Above(f"{os.path.relpath(root, directory)}/")
-        above.gitignore = rules.read(os.path.join(directory, ".gitignore"))
-        above.ignore = rules.read(os.path.join(directory, ".ignore"))
-        rules.directories.insert(0, above)
-    if top is not None:
-        git = _outside(os.path.join(top, ".git"), (root,))
-        if git is not None and os.path.isdir(git):
-            rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
-    return rules
+    sources = {tree.path: tree.source for tree in trees}
+    excludes, is_top = (
+        _global_excludes(tuple(sources.values()), *map(os.environ.get, _SETTINGS)),
+        cache(_is_top),
+    )
+    return {path: OuterRules(source, excludes, is_top) for path, source in sources.items()}
 
 
 def is_git_file(content: bytes) -> bool:
@@ -92,14 +83,12 @@ def is_git_file(content: bytes) -> bool:
     return content.startswith(b"gitdir: ") and named != b"" and b"\0" not in named
 
 
-def _read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
+def _read_bounded(path: str, *, follow: bool) -> bytes:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
     with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise ValueError("not a regular file")
-        content = opened.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError("too large")
+        content = opened.read(MAX_RULE_BYTES + 1) if stat.S_ISREG(os.fstat(opened.fileno()).st_mode) else None
+    if content is None or len(content) > MAX_RULE_BYTES:
+        raise ValueError("not a regular file, or too large")
     return content
 
 
@@ -125,26 +114,20 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
     if stat.S_ISDIR(mode):
         return all(os.path.lexists(os.path.join(git, name)) for name in REPOSITORY)
     with suppress(OSError, ValueError):
-        return is_git_file(_read_bounded(git, MAX_RULE_BYTES, follow=follow))
+        return is_git_file(_read_bounded(git, follow=follow))
     return False
 
 
-def _global_excludes(trees: tuple[str, ...]) -> str | None:
-    """Return the canonical path of the user's global excludes: `core.excludesFile` or git's default."""
-    values = {name: value for name in _SETTINGS if (value := os.environ.get(name)) is not None}
-    home = values.get("HOME") or os.path.expanduser("~")
-    base = os.path.join(values.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
-    named = values.get("GIT_CONFIG_GLOBAL")
-    configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
-    return _find_excludes(trees, base, tuple(values.items()), tuple(map(_times, configs)))
-
-
 @lru_cache  # each walk asks; git and the links of the paths are slow
-def _find_excludes(trees: tuple[str, ...], base: str, _values: object, _times: object) -> str | None:
-    """Find the excludes file; the values and times are those that the answer depends on."""
-    git, origin, path = system_program("git"), "", os.path.join(base, "ignore")
-    if git is not None and _outside(git, trees) is not None:
-        origin, path = _configured(git) or ("", path)
+def _global_excludes(trees: tuple[str, ...], *environment: str | None) -> str | None:
+    """Return the canonical path of the user's global excludes: `core.excludesFile` or git's default.
+
+    `environment` are the values of `_SETTINGS`.
+    """
+    git, (home, base, *_) = system_program("git"), environment
+    configured = _configured(git) if git is not None and _outside(git, trees) is not None else None
+    base = base or os.path.join(home or os.path.expanduser("~"), ".config")
+    origin, path = configured or ("", os.path.join(base, "git", "ignore"))
     if not os.path.isabs(path) or (origin and _outside(origin, trees) is None):
         return None
     return _outside(path, trees)
@@ -162,13 +145,6 @@ def _configured(git: str) -> tuple[str, str] | None:
         return None
     origin, value, _ = os.fsdecode(answer.stdout).split("\0")
     return origin.removeprefix("file:") if origin.startswith("file:") else "", value
-
-
-def _times(path: str) -> tuple[int, int]:
-    with suppress(OSError):
-        status = os.stat(path)
-        return status.st_mtime_ns, status.st_size
-    return 0, 0
 
 
 def _outside(path: str, trees: Iterable[str]) -> str | None:

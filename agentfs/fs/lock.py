@@ -16,7 +16,6 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
@@ -31,27 +30,25 @@ _NAME_DIGITS = 3  # hexadecimal, so that there are at most 4,096 lock files
 _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
-class _OwnLocks(threading.local):
-    """The lock files that this thread holds, each with its descriptor and True if it is shared."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[int, bool]] = {}
-        self.record = -1  # the descriptor of the file that names temporaries
-
-
 class _ProcessLocks:
     """The locks of this process. A forked copy drops them, because it would never release them."""
 
     def __init__(self) -> None:
         self.held = set[int]()  # descriptors of locked files
-        self.own = _OwnLocks()
+        self.by_thread = threading.local()
         self.without_directory = threading.Lock()  # keeps threads apart if no lock file can be made
         watch_forks(self)
+
+    @property
+    def own(self) -> dict[str, tuple[int, bool]]:
+        """The lock files that this thread holds, each with its descriptor and True if it is shared."""
+        files: dict[str, tuple[int, bool]] = self.by_thread.__dict__.setdefault("files", {})
+        return files
 
     def after_fork(self) -> None:
         """Drop all locks in a forked process."""
         self.without_directory = threading.Lock()  # the old one may be held by another thread of the parent
-        self.own = _OwnLocks()
+        self.by_thread = threading.local()
         while self.held:
             syscalls.close(self.held.pop())
 
@@ -59,24 +56,34 @@ class _ProcessLocks:
 _locks = _ProcessLocks()
 
 
-class LockKeys(NamedTuple):
-    """The keys of the locks for changes in some trees."""
+# The names of the lock files for some changes in the order of locking, each with True for a shared lock.
+LockKeys = dict[str, bool]
 
-    exclusive: tuple[str, ...]
-    shared: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, trees: Iterable[tuple[int, str]]) -> "LockKeys":
-        """Return the keys for trees, each given by its descriptor and its canonical path."""
-        # Two paths may lead to one directory, so a key is made from the inode. For the root of the file
-        # system there are no lock files.
-        own, above = dict[str, None](), dict[str, None]()
-        for handle, path in trees:
-            own[_inode(handle)] = None
-            while len(path := os.path.dirname(path)) > 1:
-                with suppress(OSError):  # it was removed just now
-                    above[_inode(path)] = None
-        return cls((*own,), (*above,))
+def lock_keys(exclusive: Iterable[str], shared: Iterable[str] = ()) -> LockKeys:
+    """Return the locks for some keys.
+
+    The number of lock files is bounded. Changes whose keys have one in common wait for each other.
+    """
+    names = dict.fromkeys(map(_lock_name, shared), True) | dict.fromkeys(map(_lock_name, exclusive), False)
+    return dict(sorted(names.items()))
+
+
+def _lock_name(key: str) -> str:
+    return revision_of(os.fsencode(key))[:_NAME_DIGITS]
+
+
+def locks_of_trees(trees: Iterable[tuple[int, str]]) -> LockKeys:
+    """Return the locks for changes in trees, each given by its descriptor and its canonical path."""
+    # Two paths may lead to one directory, so a key is made from the inode. For the root of the file
+    # system there are no lock files.
+    own, above = set[str](), set[str]()
+    for handle, path in trees:
+        own.add(_inode(handle))
+        while len(path := os.path.dirname(path)) > 1:
+            with suppress(OSError):  # it was removed just now
+                above.add(_inode(path))
+    return lock_keys(own, above)
 
 
 def _inode(directory: str | int) -> str:
@@ -113,13 +120,13 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     began = time.monotonic()
     end = call_context.deadline(WAIT)
     own, taken = _locks.own, list[str]()
-    record = own.record
     directory = lock_directory(root_path)
-    files = {"": False} if directory is None else _lock_files(directory, keys)
+    names = {"": False} if directory is None else keys
     try:
-        for file, shared in files.items():
-            if file in own.files:  # a change within another one
-                if own.files[file][1] and not shared:  # others may be changing the outer tree too
+        for name, shared in names.items():
+            file = os.path.join(directory or "", name)
+            if file in own:  # a change within another one
+                if own[file][1] and not shared:  # others may be changing the outer tree too
                     raise oserrors.around_a_change(path)
                 continue
             pause = _FIRST_PAUSE
@@ -129,40 +136,17 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
                     raise oserrors.locked(path, round(now - began, 1))
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
-            own.files[file] = fd, shared
+            own[file] = hold(fd), shared
             taken.append(file)
-            if file:
-                _locks.held.add(fd)
-                if not shared:
-                    own.record = fd
-                    if os.fstat(fd).st_size:
-                        _remove_leftovers(fd)
+            if file and not shared and os.fstat(fd).st_size:
+                _remove_leftovers(fd)
         yield
     finally:
         if own is _locks.own:  # otherwise this is a forked copy, which holds nothing
             for file in taken:
-                fd, _ = own.files.pop(file)
-                if file:
-                    _locks.held.discard(fd)
-                    syscalls.close(fd)
-                else:
+                let_go(own.pop(file)[0])
+                if not file:
                     _locks.without_directory.release()
-            own.record = record
-
-
-@lru_cache
-def _lock_files(directory: str, keys: LockKeys) -> dict[str, bool]:
-    """Return the lock files of some keys in the order of locking, each with True if it is shared.
-
-    Their number is bounded, so keys may have one file in common, and their changes wait for each other.
-    """
-    files = dict.fromkeys((_lock_file(directory, key) for key in keys.shared), True)
-    files.update(dict.fromkeys((_lock_file(directory, key) for key in keys.exclusive), False))
-    return dict(sorted(files.items()))
-
-
-def _lock_file(directory: str, key: str) -> str:
-    return os.path.join(directory, revision_of(os.fsencode(key))[:_NAME_DIGITS])
 
 
 def _lock_threads() -> int | None:
@@ -170,15 +154,20 @@ def _lock_threads() -> int | None:
     return -1 if _locks.without_directory.acquire(blocking=False) else None
 
 
+def _record() -> int:
+    """Return the descriptor of the lock file in which this thread names its temporaries, or -1."""
+    return next((fd for fd, shared in reversed(_locks.own.values()) if not shared), -1)
+
+
 def record_temporary(path: str) -> None:
     """Name a temporary that is about to be made, by its absolute path, in a lock file of this thread."""
-    if (fd := _locks.own.record) >= 0:
+    if (fd := _record()) >= 0:
         syscalls.write_all(fd, os.fsencode(path) + b"\0")
 
 
 def forget_temporaries() -> None:
     """Take note that all recorded temporaries are gone."""
-    if (fd := _locks.own.record) >= 0:
+    if (fd := _record()) >= 0:
         with suppress(OSError):  # a name without a temporary does no harm
             os.ftruncate(fd, 0)
 
@@ -186,10 +175,10 @@ def forget_temporaries() -> None:
 def remove_leftovers(keys: LockKeys) -> None:
     """Remove the temporaries of killed changes in trees with these keys."""
     for directory in filter(_is_ours, lock_directories(os.geteuid())):
-        for key in keys.exclusive:
+        for name in [name for name, shared in keys.items() if not shared]:
             with suppress(OSError):
                 # A file that is locked belongs to a change under way.
-                if (fd := open_locked(_lock_file(directory, key))) is not None:
+                if (fd := open_locked(os.path.join(directory, name))) is not None:
                     try:
                         _remove_leftovers(fd)
                     finally:
@@ -212,16 +201,14 @@ def _remove_leftovers(fd: int) -> None:
 
 def open_locked(file: str, flags: int = 0, *, shared: bool = False) -> int | None:
     """Open and lock a file; return None if it is locked, or was removed meanwhile."""
-    fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
+    fd, locked = os.open(file, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600), False
     try:
         with suppress(FileNotFoundError):
-            if syscalls.try_lock(fd, shared=shared) and os.path.samestat(os.fstat(fd), os.lstat(file)):
-                return fd
-    except BaseException:
-        os.close(fd)
-        raise
-    os.close(fd)
-    return None
+            locked = syscalls.try_lock(fd, shared=shared) and os.path.samestat(os.fstat(fd), os.lstat(file))
+    finally:
+        if not locked:
+            os.close(fd)
+    return fd if locked else None
 
 
 def lock_directory(root_path: str) -> str | None:

@@ -84,13 +84,6 @@ class MovedTree:
 
     listing: tuple[tuple[str, DirectoryNode, Mapping[EntryType, list[str]]], ...]
 
-    @property
-    def file_count(self) -> int:
-        """The number of entries other than directories."""
-        return sum(
-            len(names) for _, _, each in self.listing for kind, names in each.items() if kind != "directory"
-        )
-
     def nodes(self) -> Iterator[tuple[str, "Node"]]:
         """Yield the path below the moved directory, and the node, of the directory and of each entry."""
         for below, directory, entries in self.listing:
@@ -201,13 +194,11 @@ def mode_of(node: Node | None) -> int | None:
 def moves(changes: Collection[Change]) -> dict[str, str]:
     """Return the old path of each node that some changes move, by its new path."""
     found: dict[str, str] = {}
-    moved = [each for each in changes if each.moved_from and each.before is None and each.after is not None]
-    if moved:
-        gone = {each.path for each in changes if each.before is not None and each.after is None}
-        for each in moved:
-            if each.moved_from in gone:
-                gone.discard(each.moved_from)
-                found[each.path] = each.moved_from
+    gone = {each.path for each in changes if each.before is not None and each.after is None}
+    for each in changes:
+        if each.moved_from in gone and each.before is None and each.after is not None:
+            gone.discard(each.moved_from)
+            found[each.path] = each.moved_from
     return found
 
 

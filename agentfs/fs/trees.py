@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from agentfs.errors import InvalidArgumentError, NotDirectoryError, NotFoundError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.lock import LockKeys
+from agentfs.fs.lock import locks_of_trees
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.policy import Mount
 
@@ -95,7 +95,7 @@ class Trees:
             for name, mount in mounts.items():
                 self.others[name] = _opened(root, name, mount, read_only=read_only)
             changed = [] if read_only else [each for each in self if not each.is_read_only]
-            self.lock_keys = LockKeys.of((each.handle.fd, each.source) for each in changed)
+            self.lock_keys = locks_of_trees((each.handle.fd, each.source) for each in changed)
         except BaseException as error:
             self.close()
             if isinstance(error, OSError):
@@ -195,23 +195,15 @@ def _opened(root: OpenTree, name: str, mount: Mount, *, read_only: bool) -> Open
     """Open a mount, or raise an error that says what is wrong with it."""
     source = os.path.realpath(mount.place)
     what = f"The source {quote(mount.place)} of the mount {quote(name)}"
-    parsed = split_path(name, {})
+    parsed, wrong, hint = split_path(name, {}), "", ""
     if parsed.parts != (name,) or parsed.climbs:
-        raise InvalidArgumentError(
-            f"A mount cannot be at {quote(name)}.", hint="Give it one name, directly below the root."
-        )
-    try:
-        syscalls.lstat(root.handle.fd, name)
-    except FileNotFoundError:
-        pass
-    else:
-        raise InvalidArgumentError(
-            f"The mount {quote(name)} would hide an entry of the root.", hint="Give it another name."
-        )
-    if is_in(source, root.source.rstrip("/")) or is_in(root.source, source.rstrip("/")):
-        raise InvalidArgumentError(
-            f"{what} lies inside the root or contains it.", hint="Mount a directory beside the root."
-        )
+        wrong, hint = f"A mount cannot be at {quote(name)}", "Give it one name, directly below the root."
+    elif os.path.lexists(os.path.join(root.source, name)):
+        wrong, hint = f"The mount {quote(name)} would hide an entry of the root", "Give it another name."
+    elif is_in(source, root.source.rstrip("/")) or is_in(root.source, source.rstrip("/")):
+        wrong, hint = f"{what} lies inside the root or contains it", "Mount a directory beside the root."
+    if wrong:
+        raise InvalidArgumentError(f"{wrong}.", hint=hint)
     advice = "" if read_only or mount.read_only else "Mount it with read_only=True."
     return OpenTree(name, source, open_top(source, what, advice), mount)
 

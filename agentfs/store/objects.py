@@ -11,7 +11,7 @@ from typing import Any
 from agentfs import errors
 from agentfs.base import call_context
 from agentfs.fs import quote
-from agentfs.fs.lock import LockKeys, file_locks
+from agentfs.fs.lock import file_locks, lock_keys
 
 LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fetches it
 # Replaces an object that is about to be deleted, since a delete has no condition and this has one.
@@ -117,7 +117,7 @@ class Objects:
     def _locked(self, path: str) -> AbstractContextManager[object]:
         """Lock an object of a local directory, whose changes have no conditions."""
         top = self._directory
-        return file_locks(LockKeys((os.path.join(top, path),)), top, path) if top else nullcontext()
+        return file_locks(lock_keys([os.path.join(top, path)]), top, path) if top else nullcontext()
 
 
 def _tag(meta: Any) -> str:
