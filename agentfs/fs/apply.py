@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
+from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
 from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, notes_on_replacing, read_again
@@ -466,6 +466,8 @@ class _Batch:
             syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
         except FileExistsError:
             del self._made[count:]
+            if change.path in self._remaining:
+                raise _occupied(self._context.displayed(change.path)) from None
             raise self._options.conflict(change, self._node_in(target)) from None
 
     def _remove_directory(self, change: Change) -> None:
@@ -585,6 +587,14 @@ class _Batch:
                 time.sleep(_RETRY_PAUSE)
             else:
                 return True
+
+
+def _occupied(path: str) -> ConflictError:
+    return ConflictError(
+        f"{quote(path)} cannot become what it was: another program has created entries in the directory.",
+        hint="Move them elsewhere, or undo other paths.",
+        details={"path": path},
+    )
 
 
 def _order(step: _Step) -> str:

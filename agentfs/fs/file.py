@@ -146,7 +146,7 @@ def open_regular(
         if check_access and context.access is not None:
             context.access.check_read(real_path)
     except BaseException as error:
-        os.close(fd)
+        syscalls.close(fd)
         if isinstance(error, OSError):
             raise oserrors.from_oserror(error, path) from None
         raise
