@@ -361,7 +361,7 @@ class _Batch:
 
         If its owner may not change the directory yet, the temporary lies in a private one outside.
         """
-        outside = directory
+        outside: str = directory
         while outside in self._closed:
             outside = os.path.dirname(outside)
         temporary = os.path.join(outside, f".agentfs-{os.urandom(8).hex()}.tmp")
