@@ -5,11 +5,12 @@ import stat
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from heapq import nsmallest
+from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs.base import call_context
@@ -42,9 +43,8 @@ ENTRY_BYTES = 560  # measured minimum for an entry and its bookkeeping
 _BYTES_PER_TOKEN = 1024  # bytes of a page for each token of `Limits.output_tokens`
 _MAX_SORTED = 500_000  # paths to sort; each takes about 300 bytes
 
-# An entry factory, the names to call it with, and the number of names that are only counted.
 Noun: TypeAlias = tuple[str, str]  # for one and for several
-NamedEntries: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
+NamedEntries: TypeAlias = tuple[Callable[[Any], Entry], list[Any]]  # an entry factory and its arguments
 _T = TypeVar("_T")
 
 
@@ -246,24 +246,25 @@ def _listed_names(walk: SearchWalk, levels: Counter[int], *, several: bool) -> I
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
         levels[visit.depth] += len(names)
-        yield visit.directory.entry, names, 0
+        yield visit.directory.entry, names
 
 
 def _sort_key(listed: DirEntry, sort: str) -> tuple[float, str]:
-    """Return the key that sorts the newest, or the largest, first."""
-    try:
-        status = listed.stat(follow_symlinks=False)
-        size = 0 if listed.is_dir(follow_symlinks=False) else status.st_size
-    except OSError:
-        return 0.0, listed.name
-    return -(status.st_mtime if sort == "modified" else size), listed.name
+    """Return the key that sorts the newest, the oldest or the largest first; 0 if that does not matter."""
+    number = 0.0
+    with suppress(OSError):
+        if sort in {"modified", "oldest"}:
+            number = listed.stat(follow_symlinks=False).st_mtime
+        elif sort == "size" and not listed.is_dir(follow_symlinks=False):
+            number = listed.stat(follow_symlinks=False).st_size
+    return number if sort == "oldest" else -number, listed.name
 
 
 def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float) -> FoundEntries:
     """Collect a page of names that come in order."""
     found = FoundEntries(page)
     try:
-        for entry_of, listed, more in names:
+        for entry_of, listed in names:
             on_page = page.part(listed, found.total) if found.total < page.end else ()
             for number, each in enumerate(on_page, max(found.total, page.first)):
                 if number > page.first and time.monotonic() > deadline:
@@ -277,7 +278,7 @@ def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float
                 else:
                     found.entries.append(entry)
                     page.take(number, ENTRY_BYTES + 2 * len(entry.path))
-            found.total += len(listed) + more
+            found.total += len(listed)
     except TimeoutError:
         found.reached = "timeout"
     return found
@@ -290,8 +291,6 @@ class _GlobSearch:
         self._root, self._options, self._deadline = root, options, deadline
         self._status = _StatusFilter(options)
         self._left_out: Counter[str] = Counter()
-        self._total = 0  # of the entries to sort
-        self._reached: str | None = None
         paths = paths_of(options.path)
         self._is_several = len(paths) > 1
         self._names = NameFilter(options, directories="d" in self._status.kinds, deadline=deadline)
@@ -300,10 +299,15 @@ class _GlobSearch:
     def collect(self, page: Page) -> FoundEntries:
         """Walk, and return the page."""
         # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
-        is_ordered = self._options.sort == "path" and not (self._is_several or self._options.unique)
-        found = _collect_in_order(self._entries() if is_ordered else self._sorted(page), page, self._deadline)
+        sort, unique, reached = self._options.sort, self._options.unique, None
+        names: Iterable[NamedEntries] = self._entries()
+        if sort != "path" or unique or self._is_several:
+            taken = ((visit.directory, self._taken(visit)) for visit in self._names.visits(self._walk))
+            paths, reached = sorted_paths(taken, sort, unique=unique)
+            names = [(self._root.entry, paths)]
+        found = _collect_in_order(names, page, self._deadline)
         self._left_out["unreadable"] += found.vanished
-        found.skipped = with_counts(self._walk.skipped, self._left_out, found.reached or self._reached)
+        found.skipped = with_counts(self._walk.skipped, self._left_out, found.reached or reached)
         found.excluded = [] if found.total else self._walk.excluded
         return found
 
@@ -326,43 +330,41 @@ class _GlobSearch:
     def _entries(self) -> Iterator[NamedEntries]:
         """Yield the entries of each directory that pass."""
         for visit in self._names.visits(self._walk):
-            yield visit.directory.entry, self._taken(visit), 0
+            yield visit.directory.entry, self._taken(visit)
 
-    def _sorted(self, page: Page) -> Iterator[NamedEntries]:
-        """Collect and sort all paths, then yield those up to the end of the page."""
-        most = min(page.end, _MAX_SORTED)
-        if self._options.unique or self._is_several:
-            paths = sorted(self._each_once())
-        else:
-            paths = nsmallest(most, (found[1:] for _, found in self._keyed()))
-            if most < min(page.end, self._total):
-                self._reached = "memory"
-        yield self._root.entry, [path for _, path in paths], self._total - len(paths)
 
-    def _each_once(self) -> list[tuple[Any, str]]:
-        """Return each entry once, with its sort key: by its own path, or by the first link to it."""
-        first: dict[str, tuple[bool, Any, str]] = {}
-        for real_path, found in self._keyed():
-            first[real_path] = min(first.get(real_path, found), found)
+def sorted_paths(
+    batches: Iterable[tuple[Directory, Sequence[DirEntry]]], sort: str, *, unique: bool
+) -> tuple[list[str], str | None]:
+    """Return the sorted paths of entries, each once, and the limit that ended the walk, if any.
+
+    Args:
+        batches: Open directories, each with some of its entries.
+        sort: The order, as for `grep`; the path decides between entries that are equal in it.
+        unique: Take a file with several links once: by its own path, or by the first link to it.
+    """
+    first: dict[str, tuple[bool, Any, float, str]] = {}
+    reached: str | None = None
+    try:
+        for real_path, found in _located(batches, sort, unique=unique):
             if len(first) == _MAX_SORTED:
-                self._reached = "memory"
+                reached = "memory"
                 break
-        self._total = len(first)
-        return [found[1:] for found in first.values()]
+            first[real_path] = min(first.get(real_path, found), found)
+    except TimeoutError:
+        reached = "timeout"
+    in_order = sorted(first.values(), key=itemgetter(1), reverse=sort == "reverse")
+    return [path for *_, path in sorted(in_order, key=itemgetter(2))], reached
 
-    def _keyed(self) -> Iterator[tuple[str, tuple[bool, Any, str]]]:
-        """Yield the real path of each entry, whether a link leads to it, its sort key, and its path."""
-        sort, unique = self._options.sort, self._options.unique
-        try:
-            for visit in self._names.visits(self._walk):
-                directory = visit.directory
-                prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
-                for listed in self._taken(visit):
-                    path, own = prefix + display_name(listed.name), real_prefix + listed.name
-                    order = path_order(path)
-                    key = order if sort == "path" else (_sort_key(listed, sort)[0], order)
-                    real_path = directory.real_path_of(listed) if unique else own
-                    self._total += 1
-                    yield real_path, (real_path != own or own != prefix + listed.name, key, path)
-        except TimeoutError:
-            self._reached = "timeout"
+
+def _located(
+    batches: Iterable[tuple[Directory, Sequence[DirEntry]]], sort: str, *, unique: bool
+) -> Iterator[tuple[str, tuple[bool, Any, float, str]]]:
+    """Yield the real path of each entry, whether a link leads to it, its two sort keys, and its path."""
+    for directory, entries in batches:
+        prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
+        for listed in entries:
+            path, own = prefix + display_name(listed.name), real_prefix + listed.name
+            real_path = directory.real_path_of(listed) if unique else own
+            is_link = real_path != own or own != prefix + listed.name
+            yield real_path, (is_link, path_order(path), _sort_key(listed, sort)[0], path)

@@ -5,7 +5,6 @@ In a watched tree, one pass over all kept texts leaves out most of them.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -13,10 +12,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, display_name
+from agentfs.fs import BINARY, Directory, DirEntry, KeptText, ReadBuffer, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.prefilter import ASCII, NOT_SEARCHED, UTF8, Prefilter, kind_of_text
 from agentfs.results import GlobResult
+from agentfs.search.entries import sorted_paths
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.outputs import OutputStore
@@ -90,6 +90,7 @@ class FileSource:
         self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
         self.walk = self._walk_below([])  # knows what was skipped
+        self.reached: str | None = None  # the limit that ended the walk of a sorted search
 
     def _walk_below(self, directories: list[str]) -> SearchWalk:
         stops = self.stops_when_full
@@ -109,13 +110,16 @@ class FileSource:
             elif self._is_new(file.name):
                 files.append(file)
         self.is_one_file = len(files) == len(self._paths) == 1
-        if (self.options.sort == "path" and not self.options.unique) or self.is_one_file:
-            yield self._named, files
-            yield from self._tree(directories)
-            return
-        for reader, entries in self._tree(directories):
-            files += (NamedFile(reader.path_of(entry)) for entry in entries)
-        yield self._named, self._sorted(self._each_once(files) if self.options.unique else files)
+        tree, sort, unique = self._tree(directories), self.options.sort, self.options.unique
+        if sort != "path" or unique:
+            paths, self.reached = sorted_paths(tree, sort, unique=unique)
+            files += map(NamedFile, paths)
+        yield self._named, files
+        for directory, entries in tree:
+            if self.walk.follow and any(file.is_symlink() for file in entries):
+                yield self._named, [NamedFile(directory.path_of(file)) for file in entries]
+            else:
+                yield directory, entries
 
     def _file(self, given: str) -> NamedFile | None:
         """Return the file or the kept output of a path or name, or None for a directory."""
@@ -135,53 +139,27 @@ class FileSource:
             named = [self._file(path) or NamedFile(path) for path in files]
             self.is_one_file = len(named) == 1
         names = NameFilter(self.options, unseen=True)
-        once = self._each_once(named) if self.options.unique else dict.fromkeys(named)
-        return [file for file in once if names.takes_path(file.name)]
-
-    def _each_once(self, files: Sequence[NamedFile]) -> list[NamedFile]:
-        """Return each file once: by its own path, or by the first link that leads to it."""
-        chosen: dict[str, tuple[bool, Any, NamedFile]] = {}
-        for file in files:
-            real_path = file.name
-            with suppress(AgentFSError, OSError), self.root.open_file(file.name) as opened:
-                real_path = opened.real_path
-            new = (real_path != file.name, path_order(file.name), file)
-            chosen[real_path] = min(chosen.get(real_path, new), new)
-        return [file for *_, file in chosen.values()]
+        once: dict[str, NamedFile] = {}  # with `unique` by real path
+        for file in named:
+            is_real = self.options.unique and file.text is None
+            once.setdefault(self.root.resolve(file.name)[1] if is_real else file.name, file)
+        return [file for file in once.values() if names.takes_path(file.name)]
 
     def _is_new(self, real_path: str) -> bool:
         is_new = real_path not in self._seen
         self._seen.add(real_path)
         return is_new
 
-    def _sorted(self, files: list[NamedFile]) -> list[NamedFile]:
-        """Return files in the requested order; files with equal keys in order of path."""
-        sort = self.options.sort
-        files.sort(key=lambda file: path_order(file.name), reverse=sort == "reverse")
-        return files if sort in {"path", "reverse"} else sorted(files, key=self._key)
-
-    def _key(self, file: NamedFile) -> float:
-        """Return the size or time by which a file is sorted; 0 for a kept output or a deleted file."""
-        _check(self.deadline)
-        sort, key = self.options.sort, 0.0
-        if file.text is None:
-            with suppress(AgentFSError, OSError), self.root.open_file(file.name) as opened:
-                key = opened.stat.st_size if sort == "size" else opened.stat.st_mtime
-        return key if sort == "oldest" else -key
-
-    def _tree(self, directories: list[str]) -> Iterator[FileBatch]:
+    def _tree(self, directories: list[str]) -> Iterator[tuple[Directory, Sequence[DirEntry]]]:
         if not directories:
             return
         self.walk = self._walk_below(directories)
         for visit in self._names.visits(self.walk):
-            directory, files = visit.directory, visit.files
+            files = visit.files
             if len(self._paths) > 1:
-                prefix = with_slash(directory.real_path)
+                prefix = with_slash(visit.directory.real_path)
                 files = [file for file in files if self._is_new(prefix + file.name)]
-            if self.walk.follow and any(file.is_symlink() for file in files):
-                yield self._named, [NamedFile(directory.path_of(file)) for file in files]
-            else:
-                yield directory, files
+            yield visit.directory, files
 
 
 @dataclass(eq=False)

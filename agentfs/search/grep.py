@@ -119,7 +119,9 @@ class _Search:
                     break
         except TimeoutError:
             reached = "timeout"
-        found.skipped = with_counts(source.walk.skipped, skipped, "timeout" if found.ended_in else reached)
+        found.skipped = with_counts(
+            source.walk.skipped, skipped, "timeout" if found.ended_in else reached or source.reached
+        )
         found.excluded = source.walk.excluded
         found.exact = found.exact and found.skipped.reached is None and not found.is_full
         return found

@@ -225,17 +225,17 @@ def test_files_come_newest_or_largest_first(tree, tmp_path):
     assert page.next["arguments"]["sort"] == "modified"
 
 
-def test_a_link_sorts_by_the_age_and_size_of_its_target(tree, tmp_path):
-    (tmp_path / "0.txt").symlink_to("deep/c.py")
-    for age, name in enumerate(["deep/c.py", "b.txt"]):
-        os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
-    os.utime(tmp_path / "0.txt", (0, 0), follow_symlinks=False)
-    found = kit.grep(tree, "value", files=["b.txt", "0.txt"], output_mode="files_with_matches")
-    assert list(found.counts) == ["b.txt", "0.txt"], "files that are named are taken in their order"
-    newest = kit.grep(tree, "value", glob=["0.txt", "b.txt"], sort="modified", follow_symlinks=True)
-    assert [match.path for match in newest.matches][:1] == ["0.txt"]
-    largest = kit.grep(tree, "value", glob=["0.txt", "b.txt"], sort="size", follow_symlinks=True)
-    assert [match.path for match in largest.matches][:1] == ["b.txt"]
+@pytest.mark.parametrize("sort", ["path", "modified", "size"])
+def test_regression_the_first_link_by_path_stands_for_a_file_in_every_order(tree, tmp_path, sort):
+    for age, name in enumerate(["a-link", "z-link"]):
+        (tmp_path / name).symlink_to("hidden/.file" if age else ".file")
+        os.utime(tmp_path / name, (age, age), follow_symlinks=False)
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / ".file").write_text("value\n")
+    (tmp_path / "hidden/.file").symlink_to("../.file")
+    options = {"follow_symlinks": True, "unique": True, "sort": sort}
+    assert [entry.path for entry in kit.find(tree, glob="*-link", types="f", **options).files] == ["a-link"]
+    assert list(kit.grep(tree, "value", glob="*-link", **options).counts) == ["a-link"]
 
 
 def test_a_page_of_files_is_found_without_searching_the_complete_tree(tmp_path):
