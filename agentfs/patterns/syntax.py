@@ -7,48 +7,46 @@ open a numeric quantifier is a literal brace. Bounds, plans and error messages a
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
-_One = Literal["character", "class", "set", "property", "any"]
-_Zero = Literal["start", "end", "edge", "flags", "comment"]
-_Kind = Literal[_One, _Zero, "open", "look", "close", "or", "repeat", "call", "other"]
-
-ONE_CHARACTER = frozenset(get_args(_One))  # kinds of tokens that match one character
 MAX_CHARACTERS = 1000
 
-_QUANTIFIER = re.compile(r"\{(?:([0-9]+)(,?)([0-9]*)|(,)([0-9]+))\}")
-_PROPERTY = re.compile(r"\{\^?[A-Za-z0-9 &_\-./]*(?:[:=][A-Za-z0-9 &_\-./]*)?\}|[CLMNPSZ]")
-_NAME = re.compile(r"\{[A-Za-z0-9 \-]*\}")
-_POSIX = re.compile(r"\[:\^?[A-Za-z0-9 &_\-./:=]*?:\]")
-_ANGLED = re.compile(r"<[^>]*>")
-_FLAGS = re.compile(r"\(\?([abefiLmprsuVwx01]*)(-[abefiLmprsuVwx01]+)?([:)])")
-_LOOK = re.compile(r"\(\?<?[=!]")
-_PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
-_OPAQUE_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
-_CALL = re.compile(r"\(\?(?:P[>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)")
-_REFERENCE_OR_VERB = re.compile(r"\(\?P=[^)]*\)|\(\*[A-Za-z]+\)")
 _CAPTURE = re.compile(r"\(|\(\?P?<[^>]*>")
-_COMMENT = re.compile(r"\(\?#(?:[^)\\]|\\.)*\)", re.DOTALL)
 _SET_ESCAPE = re.compile(
     r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
 )
-_CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_SPECIAL_CHARACTERS: dict[str, _Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
-_ESCAPES: dict[str, _Kind] = {
-    **dict.fromkeys("dDsSwW", "class"),
-    **dict.fromkeys("bBmM", "edge"),
-    "A": "start",
-    **dict.fromkeys("Zz", "end"),
-}
-_WORD_EDGES = {"<": r"\b(?=\w)", ">": r"\b(?<=\w)"}  # the start and the end of a word, as in rg and grep
-_DIGITS = "0123456789"
-_HEX = "0123456789abcdefABCDEF"
-_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_POSIX = r"\[:\^?[A-Za-z0-9 &_\-./:=]*?:\]"
+_FLAGS = "[abefiLmprsuVwx01]"
+_BLANK = re.compile(r"(?P<comment>\s|#[^\n]*\n?)")  # in verbose mode
+_TOKEN = re.compile(
+    rf"""(?P<comment>\(\?\#(?:[^)\\]|\\.)*\))
+    |(?P<call>\(\?(?:P[>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\))
+    |(?P<other>\(\?P=[^)]*\)|\(\*[A-Za-z]+\)|\\[gL]<[^>]*>|\\[0-9]{{1,3}})
+    |(?P<look>\(\?<?[=!])
+    |(?P<open>\((?!\?)|\(\?(?::|>|P?<[^>=!)]*>))
+    |(?P<opaque>\(\?(?:\||\([^?)]*\)))
+    |(?P<flags>\(\?(?P<on>{_FLAGS}*)(?P<off>-{_FLAGS}+)?[:)])
+    |(?P<unknown>\(\?)
+    |(?P<close>\))
+    |(?P<repeat>(?:[*+?]|\{{(?:(?P<low>[0-9]+)(?P<comma>,?)(?P<high>[0-9]*)|,(?P<most>[0-9]+))\}})[?+]?)
+    |(?P<set>\[\^?+(?>{_POSIX}|\\.|[^\\])(?>{_POSIX}|\\.|[^\]\\])*+\])
+    |(?P<unended>\[.*)
+    |(?P<class>\\[dDsSwW])|(?P<edge>\\[bBmM<>])|(?P<start>\^|\\A)|(?P<end>\$|\\[Zz])|(?P<any>\.)|(?P<or>\|)
+    |(?P<property>\\[pP](?:\{{\^?[\w\ &\-./]*(?:[:=][\w\ &\-./]*)?\}}|[CLMNPSZ])|\\N\{{[A-Za-z0-9\ \-]*\}})
+    |(?P<hex>\\x[0-9A-Fa-f]{{1,2}}|\\u[0-9A-Fa-f]{{1,4}}|\\U[0-9A-Fa-f]{{1,8}})
+    |(?P<character>\\[afnrtv]|\\[^A-Za-z0-9]|[^\\])
+    |(?P<escape>\\.?)""",
+    re.DOTALL | re.VERBOSE | re.ASCII,
+)
+_KINDS = {"opaque": "open", "unknown": "open", "unended": "other", "escape": "other"}
+_CONTROLS = {"\\a": "\a", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "\v"}
+# The start and the end of a word, as in rg and grep; and a brace that opens no quantifier.
+_WRITTEN = {"\\<": r"\b(?=\w)", "\\>": r"\b(?<=\w)", "{": "\\{"}
 _BASIC = {f"\\{each}": each for each in "|(){}+?"} | {each: f"\\{each}" for each in "|(){}+?"}
 _EMPTY_BRANCH = re.compile(r"(?:^|(?<!\\)[(|])\||(?<!\\)\|(?:$|[|)])")
 _SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 _ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
-_REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_REPEATS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 class Token(NamedTuple):
@@ -66,7 +64,7 @@ class Token(NamedTuple):
         high: The maximum of a "repeat"; None for any number.
     """
 
-    kind: _Kind
+    kind: str
     text: str
     start: int
     value: str = ""
@@ -130,10 +128,10 @@ def read_syntax(pattern: str) -> Syntax:
     """Return the tokens of a pattern, even of an invalid one; the engine reports mistakes."""
     if not _SPECIAL.search(pattern):
         return literal_syntax(pattern)
-    syntax = _Reader(pattern, verbose=False).read()
+    syntax = _read(pattern, verbose=False)
     # A flag in the middle applies to the complete pattern, even to the part before it.
     if any(token.is_flags and "x" in token.value for token in syntax.tokens):
-        syntax = _Reader(pattern, verbose=True).read()
+        syntax = _read(pattern, verbose=True)
     return syntax
 
 
@@ -190,146 +188,46 @@ def from_basic_syntax(pattern: str) -> list[str]:
     return [each for each in meant if each != pattern and not _EMPTY_BRANCH.search(each)]
 
 
-class _Reader:
-    def __init__(self, pattern: str, *, verbose: bool) -> None:
-        self.pattern = pattern
-        self.at = 0
-        self.syntax = Syntax(pattern, opaque=verbose)
-        self.verbose = [verbose]  # one item for each open group
-        self.open: list[int] = []
+def _read(pattern: str, *, verbose: bool) -> Syntax:
+    syntax = Syntax(pattern, opaque=verbose)
+    modes = [verbose]  # True in verbose mode, for each open group
+    at = 0
+    while found := (_BLANK.match(pattern, at) if modes[-1] else None) or _TOKEN.match(pattern, at):
+        name, text, start, at = found.lastgroup or "", found[0], at, found.end()
+        token = Token(_KINDS.get(name, name), _WRITTEN.get(text, text), start)
+        mode = modes[-1]
+        if name == "character":
+            token = token._replace(value=_CONTROLS.get(text, text[-1]))
+        elif name == "hex":
+            value = _character(text[2:])
+            token = token._replace(kind="character" if value else "other", value=value)
+        elif name == "repeat":
+            low, high = _REPEATS.get(text[0]) or _counts(found)
+            token = token._replace(low=low, high=high)
+        elif name == "flags":
+            on, off = found["on"], found["off"] or ""
+            # Turning off `m` makes the pattern opaque, because a line regex needs it.
+            simple = set(on) <= set("ims") and set(off) <= set("-is")
+            syntax.opaque = syntax.opaque or not simple
+            kind = "open"
+            if text.endswith(":"):
+                mode = (mode or "x" in on) and "x" not in off
+            else:
+                kind = "flags" if simple and not off and not syntax.tokens else "other"
+            token = token._replace(kind=kind, value=on)
+        syntax.tokens.append(token)
+        syntax.opaque = syntax.opaque or token.kind == "other" or name in {"opaque", "unknown"}
+        if token.kind in {"open", "look"}:
+            syntax.unclosed.append(start)
+            modes.append(mode)
+        elif token.kind == "close" and syntax.unclosed:
+            syntax.unclosed.pop()
+            modes.pop()
+    return syntax
 
-    def read(self) -> Syntax:
-        while self.at < len(self.pattern):
-            self._one()
-        self.syntax.unclosed = self.open
-        return self.syntax
 
-    def _add(
-        self, kind: _Kind, length: int, value: str = "", low: int = 1, high: int | None = 1, *, text: str = ""
-    ) -> None:
-        start = self.at
-        self.at += length
-        text = text or self.pattern[start : self.at]
-        self.syntax.tokens.append(Token(kind, text, start, value, low, high))
-        if kind == "other":
-            self.syntax.opaque = True
-
-    def _one(self) -> None:
-        char = self.pattern[self.at]
-        if self.verbose[-1] and (char.isspace() or char == "#"):
-            end = self.pattern.find("\n", self.at) + 1 if char == "#" else self.at + 1
-            self._add("comment", (end or len(self.pattern)) - self.at)
-        elif char == "\\":
-            self._escape()
-        elif char == "[":
-            self._set()
-        elif char == "(":
-            self._group()
-        elif char == ")":
-            self._add("close", 1)
-            if self.open:
-                self.open.pop()
-                self.verbose.pop()
-        elif char == "{":
-            self._brace()
-        elif char in _REPEATS:
-            self._repeat(1, *_REPEATS[char])
-        elif char in _SPECIAL_CHARACTERS:
-            self._add(_SPECIAL_CHARACTERS[char], 1)
-        else:
-            self._add("character", 1, value=char)
-
-    def _brace(self) -> None:
-        found = _QUANTIFIER.match(self.pattern, self.at)
-        if found is None:
-            self._add("character", 1, text="\\{", value="{")
-            return
-        # Nine digits exceed every bound, and thousands of digits would be slow to convert.
-        first, comma, second, _, only = (part and part[:9] for part in found.groups())
-        low = int(first or 0)
-        high = int(only or second or 0) if only or second else None if comma else low
-        self._repeat(len(found[0]), low, high)
-
-    def _repeat(self, length: int, low: int, high: int | None) -> None:
-        if self.pattern[self.at + length : self.at + length + 1] in ("?", "+"):
-            length += 1
-        self._add("repeat", length, low=low, high=high)
-
-    def _escape(self) -> None:
-        pattern, at = self.pattern, self.at
-        char = pattern[at + 1 : at + 2]
-        if char == "" or char in "gLXRGKh":
-            angled = _ANGLED.match(pattern, at + 2) if char and char in "gL" else None
-            self._add("other", len(char) + 1 + (len(angled[0]) if angled else 0))
-        elif char in "pPN":
-            found = (_NAME if char == "N" else _PROPERTY).match(pattern, at + 2)
-            self._add("property" if found else "other", 2 + (len(found[0]) if found else 0))
-        elif char in _HEX_DIGITS:
-            end = self._end_of(_HEX, at + 2, _HEX_DIGITS[char])
-            value = _character(pattern[at + 2 : end])
-            self._add("character" if value else "other", end - at, value=value)
-        elif char in _DIGITS:
-            self._add("other", self._end_of(_DIGITS, at + 2, 2) - at)
-        elif char in _ESCAPES:
-            self._add(_ESCAPES[char], 2)
-        elif char in _WORD_EDGES:
-            self._add("edge", 2, text=_WORD_EDGES[char])
-        elif char in _CONTROLS:
-            self._add("character", 2, value=_CONTROLS[char])
-        elif char.isascii() and char.isalpha():
-            self._add("other", 2)
-        else:
-            self._add("character", 2, value=char)
-
-    def _end_of(self, characters: str, start: int, most: int) -> int:
-        rest = self.pattern[start : start + most]
-        return start + len(rest) - len(rest.lstrip(characters))
-
-    def _set(self) -> None:
-        pattern = self.pattern
-        end = self.at + (2 if pattern.startswith("[^", self.at) else 1)
-        first = True  # here, a `]` is a member
-        while end < len(pattern) and (first or pattern[end] != "]"):
-            posix = _POSIX.match(pattern, end)
-            end = posix.end() if posix else end + (2 if pattern[end] == "\\" else 1)
-            first = False
-        self._add("set" if end < len(pattern) else "other", min(end + 1, len(pattern)) - self.at)
-
-    def _group(self) -> None:
-        pattern, at = self.pattern, self.at
-        if found := _COMMENT.match(pattern, at):
-            self._add("comment", len(found[0]))
-        elif found := _CALL.match(pattern, at):
-            self._add("call", len(found[0]))
-        elif found := _REFERENCE_OR_VERB.match(pattern, at):
-            self._add("other", len(found[0]))
-        elif found := _LOOK.match(pattern, at):
-            self._opened("look", len(found[0]))
-        elif found := _PLAIN_GROUP.match(pattern, at):
-            self._opened("open", len(found[0]))
-        elif found := _OPAQUE_GROUP.match(pattern, at):
-            self._opened("open", len(found[0]), opaque=True)
-        elif found := _FLAGS.match(pattern, at):
-            self._flags(found)
-        else:
-            unknown = pattern.startswith("(?", at)
-            self._opened("open", 2 if unknown else 1, opaque=unknown)
-
-    def _opened(
-        self, kind: _Kind, length: int, *, value: str = "", opaque: bool = False, text: str = ""
-    ) -> None:
-        self.open.append(self.at)
-        self.verbose.append(self.verbose[-1])
-        self._add(kind, length, value=value, text=text)
-        self.syntax.opaque = self.syntax.opaque or opaque
-
-    def _flags(self, found: re.Match[str]) -> None:
-        on, off, end = found[1], found[2] or "", found[3]
-        # Turning off `m` makes the pattern opaque, because a line regex needs it.
-        simple = set(on) <= set("ims") and set(off) <= set("-is")
-        if end == ":":
-            self._opened("open", len(found[0]), value=on, opaque=not simple)
-            self.verbose[-1] = (self.verbose[-1] or "x" in on) and "x" not in off
-        else:
-            leading = simple and not off and not self.syntax.tokens
-            self._add("flags" if leading else "other", len(found[0]), value=on)
+def _counts(found: re.Match[str]) -> tuple[int, int | None]:
+    """Return the least and the greatest number of a quantifier in braces; None for any number."""
+    # Nine digits exceed every bound, and thousands of digits would be slow to convert.
+    low, high = int((found["low"] or "0")[:9]), found["high"] or found["most"]
+    return low, int(high[:9]) if high else None if found["comma"] else low
