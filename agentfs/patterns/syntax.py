@@ -16,6 +16,7 @@ _SET_ESCAPE = re.compile(
     r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
 )
 _POSIX = r"\[:\^?[A-Za-z0-9 &_\-./:=]*?:\]"
+_MEMBER = rf"{_POSIX}|\\.|(?!{_POSIX})"  # of a set, before the class of a single character
 _FLAGS = "[abefiLmprsuVwx01]"
 _BLANK = re.compile(r"(?P<comment>\s|#[^\n]*\n?)")  # in verbose mode
 _TOKEN = re.compile(
@@ -29,7 +30,7 @@ _TOKEN = re.compile(
     |(?P<unknown>\(\?)
     |(?P<close>\))
     |(?P<repeat>(?:[*+?]|\{{(?:(?P<low>[0-9]+)(?P<comma>,?)(?P<high>[0-9]*)|,(?P<most>[0-9]+))\}})[?+]?)
-    |(?P<set>\[\^?+(?>{_POSIX}|\\.|[^\\])(?>{_POSIX}|\\.|[^\]\\])*+\])
+    |(?P<set>\[\^?+(?:{_MEMBER}[^\\])(?:{_MEMBER}[^\]\\])*\])
     |(?P<unended>\[.*)
     |(?P<class>\\[dDsSwW])|(?P<edge>\\[bBmM<>])|(?P<start>\^|\\A)|(?P<end>\$|\\[Zz])|(?P<any>\.)|(?P<or>\|)
     |(?P<property>\\[pP](?:\{{\^?[\w\ &\-./]*(?:[:=][\w\ &\-./]*)?\}}|[CLMNPSZ])|\\N\{{[A-Za-z0-9\ \-]*\}})
