@@ -66,14 +66,10 @@ def compile_pattern(
     Raises:
         InvalidPatternError: If the pattern is wrong or exceeds a bound.
     """
-    if not pattern:
+    if not 0 < len(pattern) <= MAX_CHARACTERS:
         raise InvalidPatternError(
-            "The pattern is empty.", hint="Pass the text or regular expression to search for."
-        )
-    if len(pattern) > MAX_CHARACTERS:
-        raise InvalidPatternError(
-            f"The pattern has {plural(len(pattern), 'character')}; at most {MAX_CHARACTERS} are allowed.",
-            hint="Search for a shorter part of it, or make several searches.",
+            f"The pattern has {plural(len(pattern), 'character')}; from 1 to {MAX_CHARACTERS} are allowed.",
+            hint="Pass a text or regular expression to search for; make several searches for a long one.",
             details={"characters": len(pattern), "limit": MAX_CHARACTERS},
         )
     syntax = literal_syntax(pattern) if literal else read_syntax(pattern)
