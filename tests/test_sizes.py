@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_262,
     ("history",): 3_005,
     ("reading", "shown"): 1_294,
-    ("search", "patterns"): 2_823,
+    ("search", "patterns"): 2_820,
     ("watch",): 1_121,
     ("tree",): 1_103,
     ("text",): 1_023,
