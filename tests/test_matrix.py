@@ -957,13 +957,16 @@ def rooted(answer: Answer, site: Site) -> Answer:
         (re.compile(r"@[a-z]+_[0-9a-f]{4,}"), "@kept"),
         (re.compile(r'"\w*elapsed_ms": \d+'), "elapsed"),
         (re.compile(r'"mtime": \d+'), "mtime"),
-        (re.compile(r"\[LID:[0-9a-f]+\]"), "[LID]"),  # in a directory of a state, they differ from others
+        # In a directory of a state, they differ from others.
+        (re.compile(r"\[LID:[0-9a-f]+\]|(?m:(?<=\d) [0-9a-f]{6}(?=\|))"), "[LID]"),
         (re.compile(r"\b[0-9a-f]{10}\b"), "hunk"),  # named by the time of its step
     ]
 
+    varies = {*VOLATILE, "line_ids"}
+
     def normal(value: Any) -> Any:
         if isinstance(value, dict):
-            kept = {key: each for key, each in value.items() if key not in VOLATILE and "elapsed" not in key}
+            kept = {key: each for key, each in value.items() if key not in varies and "elapsed" not in key}
             return {normal(key): normal(each) for key, each in kept.items()}
         if isinstance(value, (list, tuple)):
             return [normal(each) for each in value]
@@ -1091,6 +1094,7 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
 
 # Parameters by which a call can ask for the next part.
 PAGED_BY = {"offset", "range", "view_range", "start_line", "paths"}
+SAYS_LEVELS = re.compile(r"\d levels? shown")  # `ls` with depth=0 shows as many as fit one page
 SAYS_CUT = re.compile(r"truncated\W+true|\bmore\b|\bcut\b|\bnot all\b|left out|overflow", re.IGNORECASE)
 
 
@@ -1101,6 +1105,8 @@ def what_is_cut_goes_on(seen: Seen) -> Iterator[str]:
     A tool whose contract has no parameter for the next part says at least that there is more.
     """
     if seen.cell["limits"] == "usual" or not seen.answer.success or seen.site.method.kind == "change":
+        return
+    if SAYS_LEVELS.search(seen.answer.text):
         return
     whole = found_in(seen.other(limits="usual").text)
     missing = whole - set().union(*(found_in(page.text) for page in seen.pages))
