@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -41,7 +41,7 @@ from agentfs.fs.node import (
     moves,
 )
 from agentfs.fs.path import quote
-from agentfs.fs.resolve import Place, resolve_real
+from agentfs.fs.resolve import HeldPlace, Place, ResolvedPath, resolve_real
 from agentfs.text.display import first_names
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -50,16 +50,6 @@ _RETRY_PAUSE = 0.001
 _NOTED_PATHS = 5
 _OWNER = stat.S_IRWXU
 _SYNCED_TOGETHER = 16  # new files, from which on their file system is synced instead of each
-
-
-class ApplyOptions(NamedTuple):
-    """The arguments of `Root.apply`."""
-
-    max_bytes: int
-    conflict: Conflict
-    # Records changes that a block makes; gives them with contents loaded from the store.
-    log_step: LogStep = nullcontext
-    undoing: bool = False
 
 
 class Applied(NamedTuple):
@@ -88,29 +78,6 @@ def directories_above(path: str) -> Generator[str]:
     """Yield the directories above a path, innermost first."""
     while path := path.rpartition("/")[0]:
         yield path
-
-
-def apply_changes(context: RootContext, changes: Sequence[Change], options: ApplyOptions) -> Applied:
-    """Implement `Root.apply`."""
-    path = context.displayed(changes[0].path) if changes else "."
-    with file_locks(context.trees.lock_keys, context.trees.root.source, path), _excluding_others(context):
-        turning = {change.path for change in changes if change.turns}
-        # Who may create a node may create the directories above it.
-        parents = _checked(context.view(access=None), _missing_parents(context, changes), options, turning)
-        wanted = [*_checked(context, changes, options, turning), *parents]
-        with suppress(_NotRenamedError):
-            renames = {} if turning else _renames(wanted)
-            return _Batch(context, options).apply(_steps(context, wanted, renames))
-        return _Batch(context, options).apply(_steps(context, wanted, {}))
-
-
-def apply_single(context: RootContext, place: Place | None, change: Change, options: ApplyOptions) -> Applied:
-    """Make one change of a locked and checked file; `place` is its place, if its parent exists."""
-    if change.before is not None:
-        return _Batch(context, options, place).apply([_Step(change)])
-    made = [] if place is not None else _missing_parents(context, [change])
-    with _excluding_others(context):
-        return _Batch(context, options, place).apply([*map(_Step, made), _Step(change)])
 
 
 def _excluding_others(context: RootContext) -> AbstractContextManager[object]:
@@ -143,37 +110,6 @@ def _renames(changes: Sequence[Change]) -> dict[str, str]:
         and not isinstance(each.after, DirectoryNode)
         and old.get(each.moved_from) == each.after
     }
-
-
-def _checked(
-    context: RootContext, changes: Sequence[Change], options: ApplyOptions, turning: Collection[str]
-) -> list[Change]:
-    """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
-    present = {each.path: _present(context, each, options.max_bytes, turning) for each in changes}
-    made = _already_made(changes, present) if options.undoing else ()
-    wanted: list[Change] = []
-    for change in changes:
-        path, before, after, found = change.path, change.before, change.after, present[change.path]
-        if isinstance(after, DirectoryNode) and isinstance(found, DirectoryNode):
-            if not isinstance(before, DirectoryNode) or after.mode == found.mode:
-                continue  # created already
-        elif found is None and after is None and change.of_directory:
-            continue  # removed already
-        elif found != before:
-            if path in made:
-                continue
-            raise options.conflict(change, found)
-        if found is None and _is_below(path, turning):
-            context.check_names(path, (path,))
-        else:
-            with resolve_real(context, path, create_parents=True) as resolved:
-                resolved.check_may_change()
-        if isinstance(tree := before or after, MovedTree):
-            _check_entries(context, path, tree)
-        if isinstance(before, FileNode) and isinstance(found, FileNode):
-            before = replace(before, metadata=found.metadata, seen=found.seen)
-        wanted.append(replace(change, before=found if isinstance(found, DirectoryNode) else before))
-    return wanted
 
 
 def _check_entries(context: RootContext, top: str, tree: MovedTree) -> None:
@@ -214,33 +150,35 @@ def _steps(context: RootContext, changes: Sequence[Change], renames: Mapping[str
     renamed = {*renames, *renames.values()}
     rows = [each for one in changes for each in ((one,) if one.path in renamed else expanded((one,)))]
     steps = [_Step(each, renames=each.path in renamed) for each in rows]
-    left = [each for each in steps if not each.renames]
-    targets = {old: new for new, old in moves([each.change for each in left]).items()}
-    copied: dict[str, Node | None] = {}  # by the path of the source
-    for step in left:
-        change = step.change
-        source = change.moved_from or change.path
-        if not isinstance(change.before or change.after, MovedNode):
-            continue
-        step.logged = change
-        if source not in copied:
-            copied[source] = node_at(context, source, sys.maxsize, is_kept=False)
-        node = copied[source]
-        if change.after is not None:
-            step.change = replace(change, after=node)
-            continue
-        if isinstance(node, FileNode):  # once it is removed, its content is at the target
-            node = replace(node, pieces=read_again(context, targets[source], sys.maxsize, node.digest))
-        step.change = replace(change, before=node)
+    left = {each.change.path: each for each in steps if not each.renames}
+    for path, source in moves([each.change for each in left.values()]).items():
+        new, old = left[path], left[source]
+        if isinstance(new.change.after, MovedNode):
+            new.logged, old.logged = new.change, old.change
+            node = node_at(context, source, sys.maxsize, is_kept=False)
+            new.change = replace(new.change, after=node)
+            if isinstance(node, FileNode):  # once the source is removed, its content is at the target
+                node = replace(node, pieces=read_again(context, path, sys.maxsize, node.digest))
+            old.change = replace(old.change, before=node)
     return steps
 
 
-class _Batch:
+class Batch:
     """Changes that are made together."""
 
-    def __init__(self, context: RootContext, options: ApplyOptions, place: Place | None = None) -> None:
-        """Prepare a batch; `place` is the open place of a single file."""
-        self._context, self._options, self._place = context, options, place
+    def __init__(
+        self,
+        context: RootContext,
+        max_bytes: int,
+        conflict: Conflict,
+        log_step: LogStep = nullcontext,
+        *,
+        undoing: bool = False,
+        held: ResolvedPath | None = None,
+    ) -> None:
+        """Prepare a batch, with the arguments of `Root.apply`; `held` is the open path of a single file."""
+        self._context, self._max_bytes, self._conflict = context, max_bytes, conflict
+        self._log_step, self._undoing, self._held = log_step, undoing, held
         self._made: list[tuple[Change, int]] = []  # each change that may be made, and the inode that it moved
         self._temporaries: set[str] = set()  # those that may exist
         self._remaining: list[str] = []
@@ -248,10 +186,64 @@ class _Batch:
         self._closed: set[str] = set()  # directories whose owner may not change their entries yet
         self._retry_until = 0.0
 
-    def apply(self, steps: Sequence[_Step]) -> Applied:
+    def apply(self, changes: Sequence[Change]) -> Applied:
+        """Check the changes and make them."""
+        context = self._context
+        path = context.displayed(changes[0].path) if changes else "."
+        with file_locks(context.trees.lock_keys, context.trees.root.source, path), _excluding_others(context):
+            turning = {change.path for change in changes if change.turns}
+            # Who may create a node may create the directories above it.
+            missing = _missing_parents(context, changes)
+            parents = self._checked(context.view(access=None), missing, turning)
+            wanted = [*self._checked(context, changes, turning), *parents]
+            with suppress(_NotRenamedError):
+                return self._carry_out(_steps(context, wanted, {} if turning else _renames(wanted)))
+            return self._carry_out(_steps(context, wanted, {}))
+
+    def replace(self, change: Change) -> Applied:
+        """Make one change of a file that the caller has locked and checked."""
+        if change.before is not None:
+            return self._carry_out([_Step(change)])
+        made = [] if self._held is not None else _missing_parents(self._context, [change])
+        with _excluding_others(self._context):
+            return self._carry_out([*map(_Step, made), _Step(change)])
+
+    def _checked(
+        self, context: RootContext, changes: Sequence[Change], turning: Collection[str]
+    ) -> list[Change]:
+        """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
+        present = {each.path: _present(context, each, self._max_bytes, turning) for each in changes}
+        made = _already_made(changes, present) if self._undoing else ()
+        wanted: list[Change] = []
+        for change in changes:
+            path, before, after, found = change.path, change.before, change.after, present[change.path]
+            if isinstance(after, DirectoryNode) and isinstance(found, DirectoryNode):
+                if not isinstance(before, DirectoryNode) or after.mode == found.mode:
+                    continue  # created already
+            elif found is None and after is None and change.of_directory:
+                continue  # removed already
+            elif found != before:
+                if path in made:
+                    continue
+                raise self._conflict(change, found)
+            if found is None and _is_below(path, turning):
+                context.check_names(path, (path,))
+            else:
+                with resolve_real(context, path, create_parents=True) as resolved:
+                    resolved.check_may_change()
+            if isinstance(tree := before or after, MovedTree):
+                _check_entries(context, path, tree)
+            if isinstance(before, FileNode) and isinstance(found, FileNode):
+                seen, is_settled = found.seen, found.is_settled
+                before = replace(before, metadata=found.metadata, seen=seen, is_settled=is_settled)
+            wanted.append(replace(change, before=found if isinstance(found, DirectoryNode) else before))
+        return wanted
+
+    def _carry_out(self, steps: Sequence[_Step]) -> Applied:
         """Make the changes, or reverse those that were made."""
+        self._made.clear()
         try:
-            with self._options.log_step(self._build_all(steps)) as recorded:
+            with self._log_step(self._build_all(steps)) as recorded:
                 for step, change in zip(steps, recorded, strict=True):
                     if step.logged is None:
                         step.change = change
@@ -261,7 +253,9 @@ class _Batch:
                         self._make(step)
                 except BaseException as error:
                     self._remove_temporaries()  # reversals may need their space
-                    if isinstance(error, Exception) or not self._is_complete(recorded):
+                    # An interrupt may come after the last change.
+                    all_made = self._made and all(self._present(each) == each.after for each in recorded)
+                    if isinstance(error, Exception) or not all_made:
                         with call_context.uncounted():
                             self._reverse(error)  # before the journal looks at the outcome
                     raise
@@ -273,32 +267,25 @@ class _Batch:
         notes = [note if one else f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
 
-    def _is_complete(self, changes: Sequence[Change]) -> bool:
-        """Return True if an interrupt came after the last change."""
-        return bool(self._made) and all(self._present(each) == each.after for each in changes)
-
     def _present(self, change: Change) -> Node | None:
-        return _present(self._context, change, self._options.max_bytes)
+        return _present(self._context, change, self._max_bytes)
 
     def _names(self, paths: Sequence[str]) -> str:
         shown = [quote(self._context.displayed(path)) for path in sorted(paths)]
         return first_names(shown, _NOTED_PATHS)
 
-    @contextmanager
-    def _at(self, path: str) -> Generator[Place]:
-        held = self._place
+    def _at(self, path: str) -> AbstractContextManager[Place]:
         directory, _, name = path.rpartition("/")
+        held = self._held
         if held is not None and directory == held.real_path.rpartition("/")[0]:
-            yield Place(held.parent, name, path, path)
-            return
-        with resolve_real(self._context, path) as resolved:
-            yield resolved.place
+            return nullcontext(HeldPlace(held.parent, name, path, path))
+        return resolve_real(self._context, path)
 
     # Temporaries
 
     def _build_all(self, steps: Sequence[_Step]) -> tuple[Change, ...]:
         """Build the new nodes; return the changes for the journal, with the modes of new files."""
-        left = sorted((each for each in steps if not each.renames), key=_order)
+        left = _in_order(steps)
         self._closed = {each.change.path for each in left if _is_closed(each.change.before)}
         is_synced = sum(isinstance(each.change.after, FileNode) for each in left) < _SYNCED_TOGETHER
         top: _Step | None = None  # the outermost new directory
@@ -390,13 +377,13 @@ class _Batch:
         """Return the steps in order. If possible, all new nodes are made before old ones are removed."""
         if len(steps) == 1 and not steps[0].change.of_directory:
             return steps
-        left = sorted((each for each in steps if not each.renames), key=_order)
+        left = _in_order(steps)
         turning = {each.change.path for each in left if each.change.turns}
         opened, early, new, late, last = (list[_Step]() for _ in range(5))
         for step in left:
             change, path = step.change, step.change.path
             before, after = change.before, change.after
-            may_open = self._options.undoing or after is not None
+            may_open = self._undoing or after is not None
             if isinstance(before, DirectoryNode) and _is_closed(before) and may_open:
                 # Its owner must be able to change the entries.
                 opened.append(_Step(Change(path, before, DirectoryNode((before.mode or 0) | _OWNER))))
@@ -452,7 +439,7 @@ class _Batch:
                 self._rename_new(source, target, change, [(change, inode)])
             except OSError as error:
                 # The owner of a read-only directory may not rename it, but undo may open it.
-                if error.errno == errno.EXDEV or (error.errno == errno.EACCES and self._options.undoing):
+                if error.errno == errno.EXDEV or (error.errno == errno.EACCES and self._undoing):
                     raise _NotRenamedError from None
                 raise
 
@@ -468,7 +455,7 @@ class _Batch:
             del self._made[count:]
             if change.path in self._remaining:
                 raise _occupied(self._context.displayed(change.path)) from None
-            raise self._options.conflict(change, self._node_in(target)) from None
+            raise self._conflict(change, self._node_in(target)) from None
 
     def _remove_directory(self, change: Change) -> None:
         self._made.append((change, 0))
@@ -478,12 +465,12 @@ class _Batch:
             except OSError as error:
                 if error.errno not in _NOT_EMPTY:
                     raise
-                if not self._options.undoing:  # another program has added an entry
-                    raise self._options.conflict(change, change.before) from None
+                if not self._undoing:  # another program has added an entry
+                    raise self._conflict(change, change.before) from None
                 self._remaining.append(change.path)
 
     def _node_in(self, target: Place, *, is_kept: bool = True) -> Node | None:
-        return node_in(self._context, target, self._options.max_bytes, is_kept=is_kept)
+        return node_in(self._context, target, self._max_bytes, is_kept=is_kept)
 
     def _check_unchanged(self, change: Change, target: Place) -> None:
         # Other programs do not take our lock and may have written.
@@ -494,7 +481,7 @@ class _Batch:
                     return
         present = self._node_in(target, is_kept=False)
         if present != old:
-            raise self._options.conflict(change, present)
+            raise self._conflict(change, present)
 
     def _set_directory(self, path: str, node: DirectoryNode) -> list[str]:
         mode = node.mode or 0
@@ -597,9 +584,10 @@ def _occupied(path: str) -> ConflictError:
     )
 
 
-def _order(step: _Step) -> str:
-    """Return the key that sorts directories before their entries."""
-    return step.change.path.replace("/", "\0")
+def _in_order(steps: Sequence[_Step]) -> Sequence[_Step]:
+    """Return the steps other than renames, each directory before its entries."""
+    left = [each for each in steps if not each.renames]
+    return sorted(left, key=lambda step: step.change.path.replace("/", "\0")) if len(left) > 1 else left
 
 
 def _is_closed(node: Node | None) -> bool:

@@ -159,7 +159,7 @@ def node_at(
     """Return the node at a real path, or None if it does not exist; see `node_in`."""
     try:
         with resolve_real(context, real_path, create_parents=True) as resolved:  # no error if missing
-            return None if resolved.missing else node_in(context, resolved.place, max_bytes, is_kept=is_kept)
+            return None if resolved.missing else node_in(context, resolved, max_bytes, is_kept=is_kept)
     except (NotFoundError, NotDirectoryError):
         return None
 
@@ -185,16 +185,16 @@ def node_in(
             if stat.S_ISLNK(status.st_mode):
                 return LinkNode(syscalls.readlink(parent, name))
             if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(place.path, status.st_mode)
+                raise oserrors.not_regular(place.display_path, status.st_mode)
             fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # replaced between lstat and open
-            raise oserrors.from_oserror(error, place.path) from None
+            raise oserrors.from_oserror(error, place.display_path) from None
         clock = file_clock()
-        with open_regular(context, fd, place.path, place.real_path) as file:
+        with open_regular(context, fd, place.display_path, place.real_path) as file:
             seen = file.stat
             mode = seen.st_mode & 0o777  # a replacement does not get the setuid and setgid bits
             if is_kept:
@@ -207,7 +207,7 @@ def node_in(
         is_same = (seen.st_ino, seen.st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
         settled = is_same and is_settled(seen.st_ctime_ns, clock)
         return FileNode(mode, *facts, pieces, Metadata(mode, (seen.st_uid, seen.st_gid)), seen, settled)
-    raise oserrors.error_of(RefusedError, place.path, f"{quote(place.path)} keeps changing.")
+    raise oserrors.error_of(RefusedError, place.display_path, f"{quote(place.display_path)} keeps changing.")
 
 
 def read_again(

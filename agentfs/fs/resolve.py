@@ -40,13 +40,13 @@ _SIMILAR_NAMES = 5000
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
 
-class Place(NamedTuple):
-    """A name in an open directory, with its real path and the path for error messages."""
+class HeldPlace(NamedTuple):
+    """A name in an open directory; a `ResolvedPath` has these attributes too."""
 
     parent: int
     name: str
     real_path: str
-    path: str
+    display_path: str
 
 
 class ResolvedPath:
@@ -143,11 +143,6 @@ class ResolvedPath:
         """The requested path, normalised for display; the real path if the requested one has a `..`."""
         parsed = self._parsed
         return self._context.displayed(self.real_path if parsed.climbs else "/".join(parsed.parts))
-
-    @property
-    def place(self) -> Place:
-        """The name and the directory, open as long as this path is."""
-        return Place(self.parent, self.name, self.real_path, self.display_path)
 
     def stat(self) -> os.stat_result | None:
         """Return the status of the last name, or None if it does not exist. A link is not followed."""
@@ -372,6 +367,9 @@ class ResolvedPath:
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]
         return tuple(self._context.displayed(path) for path in paths if self._context.is_usable(path))
+
+
+Place = HeldPlace | ResolvedPath
 
 
 def resolve_real(

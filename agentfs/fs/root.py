@@ -18,7 +18,7 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.apply import Applied, ApplyOptions, apply_changes, apply_single
+from agentfs.fs.apply import Applied, Batch
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
@@ -327,7 +327,7 @@ class Root(RootContext):
         if resolved.name == ".":
             raise oserrors.not_a_file(resolved.display_path or ".")
         resolved.check_may_change()
-        node = None if resolved.missing else node_in(self, resolved.place, max_bytes)
+        node = None if resolved.missing else node_in(self, resolved, max_bytes)
         if isinstance(node, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
         if not (node is None or isinstance(node, FileNode)):
@@ -337,9 +337,10 @@ class Root(RootContext):
 
     def _put(self, resolved: ResolvedPath, change: Change, max_bytes: int) -> Sequence[str]:
         """Replace or create a locked file; return notes."""
-        options = ApplyOptions(max_bytes, begin_again, self._log_step())
+        held = None if resolved.missing else resolved
+        batch = Batch(self, max_bytes, begin_again, self._log_step(), held=held)
         try:
-            return apply_single(self, None if resolved.missing else resolved.place, change, options).notes
+            return batch.replace(change).notes
         except (NotFoundError, RefusedError):
             if change.before is not None:
                 raise
@@ -376,7 +377,7 @@ class Root(RootContext):
         try:
             self.judge(changes)
             log_step = log_step or self._log_step(by_others=by_others)
-            return apply_changes(self, changes, ApplyOptions(max_bytes, conflict, log_step, undoing))
+            return Batch(self, max_bytes, conflict, log_step, undoing=undoing).apply(changes)
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
