@@ -5,6 +5,7 @@ import errno
 import gc
 import itertools
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -213,3 +214,18 @@ def test_short_reads_and_writes_are_completed(tmp_path, monkeypatch, name):
         before(ws)
         call(ws)
     assert snapshot(tmp_path / "short") == snapshot(tmp_path / "whole")
+
+
+def test_a_file_size_limit_leaves_the_old_file(tmp_path):
+    (tmp_path / "f").write_text("old\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Workspace(tmp_path) as ws:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        try:
+            with pytest.raises(AgentFSError) as caught:
+                ws.edit("f", "old", "new" * 100_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.code == "io"
+    assert os.listdir(tmp_path) == ["f"]
+    assert (tmp_path / "f").read_text() == "old\n"

@@ -100,29 +100,9 @@ def test_an_error_of_compute_changes_nothing(root):
     assert not os.path.exists(f"{root.path}/new")
 
 
-def test_writing_through_a_link_keeps_the_link(root):
-    os.symlink("a/t", f"{root.path}/l")
-    os.chmod(f"{root.path}/a/t", 0o711)
-    changed = put(root, "l", b"new")
-    assert (changed.path, changed.real_path, changed.before) == ("l", "a/t", b"a/t\n")
-    assert os.readlink(f"{root.path}/l") == "a/t"
-    assert Path(root.path, "a/t").read_bytes() == b"new"
-    assert stat.S_IMODE(os.stat(f"{root.path}/a/t").st_mode) == 0o711
-
-
-@pytest.mark.parametrize("target", ["a/made", "{root}/a/made", "fresh/made"])
-def test_a_dangling_link_inside_creates_its_target(root, target):
-    os.symlink(target.replace("{root}", root.path), f"{root.path}/l")
-    changed = put(root, "l", b"new")
-    assert changed.created
-    assert os.path.islink(f"{root.path}/l")
-    assert Path(root.path, changed.real_path).read_bytes() == b"new"
-
-
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("", "invalid_path"),
         (".", "not_a_file"),
         ("a", "not_a_file"),
         ("a/", "not_a_file"),
@@ -130,13 +110,7 @@ def test_a_dangling_link_inside_creates_its_target(root, target):
         ("f/x", "not_a_directory"),
         ("f/", "not_a_directory"),
         ("new/../x", "not_found"),
-        ("../x", "outside_workspace"),
         ("new/../../x", "not_found"),
-        ("/etc/x", "outside_workspace"),
-        ("C:\\Users\\x", "invalid_path"),
-        ("\\\\host\\x", "invalid_path"),
-        ("x\0", "invalid_path"),
-        ("x" * 256, "name_too_long"),
         ("new/" + "x" * 256, "name_too_long"),
     ],
 )
@@ -233,41 +207,6 @@ def test_a_file_system_without_hard_links_still_creates(tree, monkeypatch):
         assert put(root, "x", b"new").created
     assert (tree / "x").read_bytes() == b"new"
     assert names_in(tree) == ["a/b/t", "a/t", "f", "x"]
-
-
-EXISTING = ["create_file", "replace", "os.write", "os.fsync", "os.fchmod"]
-CREATING = ["create_file", "os.mkdir", "rename_new", "os.write", "os.fsync"]
-
-
-@pytest.mark.parametrize(
-    ("path", "call"), [*(("f", call) for call in EXISTING), *(("new/deep/x", call) for call in CREATING)]
-)
-def test_a_failure_anywhere_leaves_the_old_state(tree, monkeypatch, call, path):
-    def fail(*_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    if call.startswith("os."):
-        monkeypatch.setattr(os, call[3:], fail)
-    else:
-        replace_calls(monkeypatch, **{call: fail})
-    with Root(tree, Policy()) as root, pytest.raises(AgentFSError) as caught:
-        put(root, path, b"new content")
-    monkeypatch.undo()
-    assert caught.value.code == "io"
-    assert caught.value.details["errno"] == errno.ENOSPC
-    assert names_in(tree) == ["a/b/t", "a/t", "f"]
-    assert (tree / "f").read_bytes() == b"f\n"
-    assert not (tree / "new").exists()
-
-
-def test_short_writes_are_completed(tree, monkeypatch):
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, view: write(fd, view[:7]))
-    content = bytes(range(256))
-    with Root(tree, Policy()) as root:
-        put(root, "f", content)
-    monkeypatch.undo()
-    assert (tree / "f").read_bytes() == content
 
 
 def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):

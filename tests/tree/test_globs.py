@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 
 import pytest
 
@@ -141,36 +140,6 @@ def test_a_bad_glob_is_a_typed_error_with_a_way_out(glob, code):
 )
 def test_braces_around_one_alternative_are_none(glob, expanded):
     assert expand(glob) == expanded
-
-
-@pytest.mark.parametrize(
-    ("calls", "loaded"),
-    [
-        ("ws.ls(depth=0); ws.glob('*.py'); ws.glob('d/e', exclude='*.md'); ws.grep('x', type='py')", []),
-        ("ws.glob('a*b'); ws.glob('**/a?c')", []),
-        ("ws.glob('[ab]*')", ["wcmatch"]),
-        ("ws.glob('*.{py,md}')", ["bracex"]),
-        ("write('a?bc'); ws.ls()", ["pathspec"]),
-        ("write('*a*c'); ws.ls()", []),
-        ("write('*[!a]*c'); ws.ls()", ["wcmatch"]),
-    ],
-)
-def test_a_pattern_package_is_imported_when_a_pattern_first_needs_it(tmp_path, calls, loaded):
-    (tmp_path / "e").mkdir()
-    (tmp_path / "e/axbc").touch()
-    (tmp_path / ".gitignore").write_text("build/\n*.log\n/dist\n!keep.log\n*~\n")
-    code = f"""
-import sys
-from pathlib import Path
-from agentfs import Workspace
-write = Path({str(tmp_path)!r}, "e/.gitignore").write_text
-with Workspace({str(tmp_path)!r}) as ws:
-    {calls}
-print(*[name for name in ("bracex", "pathspec", "wcmatch") if name in sys.modules])
-"""
-    code = code.replace("ws.ls()", "ws.ls(depth=0)")
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
-    assert [name for name in printed.split() if name != "bracex" or "wcmatch" not in printed] == loaded
 
 
 def test_no_glob_at_all_is_an_error():

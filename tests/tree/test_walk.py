@@ -193,39 +193,6 @@ def test_an_unreadable_directory_is_counted(root, tmp_path):
     assert walk.skipped.unreadable == 1
 
 
-def fifo(path):
-    os.mkfifo(path)
-
-
-def link_out(path):
-    os.symlink("/etc/hosts", path)
-
-
-def directory(path):
-    path.mkdir()
-
-
-def giant(path):
-    with path.open("wb") as file:
-        file.truncate(10**10)
-
-
-@pytest.mark.parametrize("spoil", [fifo, link_out, directory, giant])
-@pytest.mark.parametrize("name", [".gitignore", ".ignore"])
-def test_a_rule_file_that_is_none_is_counted(root, tmp_path, spoil, name):
-    spoil(tmp_path / name)
-    make(tmp_path, "a")
-    walk = walk_of(root)
-    assert files_of(walk) == ["a"]
-    assert walk.skipped.unreadable == 1
-
-
-def test_a_binary_rule_file_harms_nothing(root, tmp_path):
-    (tmp_path / ".gitignore").write_bytes(bytes(range(256)) * 100 + b"\n*.log\n")
-    make(tmp_path, "a", "b.log")
-    assert files_of(walk_of(root)) == ["a"]
-
-
 @pytest.fixture
 def deep(tmp_path):
     """Makes a chain of directories with a file in each level, and takes it away again."""
