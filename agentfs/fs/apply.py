@@ -179,6 +179,7 @@ class Batch:
         """Prepare a batch, with the arguments of `Root.apply`; `held` is the open path of a single file."""
         self._context, self._max_bytes, self._conflict = context, max_bytes, conflict
         self._log_step, self._undoing, self._held = log_step, undoing, held
+        self._anywhere = context.view(only=None)  # temporaries may lie above the directories of a view
         self._made: list[tuple[Change, int]] = []  # each change that may be made, and the inode that it moved
         self._temporaries: set[str] = set()  # those that may exist
         self._remaining: list[str] = []
@@ -279,7 +280,7 @@ class Batch:
         held = self._held
         if held is not None and directory == held.real_path.rpartition("/")[0]:
             return nullcontext(HeldPlace(held.parent, name, path, path))
-        return resolve_real(self._context, path)
+        return resolve_real(self._anywhere, path)
 
     # Temporaries
 
