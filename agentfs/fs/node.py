@@ -291,11 +291,8 @@ class Recorder(Protocol):
         """Take note of the encoding that a call has named for the file at a path."""
         ...
 
-    def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
-        """Return who made the node at a path: "another program" or "another call of this workspace".
-
-        `display` converts the real paths of that call to displayed ones.
-        """
+    def origin(self, path: str, node: Node | None) -> str:
+        """Return who made the node at a path: "another program" or "another call of this workspace"."""
         ...
 
 

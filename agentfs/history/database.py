@@ -31,8 +31,9 @@ _SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
     "CREATE TABLE steps (number INTEGER PRIMARY KEY, begun INTEGER, payload BLOB)",
 )
-_CORRUPT, _NOTADB, _FULL = 11, 26, 13  # SQLite's primary result codes
-_BUSY, _DENIED = {5, 6, 15}, {3, 8}
+# SQLite's primary result codes.
+_DAMAGED, _BUSY = {11, 26}, {5, 6, 15}
+_ERRNO = {13: errno.ENOSPC, 3: errno.EACCES, 8: errno.EACCES, **dict.fromkeys(_BUSY, errno.EAGAIN)}
 _UNCOMPRESSED = 512  # bytes; smaller contents are not compressed
 _MEMORY_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are written
 _PIECE = 1024 * 1024  # bytes of a content that are compressed together
@@ -129,17 +130,20 @@ class Database:
 
     def damaged(self, what: str) -> FileIOError:
         """Return the error for a damaged database."""
-        hint = "Nothing was changed. Ask the user to look at it."
+        error = self._failed(f"is damaged: {what}")
         if self._opening:
-            hint = "Move the directory away and begin a new one: the files of the workspace stay as they are."
-        return FileIOError(
-            f"The state directory {self._named} is damaged: {what}.", hint=hint, details={"error": what}
-        )
+            error.hint = "Move the directory away and begin a new one: the files of the workspace stay."
+        return error
 
-    @property
-    def _named(self) -> str:
-        """The path for messages: a model must not see it."""
-        return quote(self.path) if self._opening else "of this workspace"
+    def _failed(self, what: str, number: int = errno.EIO) -> FileIOError:
+        where = f"The state directory {quote(self.path) if self._opening else 'of this workspace'}"
+        if self.temporary:
+            where = "The temporary file with the history of this workspace"
+        return FileIOError(
+            f"{where} {what}.",
+            hint="Nothing was changed. Ask the user to look at it, or to free space there; then try again.",
+            details={"errno": number, "error": what},
+        )
 
     def _usable(self) -> "sqlite3.Connection":
         if self._forked:
@@ -176,21 +180,15 @@ class Database:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        hint = "Give an empty directory, or one that does not exist yet."
         if (application, version, tables) == (0, 0, 0) and self._directory is not None:
             self._create(connection, "WAL")
-            return
-        if application != _APPLICATION_ID:
-            what = f"is not one of agentfs: its file {quote(FILE)} belongs to another program"
-        elif version != DATABASE_VERSION:
-            what = f"has version {version} of the format; this agentfs reads version {DATABASE_VERSION}"
-            hint = "Use the agentfs that wrote it, or give a new directory."
-        else:
-            return
-        details = {"parameter": "state", "path": self.path, "version": version}
-        raise InvalidArgumentError(
-            f"The state directory {quote(self.path)} {what}.", hint=hint, details=details
-        )
+        elif (application, version) != (_APPLICATION_ID, DATABASE_VERSION):
+            raise InvalidArgumentError(
+                f"The file {quote(FILE)} in the state directory {quote(self.path)} is not of this version of"
+                f" agentfs, or belongs to another program: it has version {version}, not {DATABASE_VERSION}.",
+                hint="Use the program that wrote it, or give a directory that does not exist yet.",
+                details={"parameter": "state", "path": self.path, "version": version},
+            )
 
     def _create(self, connection: "sqlite3.Connection", journal_mode: str) -> None:
         connection.execute("PRAGMA auto_vacuum=FULL")
@@ -211,29 +209,14 @@ class Database:
         except AgentFSError:  # some of its subclasses are also OSErrors
             raise
         except sqlite3.Error as error:
-            raise self._typed(error) from None
+            code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+            if code in _DAMAGED:
+                raise self.damaged(str(error)) from None
+            if code in _BUSY and self._opening and self._directory is not None:
+                raise no_locks(self.path, f"{error}, though no other workspace uses it") from None
+            raise self._failed(f"failed: {error}", _ERRNO.get(code, errno.EIO)) from None
         except OSError as error:
-            raise self._failed(error.errno or errno.EIO, error.strerror or str(error)) from None
-
-    def _typed(self, error: Exception) -> AgentFSError:
-        code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-        if code in {_CORRUPT, _NOTADB}:
-            return self.damaged(str(error))
-        if code in _BUSY and self._opening and self._directory is not None:
-            return no_locks(self.path, f"{error}, though no other workspace uses the directory")
-        number = {_FULL: errno.ENOSPC}.get(code, errno.EIO)
-        number = errno.EAGAIN if code in _BUSY else errno.EACCES if code in _DENIED else number
-        return self._failed(number, os.strerror(number) if code == _FULL else str(error))
-
-    def _failed(self, number: int, text: str) -> FileIOError:
-        temporary = "The temporary file with the history of this workspace"
-        where = temporary if self.temporary else f"The state directory {self._named}"
-        action = "free disk space there" if number == errno.ENOSPC else "look at it"
-        return FileIOError(
-            f"{where} failed: {text}.",
-            hint=f"Nothing was changed. Ask the user to {action}, then try again.",
-            details={"errno": number, "error": text},
-        )
+            raise self._failed(f"failed: {error.strerror or error}", error.errno or errno.EIO) from None
 
 
 def _connect(name: str) -> "sqlite3.Connection":

@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from itertools import count
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from agentfs import history
 from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.base.forks import watch_forks
@@ -22,7 +21,7 @@ from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits
 
 if TYPE_CHECKING:
-    from agentfs.history.report import Display
+    from agentfs.history.recording import OpenRecordings
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 MAX_CHECKPOINTS = 10_000
@@ -31,23 +30,6 @@ _END_BEGUN: Statement = ("UPDATE steps SET begun = 0 WHERE begun", ())
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE begun", ())
 
 Bases = Mapping[str, Node | None]  # the accepted nodes, by path
-
-
-class Recordings(Protocol):
-    """The open recordings, which must not take the changes of the workspace for those of others."""
-
-    def settle(self, changes: Sequence[Change]) -> None:
-        """Store what others have changed so far, if the workspace is about to make changes that follow it."""
-
-    def observe(self, changes: Sequence[Change]) -> None:
-        """Take note of changes that the workspace has made."""
-
-    def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
-        """Return the nodes whose contents are needed; optionally forget what only saves time."""
-        ...
-
-    def end_failed(self) -> None:
-        """End the recordings whose end has failed before."""
 
 
 class Overtaken(Exception):  # noqa: N818 - a signal within this package
@@ -76,8 +58,7 @@ class Journal:
         self.directory: StateDirectory | None = None  # closed with the journal
         self._root, self._most_bytes = root and root.unrecorded, most_bytes
         self._lock = RLock()  # always taken after the locks of files
-        self._forked = False
-        self.recordings: Recordings | None = None  # until the first recording
+        self.recordings: OpenRecordings | None = None  # until the first recording
         self._main: Journal | None = None  # set in a journal for one transaction
         watch_forks(self)
 
@@ -86,7 +67,7 @@ class Journal:
         self._lock = RLock()
         self.recordings, self.ended = None, bool(self.groups)
         if not self.is_kept:
-            self.contents, self.log, self.accepted, self._forked = Contents(), Log(), {}, True
+            self.contents, self.log, self.accepted = Contents(), Log(), {}
 
     def close(self) -> None:
         """Release the kept contents, close the database and unlock the state directory."""
@@ -248,11 +229,8 @@ class Journal:
         if self.main.recordings is not None:
             self.main.recordings.end_failed()
 
-    def checkpoint(self, name: str | None) -> tuple[str, bool]:
-        """Name the current position; return the name, and True if it named another position before.
-
-        The default name is a number.
-        """
+    def checkpoint(self, name: str | None) -> str:
+        """Name the current position, and return the name; the default is a number."""
         with self._lock:
             known, position = self.log.checkpoints, self.log.position
             if name is None:
@@ -261,7 +239,7 @@ class Journal:
             after = dict([*others, (name, position)][-MAX_CHECKPOINTS:])
             self._write([put_meta("checkpoints", after)])
             self.log.checkpoints = after
-            return name, known.get(name, position) != position
+            return name
 
     def steps_since(self, checkpoint: str | None) -> tuple[Sequence[Step], int]:
         """Return the kept steps since a checkpoint, by default all, and how many before them were dropped.
@@ -281,13 +259,11 @@ class Journal:
             self.encodings[path] = encoding
             self._defer([put_meta("encodings", self.encodings)])
 
-    def origin(self, path: str, node: Node | None, display: "Display") -> str:
+    def origin(self, path: str, node: Node | None) -> str:
         """Return a text that names the author of a node at a path."""
         with self._lock:
             step = self.log.last_step_that_left(path, node)
-        if step is None or step.label:
-            return "another program"
-        return f"another call of this workspace ({history.report.describe_step(step, display)})"
+        return "another program" if step is None or step.label else "another call of this workspace"
 
     def position_of(self, checkpoint: str) -> int:
         """Return the position of a checkpoint; raises NotFoundError."""
@@ -305,8 +281,6 @@ class Journal:
     @property
     def out_of_reach(self) -> str:
         """A sentence about steps that can no longer be undone, or ""."""
-        if self._forked:
-            return " Only the parent process can undo changes that were made before the fork."
         if dropped := self.log.dropped:
             return (
                 f" The first {plural(dropped, 'step')} can no longer be undone: only the latest are kept,"

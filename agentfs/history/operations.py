@@ -30,9 +30,8 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
             f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
         )
     journal.settle_recordings()
-    made, moved = journal.checkpoint(name)
-    text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
-    return CheckpointResult(made, journal.log.position, text=text)
+    made = journal.checkpoint(name)
+    return CheckpointResult(made, journal.log.position, text=f"Checkpoint {quote(made)}.")
 
 
 def changes(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> ChangesResult:

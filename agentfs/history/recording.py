@@ -20,7 +20,7 @@ from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
-from agentfs.history.log import Step, first_path, is_same_node
+from agentfs.history.log import Step, add_changes, is_same_node
 from agentfs.history.node_json import node_to_json
 from agentfs.history.report import (
     MayShow,
@@ -91,20 +91,21 @@ class OpenRecordings:
             raise RefusedError(
                 "This recording belongs to the process from which this one was forked.", hint="It ends there."
             )
-        label = opened.label
-        if opened.has_failed:
-            label = f"{label} (recorded until {time.strftime('%Y-%m-%d %H:%M:%S')})"
         try:
             with self._journal.exclusive():
                 if opened not in self._open:
                     return  # another thread has ended it since
                 is_last = len(self._open) == 1
-                self._settle(opened, label, [_DROP] if is_last else [])
+                self._settle(opened, [_DROP] if is_last else [])
                 self._open.remove(opened)
         except BaseException as error:
             opened.has_failed = True
             if isinstance(error, AgentFSError) and not isinstance(error, ClosedError | RefusedError):
-                raise _failed(opened, error) from None
+                late = isinstance(error, DeadlineExceededError)
+                reason = "looking at the tree takes too long." if late else error.message
+                message = f"The recording {quote(opened.label)} has no step yet: {reason}"
+                hint = "Its changes are kept: the next recording, undo, rollback or changes makes it."
+                raise type(error)(message, hint=hint, details=error.details) from None
             raise
 
     def end_failed(self) -> None:
@@ -125,25 +126,23 @@ class OpenRecordings:
         """Take note of changes that the workspace itself has made, so that no recording has them."""
         if not self._open:
             return
-        sources = [each.path for each in changes if isinstance(each.before, MovedNode)]
-        moved = {path: self._seen.get(path) for path in sources}
-        for change in changes:
-            path, node = change.path, change.after
+        moved = {each.path: self._seen.pop(each.path, None) for each in changes if each.after is None}
+        root = self._open[-1].root
+        for path, node, source in ((each.path, each.after, each.moved_from) for each in changes):
+            seen: Seen | None = None
             if isinstance(node, MovedNode):
-                seen = moved.get(change.moved_from)
+                seen = moved.get(source)
                 if seen is not None and seen.node is None:  # a rename changes a time of the status
                     with suppress(OSError):
-                        seen = seen._replace(status=Status.of(self._open[-1].root.trees.status(path)))
-                if seen is not None:
-                    self._seen[path] = seen
-                continue
-            if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
-                with suppress(AgentFSError):
-                    node = self._open[-1].root.node(path, max_bytes=0)
-            if node is None:
-                self._seen.pop(path, None)
-            else:
-                self._seen[path] = Seen(self._journal.contents.keep_node(node))
+                        seen = seen._replace(status=Status.of(root.trees.status(path)))
+            elif node is not None:
+                if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
+                    with suppress(AgentFSError):
+                        seen = Seen(root.node(path, max_bytes=0))
+                else:
+                    seen = Seen(self._journal.contents.keep_node(node))
+            if seen is not None:
+                self._seen[path] = seen
 
     def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
         """Return the nodes whose contents are needed; optionally forget what only saves time."""
@@ -190,11 +189,7 @@ class OpenRecordings:
         return Scan(self._journal.contents, self._seen, opened.root, opened.limits, ignored=ignored)
 
     def _settle(
-        self,
-        opened: OpenRecording,
-        label: str = "",
-        statements: Sequence[Statement] = (),
-        made: Collection[str] = (),
+        self, opened: OpenRecording, statements: Sequence[Statement] = (), made: Collection[str] = ()
     ) -> None:
         """Store what others have changed since the last scan as a step of an open recording."""
         scan = self._scan(opened)
@@ -204,7 +199,7 @@ class OpenRecordings:
         step: Step | None = None
         if changes:
             author, found = ("command", opened.label), tuple(with_moves(changes))
-            step = Step(found, time.time(), label or opened.label, tuple(opened.lost), author)
+            step = Step(found, time.time(), opened.label, tuple(opened.lost), author)
         (opened.journal or self._journal).record(step, statements)
         self._seen = scan.paths
         if step is not None:
@@ -236,14 +231,10 @@ def begin_recording(
             "A view of some directories cannot record, because a recording covers the whole tree.",
             hint="Start the recording on the workspace itself.",
         )
-    try:
-        with call_context.limited(limits.timeout):
-            opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
-            recordings_of(journal).begin(opened)
-            return opened
-    except DeadlineExceededError as error:
-        error.hint = "Open the workspace on a smaller directory, or raise Limits.timeout."
-        raise
+    opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
+    with call_context.limited(limits.timeout):
+        recordings_of(journal).begin(opened)
+    return opened
 
 
 def end_recording(
@@ -264,29 +255,17 @@ def recordings_of(journal: Journal) -> OpenRecordings:
     return main.recordings
 
 
-def _failed(opened: OpenRecording, error: AgentFSError) -> AgentFSError:
-    """Return the error for a recording that could not be ended."""
-    reason = error.message
-    if isinstance(error, DeadlineExceededError):
-        reason = f"looking at the tree takes longer than {error.details['seconds']:g} seconds."
-    return type(error)(
-        f"The recording {quote(opened.label)} has no step yet: {reason}",
-        hint="Its changes are kept: the next recording, undo, rollback, checkpoint or changes makes it.",
-        details=error.details,
-    )
-
-
-def _total(parts: Iterable[Step]) -> list[Change]:
+def _total(parts: Sequence[Step]) -> list[Change]:
     """Return the net changes of a recording, without lines that the workspace itself changed in between."""
     total: dict[str, Change] = {}
     for change in (each for part in parts for each in part.changes):
-        path, known = change.path, total.get(change.path)
-        before = change.before if known is None else known.before
+        known = total.get(change.path)
         if known is not None and not is_same_node(known.after, change.before):
-            merged = merge_nodes(path, known.after, known.before, change.before)
-            before = known.before if merged.clash is not None else merged.node
-        total[path] = Change(path, before, change.after, first_path(change, total))
-    return [change for change in total.values() if not change.changes_nothing]
+            merged = merge_nodes(change.path, known.after, known.before, change.before)
+            if merged.clash is None:
+                total[change.path] = Change(change.path, merged.node, change.before, known.moved_from)
+        add_changes(total, [change])
+    return [each for each in total.values() if not each.changes_nothing]
 
 
 def recorded_result(

@@ -313,7 +313,7 @@ def clash_error(
     display, recorder = root.display_path, root.recorder
     happened: list[str] = []
     for each in clashes[:_FILES_SHOWN]:
-        by = recorder.origin(each.path, each.found, display) if recorder else "another program"
+        by = recorder.origin(each.path, each.found) if recorder else "another program"
         happened.append(f"{_what_happened(quote(display(each.path)), each)} by {by}")
     path, expected, found, _ = clashes[0]
     is_shown = root.may_show(path)

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
-from agentfs.fs import oserrors, quote, syscalls
+from agentfs.fs import quote, syscalls
 from agentfs.fs.lock import hold, let_go
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory, is_below
 
 FILE = "history.db"
 _ALLOWED = {STATE_MARK, "lost+found", *(FILE + end for end in ("", "-wal", "-shm", "-journal"))}
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
@@ -27,20 +26,24 @@ class StateDirectory:
     def __init__(self, path: str | os.PathLike[str], sources: Iterable[str] = ()) -> None:
         self._lock_fd = -1
         self._process = os.getpid()
-        self.path = _real_path(path)
+        self.path = os.path.realpath(path)
         self._directory = OwnDirectory(self.path)
         for source in sources:
-            _check_apart(self.path, source)
+            if is_below(self.path, source) or is_below(source, self.path):
+                raise self._invalid("must lie outside the workspace, and not contain it")
         watch_forks(self)
         try:
-            self._create()
+            try:
+                self._directory.make()
+            except FileExistsError:
+                self._check_owned()
             self._lock_fd = hold(self._lock())
             if FILE not in self._check_owned():  # another program may have used it before the lock
                 os.close(self._directory.open(FILE, os.O_EXCL))
         except BaseException as error:
             self.close()
-            if isinstance(error, OSError):
-                raise _failed(error, self.path) from None
+            if isinstance(error, OSError) and not isinstance(error, AgentFSError):
+                raise self._failed(error) from None
             raise
 
     def __del__(self) -> None:
@@ -66,61 +69,51 @@ class StateDirectory:
                 hint="Nothing was changed. Open the workspace again.",
             )
 
-    def _create(self) -> None:
-        try:
-            self._directory.make()
-        except FileExistsError:
-            self._check_owned()
-        except NotADirectoryError:
-            raise _invalid(
-                f"{quote(self.path)} cannot be created: a parent of it is a file.", self.path
-            ) from None
-
     def _check_owned(self) -> set[str]:
         """Check type and owner of the directory, and return its names; make a new one private."""
         status = self._directory.status()
-        if not stat.S_ISDIR(status.st_mode):
-            raise _invalid(f"{quote(self.path)} is a file.", self.path)
-        names = set(self._directory.names())
+        names = set(self._directory.names()) if stat.S_ISDIR(status.st_mode) else {""}
         if FILE not in names and (others := sorted(names - _ALLOWED)):
-            contained = ", ".join(map(quote, others[:3]))
-            raise _invalid(f"{quote(self.path)} is not one of agentfs: it contains {contained}.", self.path)
-        details = {"parameter": "state", "path": self.path}
-        if status.st_uid != os.geteuid():
+            contained = f": it contains {', '.join(map(quote, others[:3]))}" if any(others) else ""
+            raise self._invalid(f"is not a directory of agentfs{contained}")
+        is_new = FILE not in names
+        if status.st_uid != os.geteuid() or (status.st_mode & 0o022 and not is_new):
             raise RefusedError(
-                f"The state directory {quote(self.path)} belongs to another user.",
-                hint="Pass a directory of your own, because it holds the contents of files.",
-                details=details,
+                f"The state directory {quote(self.path)} belongs to another user, or others may write to it.",
+                hint=f"Pass another one; or, if all its files are yours, run: chmod 700 {quote(self.path)}",
+                details={"parameter": "state", "path": self.path},
             )
-        if FILE not in names:
+        if is_new:
             os.chmod(self.path, 0o700)
-        elif status.st_mode & 0o022:
-            raise RefusedError(
-                f"Other users may write to the state directory {quote(self.path)}.",
-                hint=f"Check that all its files are yours, then run: chmod 700 {quote(self.path)}",
-                details=details,
-            )
         return names
 
     def _lock(self) -> int:
         fd = self._directory.open(STATE_MARK)
         try:
             if syscalls.try_lock(fd):
-                os.ftruncate(fd, 0)
-                os.write(fd, str(os.getpid()).encode())
                 return fd
-            holder = os.read(fd, 20).decode("ascii", "replace").strip()
-        except BaseException as error:
+        except OSError as error:
             os.close(fd)
-            if isinstance(error, OSError) and error.errno in _NO_LOCKS:
-                raise no_locks(self.path, error.strerror or str(error)) from None
-            raise
+            raise (no_locks(self.path, str(error)) if error.errno in _NO_LOCKS else error) from None
         os.close(fd)
-        by = f", by process {holder}" if holder.isdigit() else ""
         raise BusyError(
-            f"The state directory {quote(self.path)} is in use by another workspace{by}.",
+            f"The state directory {quote(self.path)} is in use by another workspace.",
             hint="Close that workspace first, or pass another state directory.",
-            details={"path": self.path, "process": int(holder) if holder.isdigit() else None},
+            details={"path": self.path},
+        )
+
+    def _invalid(self, reason: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"The state directory {quote(self.path)} {reason}.",
+            hint="Pass another directory, such as one below ~/.local/state, or one that does not exist yet.",
+            details={"parameter": "state", "path": self.path},
+        )
+
+    def _failed(self, error: OSError) -> FileIOError:
+        return FileIOError(
+            f"The state directory {quote(self.path)} failed: {error.strerror or error}.",
+            hint="Check the disk, and free space there, or pass another directory.",
+            details={"errno": error.errno, "error": error.strerror, "path": self.path},
         )
 
 
@@ -130,45 +123,4 @@ def no_locks(path: str, reason: str) -> FileIOError:
         f"Files cannot be locked in the state directory {quote(path)}: {reason}.",
         hint="Pass a directory on a local disk; some network file systems have no working locks.",
         details={"parameter": "state", "path": path, "error": reason},
-    )
-
-
-def _real_path(path: str | os.PathLike[str]) -> str:
-    try:
-        return os.path.realpath(path)
-    except (ValueError, OSError) as error:  # a NUL, or on some systems a loop of links
-        raise InvalidArgumentError(
-            f"The path of the state directory is invalid: {error}.",
-            hint="Pass another path.",
-            details={"parameter": "state"},
-        ) from None
-
-
-def _check_apart(state: str, root: str) -> None:
-    """Refuse a state directory inside or around the tree, even through links and mounts."""
-    if is_below(state, root):
-        where, reason = "inside the workspace", "the model could read and change it there"
-    elif is_below(root, state):
-        where, reason = "around the workspace", "the workspace would be a part of it"
-    else:
-        return
-    raise _invalid(f"{quote(state)} lies {where} {quote(root)}: {reason}.", state, root=root)
-
-
-def _invalid(message: str, path: str, **details: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"The state directory {message}",
-        hint="Pass another directory, such as one below ~/.local/state, or one that does not exist yet.",
-        details={"parameter": "state", "path": path, **details},
-    )
-
-
-def _failed(error: OSError, path: str) -> AgentFSError:
-    if isinstance(error, AgentFSError | PermissionError):  # some AgentFSErrors are also OSErrors
-        return oserrors.from_oserror(error, path)
-    full = "Free disk space there, or pass another directory."
-    return FileIOError(
-        f"The state directory failed: {error.strerror or error} ({quote(path)}).",
-        hint=full if error.errno in _FULL else "Check the disk, or pass another directory.",
-        details={"errno": error.errno, "error": error.strerror, "path": path},
     )

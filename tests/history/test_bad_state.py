@@ -45,14 +45,14 @@ def refused(root, state, error=InvalidArgumentError):
 
 @pytest.mark.parametrize("where", ["", "state", "deep/er/state"])
 def test_it_must_not_lie_in_the_tree(root, where):
-    assert "lies inside" in refused(root, root / where)
+    assert "outside the workspace" in refused(root, root / where)
 
 
 def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
     (tmp_path / "link").symlink_to(root)
     (tmp_path / "missing").symlink_to(root / "there" / "in")
-    assert "lies inside" in refused(root, tmp_path / "link" / "state")
-    assert "lies inside" in refused(root, tmp_path / "missing")
+    assert "outside the workspace" in refused(root, tmp_path / "link" / "state")
+    assert "outside the workspace" in refused(root, tmp_path / "missing")
     (root / "out").symlink_to(tmp_path / "elsewhere")
     with Workspace(root, state=root / "out") as ws:
         ws.write("b", "x\n")
@@ -60,16 +60,15 @@ def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
 
 
 def test_the_tree_must_not_lie_in_the_state_directory(root, tmp_path):
-    assert "lies around" in refused(root, tmp_path)
+    assert "not contain it" in refused(root, tmp_path)
     (tmp_path / "up").symlink_to(tmp_path)
-    assert "lies around" in refused(root, tmp_path / "up")
+    assert "not contain it" in refused(root, tmp_path / "up")
 
 
 def test_a_state_directory_is_not_a_file_nor_below_one(root, tmp_path):
     (tmp_path / "file").write_text("x")
-    assert "The path of the state directory is invalid" in refused(root, "a\0b")
-    assert "is a file" in refused(root, tmp_path / "file")
-    assert "a parent of it is a file" in refused(root, tmp_path / "file" / "state")
+    assert "is not a directory of agentfs" in refused(root, tmp_path / "file")
+    assert "Not a directory" in refused(root, tmp_path / "file" / "state", FileIOError)
 
 
 def test_a_directory_with_other_entries_is_refused_and_unchanged(root, state):
@@ -100,7 +99,7 @@ def test_the_database_of_another_program(root, state, application):
     sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
     before = snapshot(state)
     assert "belongs to another program" in refused(root, state)
-    before["agentfs.lock"] = ("file", 0o600, str(os.getpid()).encode())
+    before["agentfs.lock"] = ("file", 0o600, b"")
     assert snapshot(state) == before
 
 
@@ -131,8 +130,7 @@ def test_the_state_directory_of_another_tree(root, state, tmp_path):
 
 def test_one_workspace_at_a_time(root, state):
     with Workspace(root, state=state):
-        said = refused(root, state, BusyError)
-        assert f"by process {os.getpid()}" in said
+        assert "in use by another workspace" in refused(root, state, BusyError)
         code = "import sys; from agentfs import Workspace; Workspace(sys.argv[1], state=sys.argv[2])"
         done = subprocess.run(
             [sys.executable, "-c", code, root, state], capture_output=True, text=True, check=False

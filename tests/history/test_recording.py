@@ -530,7 +530,7 @@ def test_a_recording_of_a_killed_process_is_completed_on_opening(root, tmp_path)
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes[-1].startswith('recording "make fmt" was open when a process died')
         label = ws.changes().files[0].label
-        assert label.startswith("make fmt (recorded until 20")
+        assert label == "make fmt"
         ws.undo()
         assert (root / "a.txt").read_text() == TEN.replace("1\n2", "one\n2")
         ws.undo()
