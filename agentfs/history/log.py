@@ -285,12 +285,17 @@ class Log:
                 continue
             if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
                 continue
-            unit = groups[depth : depth + 1] or each.number
-            if each.is_made:
-                made.setdefault(unit, []).append(each)
-            # An undo within a transaction is a part of the transaction, and not offered alone.
-            elif not (groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]):
-                back.setdefault((unit, by), []).append(each)
+            unit: object = groups[depth : depth + 1] or each.number
+            units = made if each.is_made else back
+            if units is back:
+                # An undo within a transaction is a part of the transaction, and not offered alone.
+                if groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]:
+                    continue
+                unit = unit, by
+            if unit in units:
+                units[unit].append(each)
+            else:
+                units[unit] = [each]
         return [*made.values()], [*back.values()]
 
     def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:
