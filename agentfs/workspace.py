@@ -1046,7 +1046,7 @@ class Workspace:
                 cannot hold a text; `read_only`, `protected`. Nothing is done then.
         """
         given = self._journal, self._context, accept, reject, edit or {}
-        return history.review_decisions.apply_review(*given)
+        return history.review.apply_review(*given)
 
     @tool(
         effect="execute",

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from agentfs.history import recording as recording
     from agentfs.history import report as report
     from agentfs.history import review as review
-    from agentfs.history import review_decisions as review_decisions
     from agentfs.history import state as state
     from agentfs.history import undo as undo
 

@@ -283,19 +283,19 @@ class Contents:
             return node
         digest = node.digest
         with self._lock:
-            if digest not in self._sizes and node.size > _MEMORY_BYTES:
-                self._write_large(node)
-            elif digest not in self._sizes:
-                self._unwritten[digest] = data = node.load()
-                self._sizes[digest] = len(data)
-                self.total_bytes += len(data)
-                self._memory_bytes += len(data)
-                if self._memory_bytes > _MEMORY_BYTES:
-                    try:
-                        self.write()
-                    except AgentFSError:
-                        self._forget(digest)
-                        raise
+            if digest not in self._sizes:
+                try:
+                    if node.size > _MEMORY_BYTES:  # only one piece is held in memory
+                        self.database.write(self._rows(digest, node.pieces()))
+                    else:
+                        self._unwritten[digest] = data = node.load()
+                        self._count(digest, len(data))
+                        self._memory_bytes += len(data)
+                        if self._memory_bytes > _MEMORY_BYTES:
+                            self.write()
+                except BaseException:
+                    self._forget(digest)
+                    raise
         return self.stored(node)  # type: ignore[return-value]
 
     def stored(self, node: FileNode) -> FileNode:
@@ -328,34 +328,24 @@ class Contents:
                 if len(piece) < _PIECE:
                     return
 
-    def _write_large(self, node: FileNode) -> None:
-        """Write a content in pieces, and hold only one of them in memory."""
+    def _count(self, digest: str, size: int) -> None:
+        self.total_bytes += size - self._sizes.get(digest, 0)
+        self._sizes[digest] = size
+
+    def _rows(self, digest: str, data: Iterable[bytes]) -> Iterator[Statement]:
+        """Yield the statements that store a content in pieces, and count its stored bytes."""
         size = 0
-
-        def rows() -> Iterator[Statement]:
-            nonlocal size
-            for number, piece in enumerate(_in_pieces(node.pieces())):
-                packed = _pack(piece)
-                size += len(packed)
-                yield _ADD, (bytes.fromhex(node.digest), number, packed)
-
-        self.database.write(rows())
-        self._sizes[node.digest] = size
-        self.total_bytes += size
+        for number, piece in enumerate(_in_pieces(data)):
+            packed = _pack(piece)
+            size += len(packed)
+            yield _ADD, (bytes.fromhex(digest), number, packed)
+        self._count(digest, size)
 
     def write(self, statements: Sequence[Statement] = ()) -> None:
         """Write the contents in memory, then run the statements, in one transaction."""
         with self._lock:
-            sizes: dict[str, int] = {}
-            rows: list[Statement] = []
-            for digest, data in self._unwritten.items():
-                packed = [*map(_pack, _in_pieces((data,)))]
-                sizes[digest] = sum(map(len, packed))
-                rows += [(_ADD, (bytes.fromhex(digest), *each)) for each in enumerate(packed)]
-            self.database.write([*rows, *statements])
-            for digest, size in sizes.items():
-                self.total_bytes += size - self._sizes[digest]
-                self._sizes[digest] = size
+            rows = (row for digest, data in self._unwritten.items() for row in self._rows(digest, (data,)))
+            self.database.write(chain(rows, statements))
             self._unwritten.clear()
             self._memory_bytes = 0
 
@@ -369,7 +359,7 @@ class Contents:
                 self._forget(digest)
 
     def _forget(self, digest: str) -> None:
-        self.total_bytes -= self._sizes.pop(digest)
+        self.total_bytes -= self._sizes.pop(digest, 0)
         self._memory_bytes -= len(self._unwritten.pop(digest, b""))
 
     def close(self) -> None:

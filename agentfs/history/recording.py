@@ -20,8 +20,7 @@ from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
-from agentfs.history.log import Step, add_changes, is_same_node
-from agentfs.history.node_json import node_to_json
+from agentfs.history.log import Step, add_changes, is_same_node, node_to_json
 from agentfs.history.report import (
     MayShow,
     bounded_patches,

@@ -1,28 +1,192 @@
-"""`review`: what has changed against the accepted base of each path, in hunks, with who wrote them."""
+"""`review` and `apply_review`: changes against the accepted base of each path, in hunks with authors.
+
+Who wrote each line comes from replaying the versions in the journal, by position.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.base.lazy import hashlib
 from agentfs.base.visible import one_line
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
-from agentfs.history.authors import BY_OTHERS, TracedFile, TracedHunk, has_file, is_text, replay, text_of
+from agentfs.fs.apply import Applied
+from agentfs.fs.node import EntryNode, begin_again, reverse
+from agentfs.fs.oserrors import read_only
+from agentfs.fs.path import is_in
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
-from agentfs.history.log import is_in_scope, net_changes, with_contents
+from agentfs.history.log import Author, Step, file_moves, is_in_scope, net_changes, with_contents
 from agentfs.history.report import paired, path_notes
 from agentfs.history.step_merge import Disk, merge_nodes, read_node
-from agentfs.history.undo import RequestedPaths, real_paths
-from agentfs.results import FileReview, Hunk, Origin, Review
+from agentfs.history.undo import RequestedPaths, real_paths, record_restored, retried
+from agentfs.results import FileReview, Hunk, Origin, Review, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
 from agentfs.text.decoding import UNKNOWN_8BIT, decode
-from agentfs.text.diff import ReplacedLines, bounded_lines, split_lines
+from agentfs.text.diff import ReplacedLines, bounded_lines, git_line_changes, line_count, split_lines
+from agentfs.text.git_patch import Blob
+from agentfs.text.lines import newline_of
+
+OTHER: Author = ("other", "")
+
+
+class Trace(NamedTuple):
+    """The addition or removal of a line.
+
+    `name` is the step and the index in its version, "" for another program. `touches_other` is True for lines
+    of other programs, and for lines in their place.
+    """
+
+    author: Author
+    name: str = ""
+    touches_other: bool = False
+
+
+BY_OTHERS = Trace(OTHER, touches_other=True)
+
+
+class TracedHunk(NamedTuple):
+    """Lines that differ from the base, with the origin of each new line, or of the deletion."""
+
+    place: ReplacedLines
+    origins: tuple[Trace, ...]
+
+    @property
+    def touches_other(self) -> bool:
+        """True if it is not only of this workspace."""
+        return any(each.touches_other for each in self.origins)
+
+
+def is_text(node: Node | None, text: str) -> bool:
+    """Return True for a file that git treats as text, or for none; `text` is its `text_of`."""
+    return node is None or (isinstance(node, FileNode) and (text != "" or not node.size))
+
+
+def text_of(node: Node | None) -> str:
+    """Return the text of a file with one character for each byte, or "" if git does not treat it as text."""
+    blob = Blob("", node.load() if isinstance(node, FileNode) else b"")
+    return "" if blob.is_binary else blob.text
+
+
+class TracedFile(NamedTuple):
+    """One version of a file, with the origin of each line; None for a line of the first version."""
+
+    node: Node | None
+    text: str
+    first: str  # the text of the first version
+    lines: tuple[Trace | None, ...]
+    removals: tuple[Trace | None, ...]  # of lines before each line, and at the end
+    last: Trace = BY_OTHERS  # the origin of the last change
+    restored: Trace | None = None  # that of an undo that came back to an earlier version
+
+    @classmethod
+    def of(cls, node: Node | None, last: Trace = BY_OTHERS) -> "TracedFile":
+        """Return the first version of a file."""
+        text = text_of(node)
+        lines = (None,) * line_count(text)
+        return cls(node, text, text, lines, (*lines, None), last)
+
+    def advanced(
+        self, node: Node | None, origin: Trace, births: Mapping[int, Author] | None = None
+    ) -> "TracedFile":
+        """Return the next version; `births` has the authors of lines that are not by its author."""
+        if node == self.node:
+            return self
+        text = text_of(node)
+        lines: list[Trace | None] = []
+        removals: list[Trace | None] = []
+        before, done = [*self.removals], 0
+        for start, end, new_start, new_end in () if text == self.text else git_line_changes(self.text, text):
+            gone, marks = self.lines[start:end], [*filter(None, before[start : end + 1])]
+            touches = any(each.touches_other for each in (*filter(None, gone), *marks))
+            touches = touches or origin.author == OTHER
+            added = [
+                Trace((births or {}).get(at, origin.author), f"{origin.name}:{at}", touches)
+                for at in range(new_start, new_end)
+            ]
+            lines += [*self.lines[done:start], *added]
+            removals += [*before[done:start], *[None] * len(added)]
+            # Whoever removed a line of the base is still named if another removes what is in its place.
+            if None in gone or (gone and not marks):
+                marks = [Trace(origin.author, f"{origin.name}:{start}-")]
+            before[end], done = marks[-1]._replace(touches_other=touches) if marks else None, end
+        lines += self.lines[done:]
+        removals += before[done:]
+        return TracedFile(node, text, self.first, tuple(lines), tuple(removals), origin)
+
+    def hunks(self, base_text: str) -> Iterator[TracedHunk]:
+        """Yield the changes from a base to the present text, with the lines of each author apart."""
+        # A line of the first version that differs from an accepted base was brought back.
+        unknown = (self.restored if base_text != self.first else None) or self.last
+        for a, b, c, d in git_line_changes(base_text, self.text):
+            if c == d:
+                yield TracedHunk(ReplacedLines(a, b, c, d), (self.removals[c] or unknown,))
+                continue
+            origins = [self.lines[at] or unknown for at in range(c, d)]
+            runs = [[*run] for _, run in groupby(origins, key=lambda each: each.author)]
+            # If others have lines among these, reversing any of them would also reverse lines of others.
+            touches = any(each.touches_other for each in origins)
+            start, old = c, a
+            for run in runs:
+                end = start + len(run)
+                old_end = b if len(runs) == 1 or b - a != d - c else old + len(run)
+                marked = tuple([each._replace(touches_other=True) for each in run] if touches else run)
+                yield TracedHunk(ReplacedLines(old, old_end, start, end), marked)
+                start, old = end, old_end
+
+
+def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
+    """Return the files that some steps have changed, by path, as the last of them left each."""
+    files: dict[str, TracedFile] = {}
+    restored = {change.after for step in steps if step.toggles is not None for change in step.changes}
+    versions: dict[tuple[str, Node | None], TracedFile] = {}  # those that an undo restores
+
+    def put(path: str, file: TracedFile) -> None:
+        files[path] = file
+        if file.node in restored:
+            versions[path, file.node] = file
+
+    for number, step in enumerate(steps, first_number):
+        author = ("command", step.label) if step.label else step.author
+        origin = Trace(author, str(number))
+        births: dict[str, dict[int, Author]] = {}
+        for path, start, end, other in step.by_others:
+            births.setdefault(path, {}).update(dict.fromkeys(range(start, end), other))
+        changed = [each for each in step.changes if has_file(each)]
+        for each in changed:
+            known = files.get(each.path) or TracedFile.of(each.before)
+            put(each.path, known.advanced(each.before, BY_OTHERS))
+        moved = {path: files[source] for path, source in file_moves(step.changes).items()}
+        for path, file in moved.items():
+            files[path] = file._replace(first=files[path].first, last=origin, restored=None)
+        for each in changed:
+            path, version = each.path, versions.get((each.path, each.after))
+            if step.toggles is not None and version is not None:
+                put(path, version._replace(restored=origin))
+            else:
+                put(path, files[path].advanced(each.after, origin, births.get(path)))
+    return files
+
+
+def has_file(change: Change) -> bool:
+    """Return True if a change is not only of a directory."""
+    nodes = change.before, change.after
+    return not change.of_directory or any(isinstance(node, EntryNode) for node in nodes)
+
+
+def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int) -> FileNode:
+    """Return a text file with ranges of its lines replaced, which are in order, and with a mode."""
+    lines = split_lines(text_of(node))
+    for start, end, new in reversed(ranges):
+        lines[start:end] = [new]
+    return FileNode.of(mode, "".join(lines).encode("latin-1"), node.metadata)
+
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
@@ -233,3 +397,207 @@ def review(journal: Journal, context: Context, since: str | None, paths: Request
     head = f"{counts} changed {where}." if files else f"Nothing to review {where}."
     text = "\n".join([head, *found.notes, *(line for file in files for line in review_lines(file))])
     return Review(files, since, notes=found.notes, text=text)
+
+
+class _Decided(NamedTuple):
+    """The outcome of the decisions about one file: changes of the disk and of its bases, by path."""
+
+    changes: tuple[Change, ...] = ()
+    places: tuple[ReviewedPlace, ...] = ()
+    accepted: tuple[Change, ...] = ()
+
+
+def apply_review(
+    journal: Journal, context: Context, accept: Sequence[str], reject: Sequence[str], edit: Mapping[str, str]
+) -> ReviewedResult:
+    """Carry out the decisions of a review, or raise an error and do nothing."""
+    root, tracker, limits, _ = context
+    ids = [*accept, *reject, *edit]
+    if twice := [each for number, each in enumerate(ids) if each in ids[:number]]:
+        raise InvalidArgumentError(
+            f"The hunk {twice[0]!r} is given twice.", details={"parameter": "ids", "id": twice[0]}
+        )
+    if (reject or edit) and root.policy.read_only:
+        raise read_only()
+    since = {each.partition("@")[2] for each in ids}
+    if len(since) > 1:
+        raise InvalidArgumentError(
+            "These hunks belong to reviews since several checkpoints.",
+            hint="Decide about the hunks of one review at a time.",
+            details={"checkpoints": sorted(since)},
+        )
+
+    def carry_out() -> tuple[Sequence[_Decided], Applied]:
+        found = changed_files(journal, context, next(iter(since), "") or None, None)
+        _check(found, ids, (accept, reject), root)
+        decided = [
+            _decide(file, {*accept}, {*reject}, edit, journal.encodings.get(file.change.path))
+            for file in found.files
+        ]
+        changes = [change for each in decided for change in each.changes if not change.changes_nothing]
+        changes += _directories_back(found, changes, {*reject})
+        record = partial(journal.logging_step, accepted=_bases(journal, found, decided))
+        if not changes:
+            with record(()):
+                return decided, Applied()
+        applied = root.apply(
+            changes, max_bytes=limits.file_bytes, conflict=begin_again, log_step=record, undoing=True
+        )
+        record_restored(tracker, changes)
+        return decided, applied
+
+    author = call_context.author.set(("program", "review"))
+    try:
+        decided, applied = retried(carry_out)
+    finally:
+        call_context.author.reset(author)
+    places = tuple(place for each in decided for place in each.places)
+    text = reviewed_text(places) if places else f"Accepted {plural(len(accept), 'hunk')}."
+    return ReviewedResult(len(accept), places, notes=applied.notes, text=text)
+
+
+def _check(found: FoundChanges, ids: Sequence[str], groups: Sequence[Sequence[str]], root: Root) -> None:
+    """Raise an error if a decision names no hunk, lines of another program, or part of a whole change.
+
+    The groups are the hunks to accept and those to reject.
+    """
+    hunks = {hunk.id: (hunk, traced) for file in found.files for hunk, traced in file.places}
+    if missing := sorted({*ids} - hunks.keys()):
+        raise ConflictError(
+            f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
+            f" {', '.join(map(repr, missing[:5]))}; nothing was done.",
+            hint="Make a new review, and decide again.",
+            details={"ids": missing},
+        )
+    if others := [each for each in groups[1] if hunks[each][1].touches_other]:
+        hunk = hunks[others[0]][0]
+        raise ConflictError(
+            f"{quote(hunk.path)} ({hunk.where}) has changes by another program there; nothing was done.",
+            hint="Pass the text that you want in `edit`, or reject the other hunks only.",
+            details={"ids": others, "path": hunk.path},
+        )
+    for file in found.files:
+        own = {*file.ids}
+        for group in map(set, groups):
+            if file.is_whole and own & group and not own <= group:
+                raise InvalidArgumentError(
+                    f"{quote(root.display_path(file.change.path))} was {file.shown.kind}, so its change can"
+                    " only be decided as a whole.",
+                    hint=f"Pass all of its ids: {', '.join(file.ids)}.",
+                    details={"parameter": "ids", "ids": file.ids},
+                )
+
+
+def _bases(journal: Journal, found: FoundChanges, decided: Sequence[_Decided]) -> dict[str, Node | None]:
+    """Return the accepted bases since the opening, given those since the checkpoint of the review."""
+    bases: dict[str, Node | None] = {}
+    for path, before, after in ((c.path, c.before, c.after) for file in decided for c in file.accepted):
+        known = journal.accepted[path] if path in journal.accepted else found.origins.get(path)
+        merged = merge_nodes(path, before, after, known)
+        if merged.clash is not None:
+            raise ConflictError(
+                f"{quote(path)} has earlier changes of these lines that are not accepted; nothing was done.",
+                hint="Accept it in a review since the opening.",
+                details={"path": path},
+            )
+        bases[path] = merged.node
+    return bases
+
+
+def _decide(
+    file: FoundFile, accept: set[str], reject: set[str], edit: Mapping[str, str], encoding: str | None
+) -> _Decided:
+    """Return what to do with one file."""
+    ids, change = {*file.ids}, file.change
+    is_changed = not ids.isdisjoint(reject | edit.keys())
+    if not is_changed and ids.isdisjoint(accept):
+        return _Decided()
+    if is_changed and isinstance(change.after, DirectoryNode):
+        raise ConflictError(
+            f"{quote(file.shown.path)} is a directory now; nothing was done.",
+            hint="Move or delete the directory first.",
+            details={"path": file.shown.path},
+        )
+    if not file.is_whole or not ids.isdisjoint(edit):
+        return _decide_lines(file, accept, reject, edit, encoding)
+    whole: tuple[Change, ...] = (change,)
+    if file.old_path:
+        moved = Change(change.path, None, change.after, file.old_path)
+        whole = (Change(file.old_path, change.before, None), moved)
+    if not is_changed:
+        return _Decided(accepted=whole)
+    note = file.shown.hunks[0].note or f"it was {file.shown.kind}"
+    return _Decided(reverse(whole), (ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note),))
+
+
+def _decide_lines(
+    file: FoundFile, accept: set[str], reject: set[str], edit: Mapping[str, str], encoding: str | None
+) -> _Decided:
+    """Return what to do with one file whose hunks are decided one by one."""
+    path, before, after = file.change.path, file.change.before, file.change.after
+    if not isinstance(after, FileNode):
+        raise _not_lines(file.shown)
+    old, new = split_lines(text_of(before)), split_lines(text_of(after))
+    base = before if isinstance(before, FileNode) else FileNode.of(after.mode, b"", after.metadata)
+    mode, base_mode = after.mode, base.mode
+    replaced: list[tuple[int, int, str]] = []  # lines of the present text
+    rebased: list[tuple[int, int, str]] = []  # lines of the base
+    places: list[ReviewedPlace] = []
+    place = partial(ReviewedPlace, file.shown.path)
+    shift = 0
+    for hunk, traced in file.places:
+        a, b, c, d = traced.place
+        id_, note = hunk.id, hunk.note
+        if note and id_ in edit:
+            raise _not_lines(file.shown)
+        if note and id_ in reject:
+            mode = base.mode
+            places.append(place(0, 0, 0, "taken back", note))
+        elif note and id_ in accept:
+            base_mode = after.mode
+        elif id_ in accept:
+            rebased.append((a, b, "".join(new[c:d])))
+        elif id_ in reject or id_ in edit:
+            is_edited = id_ in edit
+            text = (
+                _typed(edit[id_], after, encoding, is_last=d == len(new)) if is_edited else "".join(old[a:b])
+            )
+            replaced.append((c, d, text))
+            count = line_count(text)
+            places.append(place(c + shift + 1, count, d - c, "edited" if is_edited else "taken back"))
+            shift += count - (d - c)
+    rebased_node = with_lines(base, rebased, base_mode)
+    accepted = (Change(path, before, rebased_node),) if rebased or base_mode != base.mode else ()
+    return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), accepted)
+
+
+def _typed(text: str, node: FileNode, encoding: str | None, *, is_last: bool) -> str:
+    """Return a text with the line ends and the encoding of a file, with one character for each byte."""
+    if "\0" in text:
+        raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "edit"})
+    data = node.load()
+    decoded = decode(data, encoding)
+    newline = "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"
+    if text and not text.endswith("\n") and (not is_last or data.endswith(b"\n")):
+        text += "\n"
+    return decoded.encode(text.replace("\r\n", "\n").replace("\n", newline)).decode("latin-1")
+
+
+def _not_lines(file: FileReview) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{quote(file.path)} has no lines there that can be edited.",
+        hint="Accept it or take it back.",
+        details={"parameter": "id"},
+    )
+
+
+def _directories_back(found: FoundChanges, changes: Sequence[Change], rejected: set[str]) -> Sequence[Change]:
+    """Return the directories to restore or remove with the files in them, or with everything."""
+    is_all = bool(rejected) and rejected.issuperset(each for file in found.files for each in file.ids)
+    return reverse(
+        [
+            directory
+            for directory in found.directories
+            if is_all or any(is_in(change.path, directory.path) for change in changes)
+        ]
+    )

@@ -10,8 +10,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.fs import FileNode, Node, Root, quote
 from agentfs.history.database import Contents, Database, from_stored, put_meta
 from agentfs.history.journal import Journal
-from agentfs.history.log import Step, step_from_json
-from agentfs.history.node_json import node_from_json
+from agentfs.history.log import Step, node_from_json, step_from_json
 from agentfs.history.report import name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.limits import Limits

@@ -11,7 +11,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, StaleError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Root, collapsed, expanded
-from agentfs.history.node_json import node_from_json, node_to_json
+from agentfs.history.log import node_from_json, node_to_json
 
 
 def mode_of(path: Path) -> int:
