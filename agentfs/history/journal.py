@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from itertools import count
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import Any
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
@@ -18,9 +18,6 @@ from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import Log, Step, Toggle, node_to_json, step_to_json
 from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits
-
-if TYPE_CHECKING:
-    from agentfs.history.recording import OpenRecordings
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 MAX_CHECKPOINTS = 10_000
@@ -57,7 +54,8 @@ class Journal:
         self.directory: StateDirectory | None = None  # closed with the journal
         self._root, self._most_bytes = root and root.unrecorded, most_bytes
         self._lock = RLock()  # always taken after the locks of files
-        self.recordings: OpenRecordings | None = None  # until the first recording
+        # The `OpenRecordings` of the module that imports this one, from the first recording on.
+        self.recordings: Any = None
         self._main: Journal | None = None  # set in a journal for one transaction
         watch_forks(self)
 

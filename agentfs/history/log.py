@@ -341,23 +341,23 @@ class Log:
         depth = len(within)
         made: dict[object, list[Portion]] = {}
         back: dict[object, list[Portion]] = {}
-        for each in self.portions():
-            groups, by = each.groups, each.order[0]
-            if groups[:depth] != within:
+        for portion in self.portions():
+            (by, _), is_made, number, groups, paths = portion
+            if depth and groups[:depth] != within:
                 continue
-            if scope is not None and not any(is_in_scope(path, scope) for path in each.paths):
+            if scope is not None and not any(is_in_scope(path, scope) for path in paths):
                 continue
-            unit: object = groups[depth : depth + 1] or each.number
-            units = made if each.is_made else back
-            if units is back:
+            unit: object = groups[depth : depth + 1] or number
+            units = made if is_made else back
+            if not is_made:
                 # An undo within a transaction is a part of the transaction, and not offered alone.
                 if groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]:
                     continue
                 unit = unit, by
             if unit in units:
-                units[unit].append(each)
+                units[unit].append(portion)
             else:
-                units[unit] = [each]
+                units[unit] = [portion]
         return [*made.values()], [*back.values()]
 
     def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:

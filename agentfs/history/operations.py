@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
+from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, Root, quote
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
@@ -76,11 +76,6 @@ def transaction(journal: Journal, context: Context) -> Generator[tuple[Root, Jou
     process = os.getpid()
     try:
         yield root, inner
-        if os.getpid() != process:
-            raise RefusedError(  # noqa: TRY301 - nothing is taken back in a child
-                "This transaction belongs to the process from which this one was forked.",
-                hint="Nothing was changed. Begin a transaction in this process.",
-            )
     except BaseException as error:
         if os.getpid() == process:
             with call_context.uncounted(), call_context.limited(context.limits.timeout):

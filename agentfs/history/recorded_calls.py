@@ -28,11 +28,11 @@ def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_
     Raises:
         InvalidArgumentError: `function` is a generator, or not a function.
     """
-    if not callable(function):
-        raise InvalidArgumentError(
-            f"`function` must be a function, not {type(function).__name__}.",
-            details={"parameter": "function"},
-        )
+    given: Any = function  # which need not be as its type says
+    kinds = (function, type(function).__call__) if callable(given) else ()
+    is_generator = any(map(inspect.isgeneratorfunction, kinds)) or any(map(inspect.isasyncgenfunction, kinds))
+    if is_generator or not kinds:
+        raise _not_recordable(function)
 
     def block_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> RecordingBlock:
         return recording(_label_of(function, args, kwargs))
@@ -48,7 +48,7 @@ def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_
             done = stack.enter_context(block_of(args, kwargs))
             value = function(*args, **kwargs)
             if inspect.isgenerator(value) or inspect.isasyncgen(value):
-                raise _generator_error()
+                raise _not_recordable(value)
             if inspect.isawaitable(value):
                 return awaited(_kept_open(stack.pop_all(), done), lambda: value)
         return _with_changes(value, done.result)
@@ -57,18 +57,13 @@ def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_
     async def recorded_async(*args: Any, **kwargs: Any) -> Any:
         return await awaited(block_of(args, kwargs), lambda: function(*args, **kwargs))
 
-    def is_a(kind: Callable[[Any], bool]) -> bool:
-        return kind(function) or kind(type(function).__call__)
-
-    if is_a(inspect.isgeneratorfunction) or is_a(inspect.isasyncgenfunction):
-        raise _generator_error()
-    return cast("F", recorded_async if is_a(inspect.iscoroutinefunction) else recorded)
+    return cast("F", recorded_async if any(map(inspect.iscoroutinefunction, kinds)) else recorded)
 
 
-def _generator_error() -> InvalidArgumentError:
+def _not_recordable(value: object) -> InvalidArgumentError:
     return InvalidArgumentError(
-        "A generator cannot be recorded by its calls.",
-        hint="Read it within a block of `recording`.",
+        f"The calls of a {type(value).__name__} cannot be recorded, only those of functions.",
+        hint="Read a generator within a block of `recording`.",
         details={"parameter": "function"},
     )
 

@@ -15,7 +15,7 @@ from agentfs.base.advice import plural
 from agentfs.base.lazy import hashlib
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, Root, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import EntryNode, begin_again, reverse
 from agentfs.fs.oserrors import read_only
@@ -24,7 +24,7 @@ from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import Author, Step, file_moves, is_in_scope, net_changes, with_contents
 from agentfs.history.report import paired, path_notes
-from agentfs.history.step_merge import Disk, merge_nodes, read_node
+from agentfs.history.step_merge import Disk, read_node
 from agentfs.history.undo import RequestedPaths, real_paths, record_restored, retried
 from agentfs.results import FileReview, Hunk, Origin, Review, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
@@ -61,6 +61,11 @@ class TracedHunk(NamedTuple):
     def touches_other(self) -> bool:
         """True if it is not only of this workspace."""
         return any(each.touches_other for each in self.origins)
+
+    def is_after(self, position: int) -> bool:
+        """Return True if it has lines of a step after a position, or of another program."""
+        numbers = (each.name.partition(":")[0] for each in self.origins)
+        return any(not number or int(number) > position for number in numbers)
 
 
 def is_text(node: Node | None, text: str) -> bool:
@@ -222,50 +227,45 @@ class FoundFile(NamedTuple):
 
 
 class FoundChanges(NamedTuple):
-    """Everything that has changed since a base: files, directories, and notes on what is not shown."""
+    """Everything that has changed since its base: files, directories, and notes on what is not shown."""
 
     files: tuple[FoundFile, ...]
     directories: tuple[Change, ...]
-    origins: dict[str, Node | None]  # the first node of each path in the journal
     notes: tuple[str, ...]
 
 
 def changed_files(
-    journal: Journal, context: Context, since: str | None, scope: Sequence[str] | None
+    journal: Journal, context: Context, since: str | None = None, scope: Sequence[str] | None = None
 ) -> FoundChanges:
-    """Return what has changed since a checkpoint and is not accepted."""
+    """Return what has changed and is not accepted, and with `since` has lines of steps after a checkpoint."""
     journal.settle_recordings()
     root, max_bytes = context.root, context.limits.file_bytes
     with journal.exclusive():
-        steps, _ = journal.steps_since(since)
+        steps, _ = journal.steps_since(None)
+        position = journal.position_of(since) if since else 0
         every, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
     read = Disk(root, max_bytes, Contents().keep_node).node
-    steps, every = with_contents(steps, read), with_contents(every, read)
-    traced = replay(every, dropped + 1)
-    net = {each.path: each for each in net_changes(steps)}
-    origins = {each.path: each.before for each in net_changes(every)}
+    traced = replay(with_contents(every, read), dropped + 1)
+    net = {each.path: each for each in net_changes(with_contents(steps, read))}
     changes: list[Change] = []
     unknown: list[str] = []
-    for path in dict.fromkeys((*net, *(accepted if since is None else ()))):
+    for path in dict.fromkeys((*net, *accepted)):
         call_context.check()
         known = net.get(path)
         if not root.is_usable(path) or not (known is None or has_file(known)):
             continue
-        base = known.before if known else accepted.get(path)
-        if path in accepted:
-            # Since a checkpoint, the base is what was there then, with what was accepted since the opening.
-            merged = merge_nodes(path, origins.get(path), accepted[path], base)
-            is_all = since is None or origins.get(path) is None
-            base = accepted[path] if is_all else base if merged.clash else merged.node
+        base = accepted[path] if path in accepted or known is None else known.before
         try:
             now = read_node(root, path, max_bytes)
         except AgentFSError:
+            now = MovedNode("other")
+        if isinstance(base, MovedNode) or isinstance(now, MovedNode):  # others have deleted what was moved
             unknown.append(path)
             continue
         traced[path] = (traced.get(path) or TracedFile.of(base)).advanced(now, BY_OTHERS)
         moved_from = known.moved_from if known is not None and base is None else ""
         changes.append(Change(path, base, now, moved_from))
-    may_show, suffix = cache(root.may_show), f"@{since}" if since else ""
+    may_show = cache(root.may_show)
     files: list[FoundFile] = []
     closed: list[str] = []
     for change, old_path in paired(each for each in changes if not each.changes_nothing):
@@ -273,16 +273,22 @@ def changed_files(
         if any(is_in_scope(path, scope) for path in paths):
             call_context.check()
             shows, encoding = all(map(may_show, paths)), journal.encodings.get(change.path)
-            closed += [] if shows else paths
             kind = _kind(change, old_path, text_of(change.before), traced[change.path].text)
             shown = [path and root.display_path(path) for path in (change.path, old_path)]
             file = FileReview(shown[0], kind, (), shown[1] or None)
-            hunks = tuple(_hunks(change, file, traced[change.path], encoding, suffix)) if shows else ()
+            hunks = [*_hunks(change, file, traced[change.path], encoding)]
+            later = [each for each in hunks if each[1].is_after(position)]
+            if since and not later:
+                continue
+            closed += [] if shows else paths
+            found = FoundFile(change, old_path, file, tuple(place for _, place in hunks))
+            hunks = later if since and not found.is_whole else hunks
+            hunks = hunks if shows else []
             file = replace(file, hunks=tuple(hunk for hunk, _ in hunks))
-            files.append(FoundFile(change, old_path, file, tuple(place for _, place in hunks)))
+            files.append(found._replace(shown=file, traced=tuple(place for _, place in hunks)))
     reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
     notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
-    return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), origins, tuple(notes))
+    return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), tuple(notes))
 
 
 def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None) -> Iterator[Change]:
@@ -295,9 +301,9 @@ def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None)
 
 
 def _hunks(
-    change: Change, file: FileReview, version: TracedFile, encoding: str | None, suffix: str
+    change: Change, file: FileReview, version: TracedFile, encoding: str | None
 ) -> Iterator[tuple[Hunk, TracedHunk]]:
-    """Yield the hunks of one file with their places. Ids of a review since a checkpoint end in `suffix`."""
+    """Yield the hunks of one file with their places."""
     base = text_of(change.before)
     are_texts = is_text(change.before, base) and is_text(change.after, version.text)
     traced = [*version.hunks(base)] if are_texts else []
@@ -317,7 +323,7 @@ def _hunks(
         equal[facts] += 1
         origins = (Origin(*cast("tuple[Literal['tool'], str]", trace.author)) for trace in each.origins)
         shown = Hunk(
-            id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest() + suffix,
+            id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest(),
             path=file.path,
             old_start=a + (b > a),
             old_lines=tuple(old[a:b]),
@@ -419,16 +425,9 @@ def apply_review(
         )
     if (reject or edit) and root.policy.read_only:
         raise read_only()
-    since = {each.partition("@")[2] for each in ids}
-    if len(since) > 1:
-        raise InvalidArgumentError(
-            "These hunks belong to reviews since several checkpoints.",
-            hint="Decide about the hunks of one review at a time.",
-            details={"checkpoints": sorted(since)},
-        )
 
     def carry_out() -> tuple[Sequence[_Decided], Applied]:
-        found = changed_files(journal, context, next(iter(since), "") or None, None)
+        found = changed_files(journal, context)
         _check(found, ids, (accept, reject), root)
         decided = [
             _decide(file, {*accept}, {*reject}, edit, journal.encodings.get(file.change.path))
@@ -436,7 +435,8 @@ def apply_review(
         ]
         changes = [change for each in decided for change in each.changes if not change.changes_nothing]
         changes += _directories_back(found, changes, {*reject})
-        record = partial(journal.logging_step, accepted=_bases(journal, found, decided))
+        bases = {change.path: change.after for each in decided for change in each.accepted}
+        record = partial(journal.logging_step, accepted=bases)
         if not changes:
             with record(()):
                 return decided, Applied()
@@ -486,22 +486,6 @@ def _check(found: FoundChanges, ids: Sequence[str], groups: Sequence[Sequence[st
                     hint=f"Pass all of its ids: {', '.join(file.ids)}.",
                     details={"parameter": "ids", "ids": file.ids},
                 )
-
-
-def _bases(journal: Journal, found: FoundChanges, decided: Sequence[_Decided]) -> dict[str, Node | None]:
-    """Return the accepted bases since the opening, given those since the checkpoint of the review."""
-    bases: dict[str, Node | None] = {}
-    for path, before, after in ((c.path, c.before, c.after) for file in decided for c in file.accepted):
-        known = journal.accepted[path] if path in journal.accepted else found.origins.get(path)
-        merged = merge_nodes(path, before, after, known)
-        if merged.clash is not None:
-            raise ConflictError(
-                f"{quote(path)} has earlier changes of these lines that are not accepted; nothing was done.",
-                hint="Accept it in a review since the opening.",
-                details={"path": path},
-            )
-        bases[path] = merged.node
-    return bases
 
 
 def _decide(

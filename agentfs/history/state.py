@@ -166,12 +166,10 @@ def _settle_begun(journal: Journal, begun: Step | None) -> tuple[str, ...]:
         return ()
     made = journal.made(begun)
     journal.replace_begun(made)
-    what = f"a change of {name_paths(_paths(begun))} was under way when a process died"
-    if not made.changes:
-        return (f"{what}, and was not made",)
-    if _paths(made) == _paths(begun):
-        return (f"{what}, and is complete; it is in the journal",)
-    return (f"{what}; the change of {name_paths(_paths(made))} was made, and undo takes it back",)
+    done = f"the change of {name_paths(_paths(made))} was made, and undo takes it back"
+    if not made.changes or _paths(made) == _paths(begun):
+        done = "it is complete, and in the journal" if made.changes else "it was not made"
+    return (f"a change of {name_paths(_paths(begun))} was under way when a process died; {done}",)
 
 
 def _paths(step: Step) -> list[str]:

@@ -186,13 +186,13 @@ def _first(
 ) -> Iterable[Portion]:
     """Return the portions of the first units; raise if `steps` is below 1 or over their number."""
     count = len(units)
-    if steps < 1:
-        message, hint = Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."), Advice()
-    elif not count:
-        message, hint = Advice(f"There is nothing to {verb}.{out_of_reach}"), Advice()
-    elif steps > count:
-        message = Advice(f"Only {plural(count, 'step')} can be {verb}ne.{out_of_reach}")
-        hint = Advice("Call ", call(verb, steps=count), ".")
-    else:
+    if 1 <= steps <= count:
         return chain(*units[:steps])
+    message, hint = Advice(f"Only {plural(count, 'step')} can be {verb}ne.{out_of_reach}"), Advice()
+    if steps < 1:
+        message = Advice(ParameterName("steps"), f" must be 1 or more, not {steps}.")
+    elif not count:
+        message = Advice(f"There is nothing to {verb}.{out_of_reach}")
+    else:
+        hint = Advice("Call ", call(verb, steps=count), ".")
     raise InvalidArgumentError(message, hint=hint, details={"parameter": "steps", "steps": count})

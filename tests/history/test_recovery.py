@@ -53,7 +53,7 @@ def test_a_step_that_was_not_made_is_none(dies):
     before = snapshot(top)
     with Workspace(top, state=state) as ws:
         (note,) = ws.recovery_notes
-        assert note == 'a change of "a", "b" was under way when a process died, and was not made'
+        assert note == 'a change of "a", "b" was under way when a process died; it was not made'
         assert len(standing(ws)) == 1
     assert snapshot(top) == before
     with Workspace(top, state=state) as ws:
@@ -66,7 +66,7 @@ def test_a_step_that_was_made_stands(dies):
         (top / name).write_text("two\n")
     with Workspace(top, state=state) as ws:
         (note,) = ws.recovery_notes
-        assert note.endswith("was under way when a process died, and is complete; it is in the journal")
+        assert note.endswith("was under way when a process died; it is complete, and in the journal")
         ws.undo()
     assert (top / "a").read_text() == (top / "b").read_text() == "one\n"
 

@@ -86,25 +86,20 @@ def test_a_whole_change_is_taken_back(top: Path, kind: str):
         assert ws.review().files == ()
 
 
-def test_accepted_text_is_the_base_for_every_checkpoint(top: Path):
+def test_a_review_since_a_checkpoint_has_the_hunks_of_later_steps(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.py", "line 3\n", "three\n")
+        ws.write("b.txt", "one\ntwo\n")
         ws.checkpoint("c")
+        assert ws.review("c").files == ()
         ws.edit("a.py", "line 9\n", "nine\n")
+        ws.edit("b.txt", "two", "2")
+        changed, created = ws.review("c").files
+        assert [hunk.new_lines for hunk in changed.hunks] == [("nine\n",)]
+        assert [hunk.new_lines for hunk in created.hunks] == [("one\n",), ("2\n",)], "a creation is whole"
         ws.apply_review(accept=ids_of(ws.review("c")))
         assert ws.review("c").hunks == ()
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]
-
-
-def test_a_new_file_is_accepted_since_the_opening_first(top: Path):
-    with Workspace(top) as ws:
-        ws.write("b.txt", "one\ntwo\n")
-        ws.checkpoint("d")
-        ws.edit("b.txt", "two", "2")
-        with pytest.raises(ConflictError, match="not accepted"):
-            ws.apply_review(accept=ids_of(ws.review("d")))
-        ws.apply_review(accept=ids_of(ws.review()))
-        assert ws.review().files == ws.review("d").files == ()
 
 
 def test_accepting_a_file_leaves_its_directory(top: Path):
@@ -345,15 +340,3 @@ def test_regression_a_reject_of_lines_that_others_wrote_before_is_a_conflict(top
             one.apply_review(reject=[mine.id])
         one.undo()
         assert "theirs\n" in (top / "a.py").read_text(), "undo leaves the lines of the other"
-
-
-def test_hunks_of_reviews_since_two_checkpoints_are_not_mixed(top: Path):
-    with Workspace(top) as ws:
-        ws.checkpoint("c")
-        ws.edit("a.py", "line 3\n", "three\n")
-        ws.edit("a.py", "line 9\n", "nine\n")
-        (one, _), (_, two) = ws.review().hunks, ws.review("c").hunks
-        with pytest.raises(InvalidArgumentError, match="several checkpoints"):
-            ws.apply_review(reject=[one.id, two.id])
-        ws.apply_review(reject=[two.id])
-        assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]

@@ -261,3 +261,16 @@ def test_what_became_of_a_file_is_never_lost(top: Path, became: str):
                 ws.apply_review(**{decision: ids_of(review)})
         assert str(ws.review())
         assert {each.name: each.stat().st_size for each in top.iterdir()} == before
+
+
+def test_regression_a_moved_file_that_others_deleted_is_named_and_not_taken_back(tmp_path: Path):
+    """Nobody had read its content, and the rejection failed on the way."""
+    (tmp_path / "a.txt").write_text("one\n")
+    with Workspace(tmp_path) as ws:
+        ws.write("b.txt", "x\n")
+        ws.move("a.txt", "c.txt")
+        (tmp_path / "c.txt").unlink()
+        review = ws.review()
+        assert any('"a.txt"' in note for note in review.notes)
+        ws.apply_review(reject=[hunk.id for hunk in review.hunks])
+        assert list(tmp_path.iterdir()) == []
