@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
-    ("history",): 3_005,
+    ("history",): 2_866,
     ("reading", "shown"): 1_294,
     ("search", "patterns"): 2_820,
     ("watch",): 1_121,
