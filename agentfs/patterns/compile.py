@@ -78,28 +78,21 @@ def compile_pattern(
     flags = engine.V0 | (engine.I if ignore_case else 0)
     if multiline:
         flags |= engine.M | (engine.S if dot_all else 0)
-    # Errors must show the pattern as the caller wrote it; plain text has none.
-    compiled = None if syntax.plain else _compile_valid(engine, syntax, flags)
-    searched = syntax
-    if any(around):
-        searched = searched.between(*around)
-    if not captures:
-        searched = searched.without_captures()
+    _compile_valid(engine, syntax, flags)  # errors show the pattern as the caller wrote it
+    searched = syntax.between(*around) if any(around) else syntax
+    searched = searched if captures else searched.without_captures()
 
     def common(part: str, other: str) -> bool:
         return bool(engine.search(f"(?={part}){other}", _SAMPLES, flags))
 
     plan = make_plan(searched, common, ignore_case=ignore_case)
-    by_line = not multiline
-    if by_line and plan.line_regex is not None:
+    in_text = None
+    if not multiline and plan.line_regex is not None:
         in_text = _compile(engine, plan.line_regex, flags | engine.M)
-        if not isinstance(in_text, Exception):
-            compiled, by_line = in_text, False
-    if (syntax.plain or searched is not syntax) and (by_line or multiline):
-        compiled = _compile_valid(engine, searched, flags)
+    is_usable = not (in_text is None or isinstance(in_text, Exception))
     return Pattern(
-        expression=compiled,
-        by_line=by_line,
+        expression=in_text if is_usable else _compile_valid(engine, searched, flags),
+        by_line=not (is_usable or multiline),
         multiline=multiline,
         plan=plan,
         longest=_MAX_REPEATED if not syntax.plain and _repeats_group(searched) else sys.maxsize,

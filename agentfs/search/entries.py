@@ -52,8 +52,7 @@ class Page:
     """The numbers of the entries to return; the page ends early if memory or time runs out."""
 
     def __init__(self, first: int, size: int, max_bytes: int, max_characters: int = sys.maxsize) -> None:
-        self._bytes_left = max_bytes
-        self._characters_left = max_characters
+        self._bytes_left, self._characters_left = max_bytes, max_characters
         self.first = first
         self.end = first + min(size, max_bytes // ENTRY_BYTES)
 

@@ -25,7 +25,7 @@ from agentfs.text.notebook import is_named_notebook
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded
 from agentfs.tree.walk import path_order
-from agentfs.watch.kept_walk import SearchWalk, search_walk
+from agentfs.watch.kept_walk import search_walk
 
 _SEARCHED = frozenset({ASCII, UTF8})  # kinds of kept texts that one pass over all kept texts tests
 _NOTEBOOK = "notebook"
@@ -89,12 +89,8 @@ class FileSource:
         self._seen: set[str] = set()  # with several paths, which may overlap: the files so far
         self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
-        self.walk = self._walk_below([])  # knows what was skipped
+        self.walk = self._names.walk(self.root, [], self.limits, self.deadline)  # knows what was skipped
         self.reached: str | None = None  # the limit that ended the walk of a sorted search
-
-    def _walk_below(self, directories: list[str]) -> SearchWalk:
-        stops = self.stops_when_full
-        return self._names.walk(self.root, directories, self.limits, self.deadline, stops=stops)
 
     def batches(self) -> Iterator[FileBatch]:
         """Find the files in the requested order."""
@@ -153,7 +149,8 @@ class FileSource:
     def _tree(self, directories: list[str]) -> Iterator[tuple[Directory, Sequence[DirEntry]]]:
         if not directories:
             return
-        self.walk = self._walk_below(directories)
+        stops = self.stops_when_full
+        self.walk = self._names.walk(self.root, directories, self.limits, self.deadline, stops=stops)
         for visit in self._names.visits(self.walk):
             files = visit.files
             if len(self._paths) > 1:
@@ -184,24 +181,20 @@ class ExcludedNames:
             if names.skips(below, is_dir=is_dir):
                 continue
             if is_dir:
-                walk = self._below(path, f"{below}/", names, share)
+                walk = search_walk(self.root)(
+                    self.root,
+                    [display_name(path)],
+                    max_entries=share,
+                    deadline=self.deadline,
+                    hidden=True,
+                    ignored=True,
+                    exclude=partial(names.skips_below, f"{below}/"),
+                )
                 for visit in walk:
                     yield visit.directory, names.of(f"{below}/{visit.below}", visit.files)
                 self.reached = walk.skipped.reached or self.reached
             elif entry.is_file(follow_symlinks=False) and names.of(below[: -len(entry.name)], [entry]):
                 yield named, [NamedFile(display_name(path))]
-
-    def _below(self, path: str, start: str, names: NameFilter, max_entries: int) -> SearchWalk:
-        """Return a walk of everything in an excluded directory."""
-        return search_walk(self.root)(
-            self.root,
-            [display_name(path)],
-            max_entries=max_entries,
-            deadline=self.deadline,
-            hidden=True,
-            ignored=True,
-            exclude=lambda below, is_dir: names.skips(start + below, is_dir=is_dir),
-        )
 
 
 class FileReader:

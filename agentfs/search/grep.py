@@ -199,7 +199,7 @@ class _Search:
                     place = hit.start
                     match = excerpt(path, block, hit, number, around, self._limits.grep_line_chars)
                     file.hits.append(match)
-                    self.found.page.take(first + file.entries * self._by_line, *_size(match))
+                    self.found.page.take(first + file.entries * self._by_line, _size(match), len(match.text))
                 file.lines += 1 + (block.text.count("\n", hit.start, hit.end) if options.multiline else 0)
                 file.matches += hit.matches
                 file.entries += 1
@@ -220,8 +220,7 @@ class _Search:
         return number < self._samples and page.first <= found.entries < page.end and not page.is_full
 
 
-def _size(match: Match) -> tuple[int, int]:
-    """Return how many bytes a match takes in memory, and how many characters in the text."""
+def _size(match: Match) -> int:
+    """Return how many bytes a match takes in memory."""
     lines = (match.text, *match.before, *match.after)
-    size = _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(sys.getsizeof, lines))
-    return size, len(match.text) + 1
+    return _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(sys.getsizeof, lines))

@@ -23,20 +23,11 @@ from agentfs.search.listing import path_lines
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.other_globs import search_with_meant_globs
 from agentfs.search.second_look import plain_text_reading, second_look
-from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
+from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text.decoding import decode
-from agentfs.text.display import (
-    Shrink,
-    continuation,
-    first_names,
-    fitted,
-    footer,
-    most_characters,
-    notes_of,
-    with_note,
-)
+from agentfs.text.display import Shrink, continuation, first_names, fitted, footer, most_characters, notes_of
 from agentfs.text.lines import bodies_of
 from agentfs.text.notebook import shown_text
 
@@ -104,10 +95,7 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
 
     # If not even one match fits, the totals are shown.
     steps = [Shrink(max(most, 1), shown), Shrink(1, only_totals)]
-    answer = fitted(context.limits, *steps[: 1 + (most > 0)])
-    if options.line_ids and any(context.outputs.get(path, context.root) for path in paths_of(options.path)):
-        return with_note(answer, NO_LINE_IDS)
-    return answer
+    return fitted(context.limits, *steps[: 1 + (most > 0)])
 
 
 def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:

@@ -39,12 +39,10 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
 
 
 def _nothing_listed(options: ListOptions, found: FoundEntries) -> str:
-    paths = paths_of(options.path)
-    has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
-    state = f"{has} nothing to show" if found.skipped else f"{is_} empty"
-    if options.ignore and not found.total:
-        state = f"{has} nothing to show with this ignore"
-    return f"{', '.join(map(one_line, paths))} {state}."
+    state = "nothing to show" if found.skipped else "empty"
+    if options.ignore:
+        state = "nothing to show with this ignore"
+    return f"{', '.join(map(one_line, paths_of(options.path)))}: {state}."
 
 
 def _path_text(entry: Entry, least_size: int) -> tuple[str, str]:

@@ -44,11 +44,6 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
     if has_wildcard(path) and (hint := _as_glob(context, path, method)):
         error.hint = hint
         return
-    several = re.findall(r"[^\s,]+", path)
-    if len(several) > 1 and all(_is_there(root, each) for each in several):
-        retries = [Advice(Retry({"path": each})) for each in several]
-        error.hint = Advice("Each path needs a call of its own: ", Joined("; ", *retries), ".")
-        return
     straight = _DECORATION.sub("", path).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):

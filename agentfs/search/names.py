@@ -162,6 +162,10 @@ class NameFilter:
             is_dir and self._enter is not None and not self._enter(below)
         )
 
+    def skips_below(self, start: str, below: str, is_dir: bool) -> bool:
+        """Return `skips` for a path below a directory, which ends with `/`."""
+        return self.skips(start + below, is_dir=is_dir)
+
     def _reaches(self, excluded: Excluded) -> bool:
         """Return True if a hidden or ignored name could be a result, or lead to one."""
         if excluded.entry.is_dir(follow_symlinks=False):

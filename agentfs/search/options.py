@@ -1,5 +1,6 @@
 """The options of `ls`, `glob` and `grep`: a dataclass for each, with checks and parsers."""
 
+import operator
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -32,9 +33,6 @@ _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
 _DURATION = re.compile(r"(\d{1,12})\s*([a-zA-Z]+)\s*")
 # Months and years have their mean length, as in fd.
 _UNITS: dict[str, float] = {
-    "nsec ns": 1e-9,
-    "usec us": 1e-6,
-    "msec ms": 1e-3,
     "seconds second secs sec s": 1,
     "minutes minute mins min m": 60,
     "hours hour hrs hr h": 3600,
@@ -358,9 +356,8 @@ def parse_size(text: str) -> Callable[[int], bool]:
     sign, digits, unit, binary = found.groups()
     power = " kmgt".index(unit.lower()) if unit else 0
     limit = int(digits) * (1024 if binary else 1000) ** power
-    if sign == "+":
-        return lambda size: size >= limit
-    return (lambda size: size <= limit) if sign else (lambda size: size == limit)
+    test = {"+": operator.ge, "-": operator.le, "": operator.eq}[sign]
+    return lambda size: test(size, limit)
 
 
 def parse_filesize(size: int | str) -> int:
@@ -379,14 +376,9 @@ def parse_moment(text: str, argument: str) -> float:
     A time without an offset (`2026-11-20 10:00:00`) is local.
     """
     given = text.strip()
-    seconds, end = 0.0, 0
-    for part in _DURATION.finditer(given):
-        if part.start() != end or part[2] not in _SECONDS:
-            break
-        seconds += int(part[1]) * _SECONDS[part[2]]
-        end = part.end()
-    if given and end == len(given):
-        return time.time() - seconds
+    parts = _DURATION.findall(given)
+    if parts and not _DURATION.sub("", given) and all(unit in _SECONDS for _, unit in parts):
+        return time.time() - sum(int(number) * _SECONDS[unit] for number, unit in parts)
     try:
         return datetime.fromisoformat(given).timestamp()  # a naive time is local, as for fd
     except (ValueError, OverflowError, OSError):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -44,14 +45,11 @@ def search_with_meant_globs(
         for fact, globs in _readings(options.globs, _start_of(root, options)):
             changes: dict[str, Any] = {options.glob_argument: globs}
             meant = replace(options, **changes)
-            try:
-                found = search(meant)
-            except AgentFSError:
-                continue
-            if is_found(found):
-                changed = [glob for glob in options.globs if glob not in globs]
-                note = f"{fact}: {first_names([*map(one_line, changed)], _MOST_NAMED)}" if fact else ""
-                return meant, found, note
+            with suppress(AgentFSError):
+                if is_found(found := search(meant)):
+                    changed = [glob for glob in options.globs if glob not in globs]
+                    note = f"{fact}: {first_names([*map(one_line, changed)], _MOST_NAMED)}" if fact else ""
+                    return meant, found, note
     return options, result, ""
 
 
@@ -75,9 +73,6 @@ def with_relative_globs(root: Root, options: _O) -> _O:
     top = with_slash(root.path)
     names = options.glob_argument, "exclude", "ignore"
     given = {name: as_list(getattr(options, name, None)) for name in names}
-    every = [glob for globs in given.values() for glob in globs]
-    if not (given["exclude"] or given["ignore"] or any(glob.startswith(("!", top)) for glob in every)):
-        return options
     start = _start_of(root, options)
 
     def meant(name: str, glob: str) -> list[str]:

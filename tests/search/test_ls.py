@@ -133,12 +133,12 @@ def test_special_files_are_listed_and_marked(ls, tmp_path):
 def test_an_empty_directory_says_so(ls, tmp_path):
     (tmp_path / "a" / "x").unlink()
     result = ls("a")
-    assert (result.entries, result.total, result.text) == ([], 0, "a is empty.")
+    assert (result.entries, result.total, result.text) == ([], 0, "a: empty.")
 
 
 def test_a_directory_of_hidden_names_is_not_called_empty(ls, tmp_path):
     (tmp_path / "a" / "x").rename(tmp_path / "a" / ".x")
-    assert ls("a").text.startswith("a has nothing to show.\n[left out: 1 hidden")
+    assert ls("a").text.startswith("a: nothing to show.\n[left out: 1 hidden")
 
 
 def test_a_name_cannot_forge_a_line(ls, tmp_path):
@@ -235,11 +235,11 @@ def test_a_directory_whose_entries_are_all_left_out_is_not_called_empty(tmp_path
         (tmp_path / name).touch()
     (tmp_path / "empty").mkdir()
     with Workspace(tmp_path, watch=watch) as ws:
-        assert ws.ls("d", ignore="*").text == "d has nothing to show with this ignore."
+        assert ws.ls("d", ignore="*").text == "d: nothing to show with this ignore."
         assert ws.ls("d", depth=0, ignore=["*.py", "sub/"]).text.endswith("nothing to show with this ignore.")
-        assert ws.ls("empty").text == "empty is empty."
+        assert ws.ls("empty").text == "empty: empty."
         both = ws.ls(["d", "empty"], ignore="*")
-        assert both.text == "d, empty have nothing to show with this ignore."
+        assert both.text == "d, empty: nothing to show with this ignore."
 
 
 def all_pages(ws, **arguments):

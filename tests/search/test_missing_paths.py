@@ -145,18 +145,6 @@ def test_regression_what_stands_before_a_path_is_left_out(tree, method, before):
     assert f'Did you mean "{path}"?' in caught.value.hint
 
 
-@pytest.mark.parametrize("between", [" ", ", ", ","])
-def test_two_paths_in_one_get_a_call_each(tmp_path, between):
-    """Files with the name of the last part were suggested."""
-    for name in ("src/a.txt", "lib/b.txt"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("needle\n")
-    with Workspace(tmp_path) as ws:
-        found = ws.tools().call("grep", {"pattern": "needle", "path": f"src{between}lib"})
-    advised = 'Each path needs a call of its own: pass path="src"; pass path="lib".'
-    assert advised in found.content
-
-
 def test_a_path_in_other_letters_is_found_at_any_depth(tmp_path):
     """More than four names were not corrected, and a file beside a directory ended the search."""
     (tmp_path / "one/two/three/four/five").mkdir(parents=True)
