@@ -95,7 +95,7 @@ def compile_pattern(
         by_line=not (is_usable or multiline),
         multiline=multiline,
         plan=plan,
-        longest=_MAX_REPEATED if not syntax.plain and _repeats_group(searched) else sys.maxsize,
+        longest=_MAX_REPEATED if _repeats_group(searched) else sys.maxsize,
     )
 
 
@@ -145,9 +145,7 @@ def _check_bounds(syntax: Syntax) -> None:
             last = 1
             totals[-1] += 1
         if len(totals) > _MAX_DEPTH or totals[-1] > _MAX_COST:
-            message = (
-                f"The pattern nests groups more than {_MAX_DEPTH} deep, or its repeats multiply too much."
-            )
+            message = "The pattern nests groups too deep, or its repeats multiply to too large a number."
             hint = "Use + or * in place of large or nested counts such as {1000}, or make several searches."
             raise InvalidPatternError(message, hint=hint, details={"position": token.start})
 
@@ -169,16 +167,16 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     written = syntax.pattern
     position, reason = _mistake(syntax, error)
     suggestion = _suggestion(engine, written, position) if isinstance(error, engine.error) else None
-    hint = ""
-    if suggestion is not None:
-        hint = Advice("To match it literally, ", Retry({"pattern": suggestion}), ".")
+    advice = (
+        "" if suggestion is None else Advice("To match it literally, ", Retry({"pattern": suggestion}), ".")
+    )
     first = max(0, position - _EXCERPT)
     ahead = visible(written[first:position].replace("\n", " ").replace("\t", " "))
     behind = visible(written[position : position + _EXCERPT].replace("\n", " "))
     places = ["  " + ahead + behind, "  " + " " * len(ahead) + "^"]
     return InvalidPatternError(
         f"The pattern is not a valid regular expression: {reason} at character {position + 1}.",
-        hint=hint,
+        hint=advice,
         details={"position": position, "reason": reason, "suggestion": suggestion, "places": places},
     )
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.patterns.search_plan import Plan
@@ -104,12 +105,10 @@ def decode_content(content: bytes, encoding: str | None = None) -> str | None:
     """
     is_utf8 = encoding is not None and codec_name(encoding) == "utf-8"
     if (encoding is None or is_utf8) and not content.startswith(_WIDE_BOM_STARTS):
-        try:
+        with suppress(UnicodeDecodeError):
             return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
-        except UnicodeDecodeError:
-            if is_utf8:
-                return None
-    try:
+        if is_utf8:
+            return None
+    with suppress(BinaryError, EncodingError):
         return lf_view(decode(content, None if is_utf8 else encoding).text)
-    except (BinaryError, EncodingError):
-        return None
+    return None

@@ -92,21 +92,15 @@ class Syntax:
         """The pattern for the engine."""
         return "".join([token.text for token in self.tokens])
 
-    @cached_property
-    def plain(self) -> str:
-        """The text to find, if all tokens are literal characters; else ""."""
-        is_plain = {token.kind for token in self.tokens} == {"character"}
-        return "".join([token.value for token in self.tokens]) if is_plain else ""
-
     def without_captures(self) -> "Syntax":
         """Return the pattern without capturing groups, or unchanged if it may refer to a group."""
-        if self.opaque or self.plain:
+        if self.opaque:
             return self
         tokens = [
             token._replace(text="(?:") if token.kind == "open" and _CAPTURE.fullmatch(token.text) else token
             for token in self.tokens
         ]
-        return self if tokens == self.tokens else replace(self, tokens=tokens)
+        return replace(self, tokens=tokens)
 
     def between(self, before: str, after: str) -> "Syntax":
         """Return the pattern as a group between two other patterns; flags at its start stay in front."""
@@ -174,7 +168,7 @@ def _character(digits: str) -> str:
 
 def has_character(pattern: str, character: str) -> bool:
     """Return True if a pattern has this literal character."""
-    return any(token.value == character for token in _first_tokens(pattern) if token.kind == "character")
+    return any((token.kind, token.value) == ("character", character) for token in _first_tokens(pattern))
 
 
 def from_basic_syntax(pattern: str) -> list[str]:

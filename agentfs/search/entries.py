@@ -188,12 +188,10 @@ def find_entries(
 ) -> FoundEntries:
     """Return one page of entries for `ls` or `glob`; it can end early for memory or time."""
     root, _, limits, _ = context
-    if seconds is None:
-        seconds = call_context.granted(options.timeout, limits.timeout)
-    deadline = call_context.deadline(seconds)
-    if page is None:
-        default = limits.list_entries if isinstance(options, ListOptions) else limits.glob_results
-        page = page_of(options.limit, options.offset, default, limits)
+    given = call_context.granted(options.timeout, limits.timeout) if seconds is None else seconds
+    deadline = call_context.deadline(given)
+    default = limits.list_entries if isinstance(options, ListOptions) else limits.glob_results
+    page = page or page_of(options.limit, options.offset, default, limits)
     if isinstance(options, ListOptions):
         return _list(root, limits, options, page, deadline)
     return _GlobSearch(root, limits, options, deadline).collect(page)
@@ -299,10 +297,10 @@ class _GlobSearch:
         """Walk, and return the page."""
         # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
         sort, unique, reached = self._options.sort, self._options.unique, None
-        names: Iterable[NamedEntries] = self._entries()
+        batches = ((visit.directory, self._taken(visit)) for visit in self._names.visits(self._walk))
+        names: Iterable[NamedEntries] = ((directory.entry, taken) for directory, taken in batches)
         if sort != "path" or unique or self._is_several:
-            taken = ((visit.directory, self._taken(visit)) for visit in self._names.visits(self._walk))
-            paths, reached = sorted_paths(taken, sort, unique=unique)
+            paths, reached = sorted_paths(batches, sort, unique=unique)
             names = [(self._root.entry, paths)]
         found = _collect_in_order(names, page, self._deadline)
         self._left_out["unreadable"] += found.vanished
@@ -325,11 +323,6 @@ class _GlobSearch:
         if visit.child is not None and self._status.takes(directory, visit.child):
             taken.append(visit.child)
         return taken
-
-    def _entries(self) -> Iterator[NamedEntries]:
-        """Yield the entries of each directory that pass."""
-        for visit in self._names.visits(self._walk):
-            yield visit.directory.entry, self._taken(visit)
 
 
 def sorted_paths(

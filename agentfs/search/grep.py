@@ -119,9 +119,8 @@ class _Search:
                     break
         except TimeoutError:
             reached = "timeout"
-        found.skipped = with_counts(
-            source.walk.skipped, skipped, "timeout" if found.ended_in else reached or source.reached
-        )
+        reached = "timeout" if found.ended_in else reached or source.reached
+        found.skipped = with_counts(source.walk.skipped, skipped, reached)
         found.excluded = source.walk.excluded
         found.exact = found.exact and found.skipped.reached is None and not found.is_full
         return found

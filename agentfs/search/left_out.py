@@ -61,11 +61,9 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False) -> str
         last = counted[opened - 1]
         counted[opened - 1] = FirstOf(Advice(f"{last} (", OPEN_IGNORED, ")"), last)
     report = Advice("left out: ", Joined(", ", *counted)) if counted else ""
-    unread = ""
-    if skipped.unread_rules:
-        unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
-        unread = f"rule files not read, as they are too large or unreadable: {unread}"
-    return Joined("; ", report, unread)
+    unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
+    said = f"rule files not read, as they are too large or unreadable: {unread}" if unread else ""
+    return Joined("; ", report, said)
 
 
 def _rules(rules: dict[str, int], most: int) -> str:

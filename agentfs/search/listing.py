@@ -39,9 +39,8 @@ def list_directory(context: Context, options: ListOptions) -> ListResult:
 
 
 def _nothing_listed(options: ListOptions, found: FoundEntries) -> str:
-    state = "nothing to show" if found.skipped else "empty"
-    if options.ignore:
-        state = "nothing to show with this ignore"
+    ignored = " with this ignore" * bool(options.ignore)
+    state = f"nothing to show{ignored}" if found.skipped or ignored else "empty"
     return f"{', '.join(map(one_line, paths_of(options.path)))}: {state}."
 
 

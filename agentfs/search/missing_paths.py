@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import takewhile
 from operator import itemgetter
 
-from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call, plural
+from agentfs.base.advice import Advice, FirstOf, NextCall, Retry, call, plural
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, quote
 from agentfs.search.entries import FoundEntries
@@ -45,12 +45,8 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         error.hint = hint
         return
     straight = _DECORATION.sub("", path).replace("\\", "/")
-    given = error.details.get("similar", ())
     with suppress(AgentFSError):
-        is_there = straight != path and _is_there(root, straight)
-        paths, has_more = (
-            ([root.entry(straight).path], False) if is_there else _alike(context, straight, method)
-        )
+        paths, has_more = _alike(context, straight, method)
         # A link that leads nowhere has the name itself.
         if not (found := [each for each in paths if each != path]):
             return
@@ -63,7 +59,7 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
             find = None if is_dir or has_wildcard(name) else call("glob", pattern=f"**/{name}")
             error.hint = _with_call(f"{meant} More may have this name", find)
         elif meant not in error.hint:
-            error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
+            error.hint = meant
 
 
 def _as_glob(context: Context, path: str, method: str) -> str:
@@ -88,12 +84,6 @@ def _with_spaces(path: str) -> str:
     """Return a path in quotes, with the numbers of spaces that look like the usual one."""
     spaces = dict.fromkeys(f"U+{ord(each):04X}" for each in path if each.isspace() and each != " ")
     return quote(path) + (f" (with the space {', '.join(spaces)})" if spaces else "")
-
-
-def _is_there(root: Root, path: str) -> bool:
-    with suppress(AgentFSError):  # it may lead outside
-        return root.exists(path)
-    return False
 
 
 def _alike(context: Context, path: str, method: str) -> tuple[list[str], bool]:

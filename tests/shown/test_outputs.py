@@ -63,16 +63,6 @@ def check_parameters(ws):
     assert caught.value.message == f'`encoding` does not apply to "{name}", which is text.'
 
 
-def test_a_search_of_a_kept_text_says_that_its_lines_have_no_ids(tmp_path):
-    """`line_ids=True` returned neither ids nor a note."""
-    with Workspace(tmp_path) as ws:
-        name = kit.keep(ws, "first\nsecond\n")
-        result = ws.grep("second", path=name, line_ids=True)
-        assert [match.line_id for match in result.matches] == [None]
-        assert result.text.endswith("\n[no line ids: this is not a file and cannot be edited]")
-        assert "no line ids" not in ws.grep("second", path=name).text
-
-
 def test_names_of_another_kind(ws):
     name = kit.keep(ws, ws.read("file_001.txt"), kind="file")
     assert name.startswith("@file_")
