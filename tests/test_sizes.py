@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_262,
     ("history",): 2_866,
     ("reading", "shown"): 1_294,
-    ("search", "patterns"): 2_820,
+    ("search", "patterns"): 2_749,
     ("watch",): 1_121,
     ("tree",): 1_103,
     ("text",): 1_023,
