@@ -235,15 +235,15 @@ def test_concurrency_is_a_positive_integer(wrong):
 def test_a_change_cancelled_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
     """A change counted as begun at once, so that a cancellation waited until it had read everything."""
     (tmp_path / "a.txt").write_bytes(b"line\n" * 100_000)
-    read, slow = os.read, threading.Event()
+    read, slow = os.pread, threading.Event()
 
-    def slowly(fd, size):
+    def slowly(fd, size, position):
         if slow.is_set():
             time.sleep(0.02)
             size = min(size, 512)
-        return read(fd, size)
+        return read(fd, size, position)
 
-    monkeypatch.setattr(os, "read", slowly)
+    monkeypatch.setattr(os, "pread", slowly)
 
     async def run(ws):
         arguments = {"path": "a.txt", "old_string": "line", "new_string": "other", "replace_all": True}
