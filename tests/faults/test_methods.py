@@ -15,7 +15,7 @@ import pytest
 
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
-from agentfs.fs import lock
+from agentfs.fs import lock, syscalls
 from tests import kit
 from tests.conftest import part_or_all
 from tests.faults.calls import CountedCalls, fail_with
@@ -206,10 +206,10 @@ def test_short_reads_and_writes_are_completed(tmp_path, monkeypatch, name):
     with Workspace(fresh(tmp_path / "whole")) as ws:
         before(ws)
         call(ws)
-    write, read, preadv = os.write, os.read, os.preadv
+    write, pread, preadv = os.write, os.pread, os.preadv
     monkeypatch.setattr(os, "write", lambda fd, content: write(fd, bytes(content)[:3]))
-    monkeypatch.setattr(os, "read", lambda fd, size: read(fd, min(size, 3)))
-    monkeypatch.setattr(os, "preadv", lambda fd, into, at: preadv(fd, [into[0][:3]], at))
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 3), at))
+    monkeypatch.setattr(syscalls, "read_at", lambda fd, into, at: preadv(fd, [into[0][:3]], at))
     with Workspace(fresh(tmp_path / "short")) as ws:
         before(ws)
         call(ws)
