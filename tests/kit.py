@@ -26,7 +26,7 @@ def grep(ws, pattern, path=".", glob=None, type=None, output_mode="content", **o
 
 def splice(ws, path, spans):
     """Replace ranges of characters."""
-    return toolkit.splice(ws, SpliceOptions(fspath(path), spans))
+    return toolkit.edit(ws, SpliceOptions(fspath(path), spans))
 
 
 def method(ws, name):

@@ -21,7 +21,6 @@ _VIEW_DEPTH = 2
 _ECHO_CHARS = 200
 _SNIPPET_LINES = 120
 _MOST_LINES, _MOST_LISTED = 999_999, 10_000  # of `memory`
-_CONTEXT_LINES = 2  # of `memory`
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 _REVIEW = (
     "Review the changes and make sure they are as expected (correct indentation, no duplicate lines, etc). "
@@ -141,7 +140,7 @@ class _Memory(kit.Tools):
                 raise errors.AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
-            return _str_replace(self.workspace, place, _required("old_str", old_str, command), new_str or "")
+            return self.workspace.edit(place, _required("old_str", old_str, command), new_str or "")
         if command == "insert":
             line = _required("insert_line", insert_line, command)
             text = _required("insert_text", insert_text, command).rstrip("\n")
@@ -210,28 +209,6 @@ def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) ->
         message = f"File /{kit.one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
         raise errors.TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
     return read
-
-
-def _str_replace(inside: Workspace, place: str, old: str, new: str) -> results.EditResult:
-    """Replace the only occurrence of a text; the lines around its start are the notes of the result."""
-    old = old.replace("\r\n", "\n")
-
-    def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
-        if not old:
-            raise errors.InvalidArgumentError("`old_str` is empty.", details={"parameter": "old_str"})
-        found = kit.occurrences(text, old)
-        if not found:
-            raise kit.explain_no_match(text, old, new, place)
-        if len(found) > 1:
-            raise kit.explain_ambiguous(text, old, found, place)
-        [start] = found
-        changed = f"{text[:start]}{new}{text[start + len(old) :]}".removesuffix("\n").split("\n")
-        line = text.count("\n", 0, start)
-        first = max(line - _CONTEXT_LINES, 0)
-        snippet = _numbered(changed[first : line + _CONTEXT_LINES + 1], first + 1)
-        return [(start, start + len(old), new)], snippet
-
-    return kit.splice(inside, kit.SpliceOptions(place, span))
 
 
 def _numbered(lines: Sequence[str], first: int) -> list[str]:
@@ -346,7 +323,7 @@ def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResu
         case results.WriteResult():
             content = f"File created successfully at: {path}"
         case results.EditResult() if given["command"] == "str_replace":
-            content = "\n".join([_EDITED, *outcome.notes])
+            content = "\n".join([_EDITED, *_snippet(outcome.diff)])
         case results.EditResult():
             content = f"The file {path} has been edited."
         case results.DeleteResult():
@@ -413,4 +390,4 @@ def _memory_failure(context: kit.RenderContext, error: AgentFSError) -> ToolResu
 
 
 TEXT_EDITOR = kit.Dialect("text-editor", _Editor.make, render=_render_editor)
-MEMORY = kit.Dialect("memory", _Memory.make, render=_render_memory)
+MEMORY = kit.Dialect("memory", _Memory.make, policy={"match": "exact"}, render=_render_memory)

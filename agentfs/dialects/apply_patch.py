@@ -385,7 +385,7 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
         workspace.delete(path)
     elif operation.hunks:
         hunks = kit.SpliceOptions(path, lambda text: locate_hunks(text, operation.hunks, path))
-        notes = kit.splice(workspace, hunks).notes
+        notes = kit.edit(workspace, hunks).notes
     if to is not None:
         try:
             workspace.move(path, to)

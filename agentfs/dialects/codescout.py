@@ -187,7 +187,7 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         notes = [f"there is no line end between the old text and the {where}ed text"] if joined else []
         return [(offset, offset, new)], notes
 
-    return kit.splice(workspace, kit.SpliceOptions(path, span))
+    return kit.edit(workspace, kit.SpliceOptions(path, span))
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:

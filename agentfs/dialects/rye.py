@@ -73,7 +73,7 @@ class _Tools(kit.Tools):
             changes: List of change operations.
         """
         cleaned = [_clean(change) for change in changes]
-        return kit.edit_lines(self.workspace, kit.EditLinesOptions(file_path, cleaned, fresh_ids=True))
+        return kit.edit(self.workspace, kit.EditLinesOptions(file_path, cleaned, fresh_ids=True))
 
     @kit.offer(effect="read")
     def glob(self, pattern: str, path: str = ".") -> GlobResult:

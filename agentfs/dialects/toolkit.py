@@ -193,19 +193,14 @@ def grep(workspace: Workspace, options: GrepOptions) -> results.GrepResult:
     return cast("results.GrepResult", workspace._carry_out(options))
 
 
-def edit_lines(workspace: Workspace, options: EditLinesOptions) -> results.EditResult:
-    """Replace lines as `Workspace.edit_lines` does."""
+def edit(workspace: Workspace, options: EditLinesOptions | SpliceOptions) -> results.EditResult:
+    """Replace lines as `Workspace.edit_lines` does, or ranges of characters, given by their offsets."""
     return cast("results.EditResult", workspace._carry_out(options))
 
 
 def insert(workspace: Workspace, path: str, line: int, text: str) -> results.EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
     return cast("results.EditResult", workspace._carry_out(InsertOptions(path, line, text)))
-
-
-def splice(workspace: Workspace, options: SpliceOptions) -> results.EditResult:
-    """Replace ranges of characters, given by their offsets."""
-    return cast("results.EditResult", workspace._carry_out(options))
 
 
 def keep(workspace: Workspace, kept: results.Result | str, kind: str = "out") -> str:

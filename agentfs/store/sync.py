@@ -268,24 +268,21 @@ class Sync:
         for _ in range(_ATTEMPTS):
             node = self._file(known.path)
             try:
-                return (self._sent(known, node), *merged)
+                if node is None:
+                    if known.tag:
+                        self._objects.delete(known.path, known.tag)
+                    self.note(Known(known.path), None)
+                    return ("deleted", *merged)
+                data = node.load()
+                tag = self._objects.put(known.path, data, known.tag)
+                self.note(Known(known.path, tag, len(data), node.digest), data)
+                return ("pushed", *merged)
             except ConditionFailed:
                 taken, known = self._take(known)
                 merged = ("merged",) if taken or merged else ()
                 if _digest(self._file(known.path)) == known.digest:
                     return merged
         raise _Stays("busy")
-
-    def _sent(self, known: Known, node: FileNode | None) -> str:
-        if node is None:
-            if known.tag:
-                self._objects.delete(known.path, known.tag)
-            self.note(Known(known.path), None)
-            return "deleted"
-        data = node.load()
-        tag = self._objects.put(known.path, data, known.tag)
-        self.note(Known(known.path, tag, len(data), node.digest), data)
-        return "pushed"
 
     def _take(self, known: Known) -> tuple[tuple[str, ...], Known]:
         """Fetch what the store has at a path, and merge it with the file here.

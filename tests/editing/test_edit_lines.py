@@ -298,7 +298,7 @@ def test_ids_are_fresh_only_if_the_file_was_not_changed_since_the_read(ws, file)
     first, second, *_ = ids_of(ws)
 
     def fresh(change):
-        return toolkit.edit_lines(ws, EditLinesOptions("f.txt", [change], fresh_ids=True))
+        return toolkit.edit(ws, EditLinesOptions("f.txt", [change], fresh_ids=True))
 
     def refused(change):
         before = file.read_bytes()

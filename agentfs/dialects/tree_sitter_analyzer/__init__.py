@@ -30,7 +30,6 @@ _MAX_SAMPLES = 30
 _SAMPLE_CHARS = 160
 _TOKENS_PER_MATCH = 62  # of an average match in `full`, without its two paths
 _WARNING_TOKENS = 10_000  # larger replies get a warning
-_COUNT_TOKENS = 10  # of a bare count and its note together
 _PATHS = ("file", "abs_path")  # fields of a match
 _OTHER = ("rules", "reached")  # fields of Skipped that cannot be added
 
@@ -372,7 +371,7 @@ def _search_reply(
     data = value if isinstance(value, dict) else {"matches": value}
     beside = () if isinstance(value, dict) else tuple(said)
     if fmt == "total_only":
-        data, beside = {"total": value}, _notes_on_count(found.total_matches, skipped, complete=complete)
+        data, beside = {"total": value}, _notes_on_count(skipped, complete=complete)
     matches = _count(found.total_matches, "match", "matches", exact=complete)
     return ToolResult(
         True,
@@ -449,14 +448,12 @@ def _notes_on_skipped(skipped: Skipped, given: contract.FileFilter | _Search, ad
     return [*notes, note] if note else notes
 
 
-def _notes_on_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[str, ...]:
+def _notes_on_count(skipped: Skipped, *, complete: bool) -> tuple[str, ...]:
     """Return the note beside a bare count: "partial", or how many names were left out."""
     if not complete:
         return ("partial",)
     count = skipped.total - skipped.vcs
-    note = f"{count} left out"
-    short = note if kit.estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out"
-    return (short,) if count else ()
+    return (f"{count} left out",) if count else ()
 
 
 def _size_warning(content: str, advice: str) -> list[str]:
@@ -488,13 +485,9 @@ def _match(match: Match, absolute: Callable[[str], str], *, grouped: bool) -> _I
         "line_number": match.line,
         "line": line,
         **({"spans": spans} if grouped else {"submatches": found}),
-        **_context(match),
+        **kit.without_empty(before=list(match.before), after=list(match.after)),
         **({"cut": dict(zip(("before", "after"), match.cut, strict=True))} if any(match.cut) else {}),
     }
-
-
-def _context(match: Match) -> _Item:
-    return kit.without_empty(before=list(match.before), after=list(match.after))
 
 
 def _with_samples(files: list[_Item], found: GrepResult) -> list[_Item]:
@@ -509,7 +502,8 @@ def _sample(match: Match) -> _Item:
     line = kit.without_marks(match)[0].strip()
     if len(line) > _SAMPLE_CHARS:
         line = f"{line[:_SAMPLE_CHARS]}…"
-    return {"line_number": match.line, "line": line, **_context(match)}
+    context = kit.without_empty(before=list(match.before), after=list(match.after))
+    return {"line_number": match.line, "line": line, **context}
 
 
 def _body(found: GrepResult, fmt: str, items: list[_Item], base: str | None = None) -> _Document:
