@@ -271,17 +271,19 @@ class Sync:
                 if node is None:
                     if known.tag:
                         self._objects.delete(known.path, known.tag)
-                    self.note(Known(known.path), None)
-                    return ("deleted", *merged)
-                data = node.load()
-                tag = self._objects.put(known.path, data, known.tag)
-                self.note(Known(known.path, tag, len(data), node.digest), data)
-                return ("pushed", *merged)
+                    data, sent = None, Known(known.path)
+                else:
+                    data = node.load()
+                    tag = self._objects.put(known.path, data, known.tag)
+                    sent = Known(known.path, tag, len(data), node.digest)
             except ConditionFailed:
                 taken, known = self._take(known)
                 merged = ("merged",) if taken or merged else ()
                 if _digest(self._file(known.path)) == known.digest:
                     return merged
+            else:
+                self.note(sent, data)
+                return ("deleted" if data is None else "pushed", *merged)
         raise _Stays("busy")
 
     def _take(self, known: Known) -> tuple[tuple[str, ...], Known]:
