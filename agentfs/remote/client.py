@@ -8,7 +8,6 @@ import inspect
 import itertools
 import os
 import threading
-import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
@@ -182,8 +181,8 @@ class RemoteWorkspace(Workspace):
     @contextmanager
     def _block(self, method: str, arguments: Mapping[str, Any]) -> Generator[tuple[Self, Recording]]:
         """Enter a `with` block at the remote side; yield the workspace inside it, and the recording."""
-        block, recorded, raised = uuid.uuid4().hex, Recording(arguments.get("label", "")), True
-        self._call("enter", {"block": block, "method": method, "arguments": arguments}, ("none", None, None))
+        block = self._call(method, arguments, ("none", str, None))
+        recorded, raised = Recording(arguments.get("label", "")), True
         try:
             yield self._inside("block", block, self.policy), recorded
             raised = False

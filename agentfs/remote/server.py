@@ -11,6 +11,7 @@ import itertools
 import os
 import sys
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
@@ -136,13 +137,15 @@ class Server:
             return self._open(**arguments)
         if method == "leave":
             return self._leave(**arguments)
-        workspace = self._inside(*within)
-        if method == "enter":
-            return self._enter(workspace, **arguments)
         if method not in SENT:
             raise wire.ProtocolError("There is no such method.")
-        found = getattr(workspace, method)
-        return found(**arguments) if inspect.ismethod(found) else found
+        found = getattr(self._inside(*within), method)
+        value = found(**arguments) if inspect.ismethod(found) else found
+        if method not in _BLOCKS:
+            return value
+        name = uuid.uuid4().hex  # no block of an earlier connection has it
+        self._blocks[name] = value, value.__enter__()
+        return name
 
     def _open(self, *, version: str, root: str, state: str | None, settings: str) -> Any:
         """Open the workspace of the client, and return what the client must know."""
@@ -194,12 +197,6 @@ class Server:
             return workspace.host
         given["policy"] = narrowed(given.get("policy", workspace.policy), self._policy)
         return workspace.view(**given)
-
-    def _enter(self, workspace: Workspace, *, block: str, method: str, arguments: Mapping[str, Any]) -> None:
-        if method not in _BLOCKS or block in self._blocks:
-            raise wire.ProtocolError("There is no such block.")
-        manager = getattr(workspace, method)(**arguments)
-        self._blocks[block] = manager, manager.__enter__()
 
     def _leave(self, block: str, *, raised: bool) -> Any:
         manager, value = self._block(block)

@@ -279,7 +279,8 @@ class Sync:
             except ConditionFailed:
                 taken, known = self._take(known)
                 merged = ("merged",) if taken or merged else ()
-                if _digest(self._file(known.path)) == known.digest:
+                here = self._file(known.path)
+                if (here.digest if here else "") == known.digest:
                     return merged
             else:
                 self.note(sent, data)
@@ -311,7 +312,7 @@ class Sync:
             raise _Stays("conflicts")
         self._write(path, ours, merged)
         self._keep_conflict(path, None)
-        found = Known(path, tag, len(data or b""), _digest(theirs))
+        found = Known(path, tag, len(data or b""), theirs.digest if theirs else "")
         self.note(found, data)
         if merged == ours:
             return (), found
@@ -349,9 +350,8 @@ class Sync:
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:
         """Keep the text of the store beside the state, or remove an earlier one."""
         with suppress(OSError):  # the name of another conflict may be in the way; the store has the text too
-            if theirs is None:
-                self._conflicts.drop(path)
-            else:
+            self._conflicts.drop(path)
+            if theirs is not None:
                 self._conflicts.put(path, theirs)
 
 
@@ -372,7 +372,3 @@ def _taken(change: Change, found: Node | None) -> AgentFSError:
     if isinstance(found, DirectoryNode):
         return oserrors.not_a_file(change.path)
     return BusyError(f"{quote(change.path)} was changed meanwhile.")
-
-
-def _digest(node: FileNode | None) -> str:
-    return node.digest if node else ""

@@ -196,7 +196,7 @@ def test_the_policy_of_the_server_holds_for_every_policy_of_a_client(start, narr
 
 
 @pytest.mark.parametrize(
-    "method", ["write", "edit", "delete", "move", "replace", "edit_lines", "undo", "mkdir", "enter"]
+    "method", ["write", "edit", "delete", "move", "replace", "edit_lines", "undo", "mkdir", "transaction"]
 )
 @pytest.mark.parametrize("steps", [[], [["host", {}]], [["view", {"policy": plain(Policy(mode="bypass"))}]]])
 def test_nothing_lifts_read_only(start, method, steps):
@@ -210,14 +210,15 @@ def test_nothing_lifts_read_only(start, method, steps):
         "replace": {"old_string": "one", "new_string": "two"},
         "undo": {},
         "mkdir": {"path": "new"},
-        "enter": {"block": "t", "method": "transaction", "arguments": {}},
+        "transaction": {},
     }[method]
     client.call("read", {"path": "a.txt"})
     answer = client.call(method, arguments, within=within(*steps))
-    if method == "enter" and "value" in answer:
-        inside = within(["block", "t"])
+    if method == "transaction" and "value" in answer:
+        inside = within(["block", answer["value"]])
+        ended = {"block": answer["value"], "raised": False}
         answer = client.call("write", {"path": "new.txt", "content": "x"}, within=inside)
-        client.call("leave", {"block": "t", "raised": False})
+        client.call("leave", ended)
     assert "value" not in answer, answer
 
 
@@ -289,14 +290,8 @@ def test_no_path_leads_outside_the_root(start, path):
         {"method": "leave", "arguments": {"block": "not begun", "raised": False}},
         {"method": "leave", "arguments": {"block": {"a": 1}, "raised": True}},
         {"method": "leave"},
-        {"method": "enter", "arguments": {}},
-        {"method": "enter", "arguments": {"block": "t", "method": "close", "arguments": {}}},
-        {"method": "enter", "arguments": {"block": "t", "method": ["transaction"], "arguments": {}}},
-        {"method": "enter", "arguments": {"block": ["t"], "method": "transaction", "arguments": {}}},
-        {
-            "method": "enter",
-            "arguments": {"workspace": 1, "block": "t", "method": "transaction", "arguments": {}},
-        },
+        {"method": "recording"},
+        {"method": "transaction", "arguments": {"block": "t"}},
         {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
     ],
     ids=lambda each: json.dumps(each)[:60],
