@@ -317,18 +317,42 @@ def test_the_output_of_list_files(call, ws, tmp_path):
     assert call("list_files", roots=["."], absolute=False).content == json.dumps(found)
 
 
-def test_several_roots_and_each_file_once(names):
-    assert names("src/util", "src/..", "src", types=["f"]) == names(".", types=["f"])
+OLD = time.time() - 10 * 86_400
+FILES = ["README.md", "run.sh", "sizes/mebi", "sizes/mega", "sizes/under"]
+FILES += ["src/empty.txt", "src/main.py", "src/util/Text.JS", "src/util/helper.py"]
+PY = ["src/main.py", "src/util/helper.py"]
 
 
-def test_a_pattern_is_a_regex_on_the_name_or_a_glob(names):
-    assert names(pattern="^h.*py$") == ["src/util/helper.py"]
-    assert names(pattern="text") == ["src/util/Text.JS"]
-    assert names(pattern="TEXT") == []
-    assert names(pattern="*.py", glob=True) == ["src/main.py", "src/util/helper.py"]
-    assert names(pattern="src/*.py", glob=True) == ["src/main.py"]
-    assert names(pattern="src/util/.*py") == []
-    assert names(pattern="src/util/.*py", full_path_match=True) == ["src/util/helper.py"]
+@pytest.mark.parametrize(("filters", "found"), [
+    ({"types": ["f"]}, FILES), ({"roots": ["src/util", "src/..", "src"], "types": ["f"]}, FILES),
+    ({"pattern": "^h.*py$"}, ["src/util/helper.py"]), ({"pattern": "TEXT"}, []),
+    ({"pattern": "text"}, ["src/util/Text.JS"]), ({"pattern": "*.py", "glob": True}, PY),
+    ({"pattern": "src/*.py", "glob": True}, ["src/main.py"]), ({"pattern": "src/util/.*py"}, []),
+    ({"pattern": "src/util/helper*", "glob": True}, ["src/util/helper.py"]),
+    ({"pattern": "src/util/.*py", "full_path_match": True}, ["src/util/helper.py"]),
+    ({"types": ["d"]}, ["sizes", "src", "src/none", "src/util"]), ({"types": ["l"]}, ["to-main"]),
+    ({"types": ["x"]}, ["run.sh"]), ({"types": ["f", "e"]}, ["src/empty.txt"]),
+    ({"types": ["e"]}, ["src/empty.txt", "src/none"]),
+    ({"depth": 1}, ["README.md", "run.sh", "sizes", "src", "to-main"]),
+    ({"roots": ["src"], "depth": 1, "types": ["f"]}, ["src/empty.txt", "src/main.py"]),
+    ({"extensions": ["py", "js"]}, ["src/main.py", "src/util/Text.JS", "src/util/helper.py"]),
+    ({"exclude": ["util", "*.md", "sizes"], "types": ["f"]}, ["run.sh", "src/empty.txt", "src/main.py"]),
+    ({"size": ["+1M"]}, ["sizes/mebi", "sizes/mega"]), ({"size": ["+1Mi"]}, ["sizes/mebi"]),
+    ({"size": ["+900k", "-1M"]}, ["sizes/mega", "sizes/under"]), ({"size": ["0b"]}, ["src/empty.txt"]),
+    ({"changed_within": "2d", "depth": 1, "types": ["f"]}, ["run.sh"]),
+    ({"changed_before": "2d"}, ["README.md"]), ({"changed_before": "2020-01-01"}, []),
+])  # fmt: skip
+def test_what_list_files_finds(names, tmp_path, filters, found):
+    (tmp_path / "run.sh").write_text("x")
+    (tmp_path / "run.sh").chmod(0o755)
+    (tmp_path / "src/none").mkdir()
+    (tmp_path / "to-main").symlink_to("src/main.py")
+    os.utime(tmp_path / "README.md", (OLD, OLD))
+    (tmp_path / "sizes").mkdir()
+    for name, size in (("mega", 10**6), ("mebi", 2**20), ("under", 10**6 - 1)):
+        with (tmp_path / "sizes" / name).open("wb") as file:
+            file.truncate(size)
+    assert names(*filters.pop("roots", ()), **filters) == found
 
 
 @needs("fd")
@@ -338,28 +362,6 @@ def test_the_case_of_a_glob_is_smart_as_in_fd(names, tmp_path, pattern):
     argv = [program("fd"), "--glob", pattern, "names"]
     fd = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert names("names", pattern=pattern, glob=True) == sorted(fd.stdout.split())
-
-
-def test_types(names, tmp_path):
-    (tmp_path / "run.sh").write_text("x")
-    (tmp_path / "run.sh").chmod(0o755)
-    (tmp_path / "to-main").symlink_to("src/main.py")
-    assert names(types=["d"]) == ["src", "src/util"]
-    assert names(types=["l"]) == ["to-main"]
-    assert names(types=["x"]) == ["run.sh"]
-    assert names(types=["f", "e"]) == ["src/empty.txt"]
-    (tmp_path / "src/none").mkdir()
-    assert names(types=["e"]) == ["src/empty.txt", "src/none"]
-    (tmp_path / "src/none").rmdir()
-    assert "src/main.py" in names(types=["f"])
-    assert set(names()) == set(names(types=["f"])) | {"src", "src/util", "to-main"}
-
-
-def test_extensions_exclude_and_depth(names):
-    assert names(extensions=["py", "js"]) == ["src/main.py", "src/util/Text.JS", "src/util/helper.py"]
-    assert names(exclude=["util", "*.md"], types=["f"]) == ["src/empty.txt", "src/main.py"]
-    assert names(depth=1) == ["README.md", "src"]
-    assert names("src", depth=1, types=["f"]) == ["src/empty.txt", "src/main.py"]
 
 
 def test_links_are_followed_only_when_asked_and_only_inside(names, hits, tmp_path):
@@ -424,24 +426,6 @@ def test_a_file_that_several_links_lead_to_is_found_once(names, hits, call, tmp_
     assert hits("write", files=given) == [("README.md", 3), ("same.md", 3)]
 
 
-def test_size_is_in_the_units_of_fd(names, tmp_path):
-    for name, size in (("mega", 10**6), ("mebi", 2**20), ("under", 10**6 - 1)):
-        (tmp_path / name).write_bytes(b"\0" * size)
-    assert names(size=["+1M"]) == ["mebi", "mega"]
-    assert names(size=["+1Mi"]) == ["mebi"]
-    assert names(size=["+900k", "-1M"]) == ["mega", "under"]
-    assert names(size=["0b"]) == ["src/empty.txt"]
-
-
-def test_times(names, tmp_path):
-    old = time.time() - 10 * 86_400
-    os.utime(tmp_path / "README.md", (old, old))
-    assert "README.md" not in names(changed_within="2d")
-    assert "src/main.py" in names(changed_within="2d")
-    assert names(changed_before="2d") == ["README.md"]
-    assert names(changed_before="2020-01-01") == []
-
-
 # search_content
 
 
@@ -502,46 +486,39 @@ def test_roots_or_files_and_not_both(call, hits):
     assert sorted(hits("TODO", "src", ".", "src/util")) == hits("TODO", "."), "each file once"
 
 
-def test_a_query_is_a_regex_or_plain_text(hits):
-    assert hits(r"a\.b\(") == hits("a.b(", regex=False) == hits("a.b(", fixed_strings=True)
-    assert hits("a.b(", fixed_strings=True) == [("src/util/helper.py", 2)]
-    assert len(hits("hel")) == 1
-    assert hits("hel", word=True) == []
-    assert hits("help", word=True) == [("src/util/helper.py", 1)]
+HELPER, README = ("src/util/helper.py", 2), ("README.md", 3)
+MAIN, MAIN_TOO, SCRIPT = ("src/main.py", 5), ("src/main.py", 6), ("src/util/Text.JS", 1)
 
 
-def test_case_is_smart_by_default(hits):
-    line = ("src/main.py", 6)
-    assert len(hits("todo", "src/main.py")) == 2
-    assert hits("Todo", "src/main.py") == []
-    assert hits("todo", "src/main.py", case="sensitive") == [line]
-    assert len(hits("Todo", "src/main.py", case="insensitive")) == 2
-
-
-def test_multiline_is_that_of_rg(call, hits):
-    (match,) = value(call("search_content", roots=["."], query=r"import os\s+def", multiline=True))
-    assert (match["line_number"], match["line"]) == (1, "import os\n\n\ndef main():")
-    assert hits(r"import os\s+def") == []
-    assert hits("import os.+def", multiline=True) == [], "a dot matches no line end, as with -U"
-    assert hits("(?s)import os.+def", multiline=True) == [("src/main.py", 1)]
-
-
-def test_globs_of_files(hits):
-    assert {file for file, _ in hits("TODO", include_globs=["*.py", "*.JS"])} == {
-        "src/main.py",
-        "src/util/Text.JS",
-    }
-    assert {file for file, _ in hits("TODO", exclude_globs=["*.py", "!util"])} == {"README.md"}
-    assert {file for file, _ in hits("TODO", include_globs=["src/**"], exclude_globs=["*.py"])} == {
-        "src/util/Text.JS"
-    }
-    assert hits("def", "src", include_globs=["src/util/*.py"]) == [("src/util/helper.py", 1)], (
-        "the project root"
-    )
-    assert hits("def", "src", exclude_globs=["src/util/**"]) == [("src/main.py", 4)]
-    assert hits("def", "src", "build", include_globs=["util/*.py"]) == [("src/util/helper.py", 1)], (
-        "each root"
-    )
+@pytest.mark.parametrize(("query", "options", "found"), [
+    (r"a\.b\(", {}, [HELPER]), ("a.b(", {"regex": False}, [HELPER]),
+    ("a.b(", {"fixed_strings": True}, [HELPER]),
+    ("hel", {"word": True}, []), ("help", {"word": True}, [("src/util/helper.py", 1)]),
+    ("todo", {"extensions": ["py"]}, [MAIN, MAIN_TOO]), ("Todo", {"extensions": ["py"]}, []),
+    ("todo", {"case": "sensitive"}, [MAIN_TOO]), ("tODO two", {"case": "insensitive"}, [MAIN_TOO]),
+    (r"import os\s+def", {"multiline": True}, [("src/main.py", 1)]), (r"import os\s+def", {}, []),
+    ("import os.+def", {"multiline": True}, []),  # a dot matches no line end, as with -U
+    ("(?s)import os.+def", {"multiline": True}, [("src/main.py", 1)]),
+    ("TODO", {"include_globs": ["*.py", "*.JS"]}, [MAIN, MAIN_TOO, SCRIPT]),
+    ("TODO", {"exclude_globs": ["*.py", "!util"]}, [README]),
+    ("TODO", {"include_globs": ["src/**"], "exclude_globs": ["*.py"]}, [SCRIPT]),
+    ("def", {"roots": ["src"], "include_globs": ["src/util/*.py"]}, [("src/util/helper.py", 1)]),
+    ("def", {"roots": ["src"], "exclude_globs": ["src/util/**"]}, [("src/main.py", 4)]),
+    ("def", {"roots": ["src", "build"], "include_globs": ["util/*.py"]}, [("src/util/helper.py", 1)]),
+    ("日本", {"encoding": "shift_jis"}, [("sjis.txt", 1)]), ("日本", {}, []),
+    ("TODO|todo", {"extensions": ["py"], "max_count": 1}, [MAIN]),
+    ("TODO", {"max_filesize": "30"}, [README]), ("--pre=touch", {}, [("options", 1)]),
+    ("-e", {"fixed_strings": True, "include_globs": ["options"]}, [("options", 2)]),
+])  # fmt: skip
+def test_what_a_search_finds(call, tmp_path, query, options, found):
+    (tmp_path / "sjis.txt").write_bytes("日本\n".encode("shift_jis"))
+    (tmp_path / "options").write_text("--pre=touch\n-e\n")
+    asked = {"roots": ["."], "query": query, **options}
+    both = value(call("find_and_grep", **asked))["matches"]
+    if endings := asked.pop("extensions", ()):
+        asked["include_globs"] = [f"*.{each}" for each in endings]
+    for matches in (both, value(call("search_content", **asked))):
+        assert [(match["file"], match["line_number"]) for match in matches] == found
 
 
 def test_lines_around_a_match(call):
@@ -555,13 +532,6 @@ def test_lines_around_a_match(call):
     assert (
         error(call("search_content", roots=["."], query="x", context_after=-1))["code"] == "invalid_argument"
     )
-
-
-def test_encoding_and_max_count(hits, tmp_path):
-    (tmp_path / "sjis.txt").write_bytes("日本 TODO\n".encode("shift_jis"))
-    assert hits("日本", encoding="shift_jis") == [("sjis.txt", 1)]
-    assert hits("日本") == []
-    assert hits("TODO|todo", "src/main.py", max_count=1) == [("src/main.py", 5)]
 
 
 # find_and_grep
@@ -630,25 +600,6 @@ def test_types_without_contents_are_an_error(call):
     assert (
         value(call("find_and_grep", roots=["."], query="x", types=["e"]))["meta"]["searched_file_count"] == 1
     )
-
-
-def test_every_option_of_search_content_works_in_find_and_grep(call, tmp_path):
-    (tmp_path / "sjis.txt").write_bytes("日本\n".encode("shift_jis"))
-    for options, number in (
-        ({"query": "a.b(", "regex": False}, 1),
-        ({"query": "a.b(", "fixed_strings": True}, 1),
-        ({"query": "hel", "word": True}, 0),
-        ({"query": "todo", "case": "sensitive"}, 1),
-        ({"query": r"os\s+def", "multiline": True}, 1),
-        ({"query": "TODO", "max_filesize": "30"}, 1),
-        ({"query": "日本", "encoding": "shift_jis"}, 1),
-        ({"query": "TODO", "max_count": 1}, 3),
-    ):
-        assert len(value(call("find_and_grep", roots=["."], **options))["matches"]) == number, options
-    around = value(call("find_and_grep", roots=["."], query="let a", context_before=1, context_after=1))[
-        "matches"
-    ]
-    assert (around[0]["before"], around[0]["after"]) == (["// TODO: ünï TODO"], ["let b = 2;"])
 
 
 def test_the_order_is_made_before_the_files_are_cut(call, tmp_path):
@@ -1120,16 +1071,6 @@ def test_the_hint_for_a_file_in_place_of_a_directory_shows_the_file(ws):
     assert [match["line"] for match in shown] == TREE["README.md"].splitlines()
 
 
-def test_a_pattern_with_a_slash_is_found_in_full_paths_and_as_a_glob(call):
-    for more in (
-        {"pattern": "util/helper", "full_path_match": True},
-        {"pattern": "src/util/helper*", "glob": True},
-    ):
-        assert [entry["path"][-9:] for entry in value(call("list_files", roots=["."], **more))] == [
-            "helper.py"
-        ]
-
-
 def test_every_text_is_in_both_languages():
     for texts in _OWN_MESSAGES.values():
         filled = {
@@ -1213,17 +1154,6 @@ def test_nothing_is_answered_from_memory(call, tmp_path):
 
 
 # Faults of the program that the document describes
-
-
-def test_a_query_is_never_taken_for_an_option(hits, tmp_path):
-    (tmp_path / "options.txt").write_text("--pre=touch\n-e\n")
-    assert hits("--pre=touch") == [("options.txt", 1)]
-    assert hits("-e", files=["options.txt"], fixed_strings=True) == [("options.txt", 2)]
-
-
-def test_files_of_the_same_name_elsewhere_are_not_searched(hits, tmp_path):
-    (tmp_path / "src/README.md").write_text("TODO\n")
-    assert hits("TODO", files=["README.md"]) == [("README.md", 3)]
 
 
 def test_the_preset_keeps_settings_of_the_programmer(tmp_path):
