@@ -18,7 +18,6 @@ from agentfs.errors import (
     DeadlineExceededError,
     DisconnectedError,
     InvalidArgumentError,
-    NoMatchError,
     NotFoundError,
     OutsideWorkspaceError,
     RefusedError,
@@ -30,9 +29,6 @@ from tests import kit
 from tests.remote.over_pipe import open_pipe
 
 ROOT = Path(__file__).parents[2]
-
-FREE = {"grep": {"elapsed_ms": 0}}  # fields that may differ between two calls
-
 
 @pytest.fixture
 def remote(tmp_path):
@@ -82,41 +78,6 @@ def test_its_policy_and_limits_are_the_effective_ones(tmp_path):
         assert "*.secret" in ws.policy.protect.read
         view = ws.view(policy=replace(ws.policy, mode="plan"), limits=Limits())
         assert (view.policy.mode, view.policy.read_only, view.limits) == ("plan", True, Limits())
-
-
-def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
-    (tmp_path / "a.py").write_text("def f():\n    return 1\n" * 40)
-    (tmp_path / "b.bin").write_bytes(b"\0\1\2")
-    (tmp_path / "hidden.txt").write_text("a \x1b \u202e b\n")
-    with Workspace(tmp_path) as local:
-        for name, call in (
-            ("read", lambda ws: ws.read("a.py", 3, 4, line_ids=True)),
-            ("read", lambda ws: ws.read("b.bin")),
-            ("ls", lambda ws: ws.ls()),
-            ("edit", lambda ws: ws.edit("a.py", "return 1", "return 2", True, preview=True)),
-            ("grep", lambda ws: ws.grep("f", limit=3, context=1, line_ids=True)),
-            # A program gets every entry that it asks for; a model gets those that fit.
-            ("grep", lambda ws: ws.view(limits=Limits(output_tokens=30)).grep("f", limit=40)),
-            ("grep", lambda ws: ws.grep("b$", path="hidden.txt")),
-        ):
-            there, here = (replace(call(ws), **FREE.get(name, {})) for ws in (remote, local))
-            assert there == here
-            assert (there.text, there.next) == (here.text, here.next)
-        for call, error in (
-            (lambda ws: ws.read("c.py"), NotFoundError),
-            (lambda ws: ws.edit("a.py", "return 3", "x"), NoMatchError),
-            (lambda ws: ws.grep("("), ValueError),
-        ):
-            caught = []
-            for workspace in (remote, local):
-                with pytest.raises(error) as found:
-                    call(workspace)
-                caught.append(found.value)
-            there, here = caught
-            assert (type(there), there.to_dict(), str(there)) == (type(here), here.to_dict(), str(here))
-        for workspace in (remote, local):
-            with pytest.raises(TypeError, match=r"missing (a|1) required"):
-                workspace.read()
 
 
 @pytest.mark.full
@@ -281,21 +242,6 @@ def test_the_time_limit_reaches_the_remote_side(tmp_path):
         assert not ws.changes().files
 
 
-def test_events_and_dialects_work_as_in_a_local_workspace(tmp_path):
-    (tmp_path / "a.txt").write_text("one\n")
-    events = []
-    with connect(open_pipe(), tmp_path, on_event=events.append) as remote:
-        done = remote.tools(dialect="text-editor").call(
-            "str_replace_based_edit_tool",
-            {"command": "str_replace", "path": "a.txt", "old_str": "one", "new_str": "two"},
-        )
-        assert done.success
-        patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+three\n*** End Patch"
-        assert remote.tools(dialect="apply-patch").call("apply_patch", {"input": patch}).success
-    assert [event.kind for event in events] == ["started", "finished"] * 2
-    assert (tmp_path / "a.txt").read_text() == "three\n"
-
-
 def test_a_result_in_the_names_of_a_dialect_is_kept_at_the_remote_side(remote, tmp_path):
     (tmp_path / "long.txt").write_text("a line of a file\n" * 3000)
     tools = remote.tools(dialect="codescout")
@@ -348,20 +294,6 @@ def test_connecting_needs_no_posix_modules():
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.stdout == "Read a file\n", done.stderr
-
-
-def test_what_only_dialects_need_works_over_a_pipe(remote, tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    kit.splice(remote, "a.txt", [(0, 1, "O")])
-    kit.splice(remote, "a.txt", lambda text: ([(0, 3, text[:3].upper())], ["a note"]))
-    kit.insert(remote, "a.txt", 1, "new")
-    assert (tmp_path / "a.txt").read_text() == "ONE\nnew\ntwo\n"
-    found = kit.find(remote, pattern="^A", case="insensitive", size="+1")
-    assert [each.path for each in found.files] == ["a.txt"]
-    assert kit.grep(remote, "new", files=found, invert=True).total_lines == 2
-    assert remote.read(kit.keep(remote, "kept\n")).content == "kept\n"
-    with pytest.raises(InvalidArgumentError, match="samples"):
-        kit.grep(remote, "new", samples=0)
 
 
 @pytest.mark.full
