@@ -689,19 +689,6 @@ def test_insert_or_replace(do):
     assert wrong["code"] == "invalid_argument"
 
 
-def test_limits_of_the_programmer_are_kept(tmp_path):
-    (tmp_path / "a").write_text(lines(1, 300))
-    with Workspace(tmp_path, limits=Limits(read_lines=10, grep_results=5, list_entries=7)) as ws:
-        do = speaking(ws)
-        assert do("read_file", path="a")["overflow"]["shown"] == 10
-        assert len(do("search_pattern", pattern="line")["matches"]) == 5
-    with Workspace(tmp_path, limits=Limits(line_chars=4, output_tokens=100)) as ws:
-        read = speaking(ws)("read_file", path="a", start_line=1, end_line=300)
-        assert read["content"].startswith("line\nline\n"), "no more than the programmer wants is shown"
-        assert read["overflow"]["shown"] < 100
-        assert read["cut"]["lines"][:2] == [1, 2]
-
-
 @settings(
     max_examples=30,
     deadline=None,

@@ -16,10 +16,8 @@ from hypothesis import example
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Protect, Workspace
-from agentfs.dialects import dominds
 from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
-from agentfs.dialects.dominds.yaml_text import to_yaml
 from tests.conftest import law
 from tests.dialects.trees import lay_out
 from tests.tool_calls import accepts
@@ -96,19 +94,6 @@ FIELDS = {
 }
 
 
-def test_the_yaml_of_an_answer_is_written_once(call, monkeypatch):
-    written = []
-    monkeypatch.setattr(dominds, "to_yaml", lambda value: written.append(value) or to_yaml(value))
-    for name, arguments in (
-        ("list_dir", {}),
-        ("ripgrep_snippets", {"pattern": "TODO"}),
-        ("read_file", {"path": "none"}),
-    ):
-        call(name, **arguments)
-        assert len(written) == 1
-        written.clear()
-
-
 def test_the_schema_has_exactly_the_documented_parameters(ws):
     found = {}
     for tool in ws.tools(dialect="dominds").schemas("anthropic"):
@@ -121,22 +106,6 @@ def test_the_schema_has_exactly_the_documented_parameters(ws):
             for name, shown in schema["properties"].items()
         }
     assert found == ARGUMENTS
-
-
-def test_descriptions_state_the_defaults(ws):
-    tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
-    told = {
-        (tool, name): shown["description"]
-        for tool in tools
-        for name, shown in tools[tool]["input_schema"]["properties"].items()
-    }
-    assert told["list_dir", "path"].endswith('Default ".".')
-    assert told["read_file", "max_lines"].endswith("Default 500.")
-    assert told["read_file", "show_linenos"].endswith("Default true.")
-    assert "10~50" in told["read_file", "range"]
-    assert told["ripgrep_files", "case"].endswith('Default "smart".')
-    case = tools["ripgrep_files"]["input_schema"]["properties"]["case"]
-    assert case["enum"] == ["smart", "sensitive", "insensitive"]
 
 
 WRONG = [
@@ -202,14 +171,6 @@ def test_every_output_is_yaml(ws, call):
     assert yaml.safe_load(unknown.content) == unknown.data
     assert unknown.data["code"] == "unknown_tool"
     assert "ripgrep_search" in unknown.data["hint"]
-
-
-def test_an_internal_error_is_yaml_too(ws, monkeypatch):
-    tools = ws.tools(dialect="dominds")
-    monkeypatch.setattr("agentfs.search.listing.list_directory", lambda *_, **__: 1 / 0)
-    result = tools.call("list_dir", {})
-    assert yaml.safe_load(result.content) == result.data
-    assert result.data["code"] == "internal"
 
 
 def test_the_text_is_as_the_document_writes_it(ws):
@@ -386,19 +347,6 @@ def test_max_lines_bounds_a_range(call, lines, more, shown, following):
     assert read["next"] == {"name": "read_file", "arguments": {"path": "long.txt", **following}}
 
 
-def test_a_range_is_shown_whole_in_as_many_calls_as_it_takes(call):
-    read = call("read_file", path="long.txt", range="7~1100", max_lines=250)
-    content = read["content"]
-    while "next" in read:
-        read = call(read["next"]["name"], **read["next"]["arguments"])
-        content += read["content"]
-    assert content == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[6:1100]), 7)
-
-
-def test_an_empty_range_counts_as_left_out(call):
-    assert call("read_file", path="long.txt", range="") == call("read_file", path="long.txt")
-
-
 @pytest.mark.parametrize(
     "lines", ["-5", "10-", "10 50", "5-1", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2"]
 )
@@ -548,16 +496,6 @@ def test_ripgrep_files_pattern_and_path(call):
 def test_ripgrep_files_globs(call, globs, files):
     found = call("ripgrep_files", pattern="TODO", globs=globs)
     assert [match["path"] for match in found["matches"]] == files
-
-
-@pytest.mark.parametrize(("pattern", "case", "found"), [
-    ("todo", None, True), ("todo", "smart", True), ("Todo", "smart", False), ("TODO", "smart", True),
-    ("todo", "sensitive", False), ("TODO", "sensitive", True), ("ToDo", "insensitive", True),
-])  # fmt: skip
-def test_ripgrep_files_case(call, pattern, case, found):
-    given_case = {} if case is None else {"case": case}
-    found_files = call("ripgrep_files", pattern=pattern, path="README.md", **given_case)
-    assert (found_files["files_matched"] == 1) is found
 
 
 @pytest.mark.parametrize(("tool", "text"), [
@@ -751,19 +689,6 @@ def test_rg_args_select_what_is_shown(call, rg_args, results, total):
     assert found.get("total_count") == total
 
 
-def test_one_u_opens_ignored_files_and_two_open_hidden_files_too(call, tmp_path):
-    (tmp_path / ".gitignore").write_text("*.log\n")
-    (tmp_path / "a.log").write_text("treasure\n")
-    (tmp_path / ".hidden").write_text("treasure\n")
-
-    def paths(rg_args):
-        return [
-            match["path"] for match in call("ripgrep_search", pattern="treas", rg_args=rg_args)["results"]
-        ]
-
-    assert (paths(""), paths("-u"), paths("-uu")) == ([], ["a.log"], [".hidden", "a.log"])
-
-
 def test_descriptions_state_the_bounds(tmp_path):
     """The descriptions state the limits of the workspace, not the defaults."""
     limits = Limits(list_entries=7, read_bytes=8000, line_chars=90, grep_results=11, grep_line_chars=120)
@@ -832,12 +757,3 @@ def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
         assert sorted(found) == sorted(expected)
         for path in found:
             assert call("read_file", path=path, show_linenos=False)["content"] == "needle\n"
-
-
-def test_it_works_without_rg(ws, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("AGENTFS_RG", raising=False)
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("no program is run"))
-    call = caller(ws)
-    for name, (arguments, fields) in FIELDS.items():
-        assert list(call(name, **arguments)) == fields

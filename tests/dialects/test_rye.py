@@ -679,14 +679,6 @@ def test_ls_of_links_and_of_much(do, tmp_path):
     assert (len(much["entries"]), much["truncated"], much["total"]) == (500, True, 501)
 
 
-def test_limits_of_the_programmer_are_kept(tmp_path):
-    (tmp_path / "a").write_text("0123456789\n" * 9)
-    with Workspace(tmp_path, limits=Limits(line_chars=5, grep_results=2)) as ws:
-        do = speaking(ws)
-        assert do("read", file_path="a", limit=1)["output"].endswith("] 01234")
-        assert do("grep", pattern="0")["count"] == 2
-
-
 def test_ids_of_an_earlier_process_ask_for_a_read(tmp_path):
     root, state = tmp_path / "root", tmp_path / "state"
     root.mkdir()

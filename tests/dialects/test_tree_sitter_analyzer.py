@@ -16,7 +16,6 @@ import pytest
 from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN_MESSAGES, COSTS
-from agentfs.errors import AgentFSError
 from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program
 from tests.dialects.trees import lay_out
@@ -1184,11 +1183,6 @@ def test_unforeseen_failures_have_the_same_form(ws, monkeypatch):
         error(ws.tools(dialect="tree-sitter-analyzer").call("list_files", {"roots": ["."]}))["code"]
         == "internal"
     )
-
-
-def test_a_program_gets_the_error_of_agentfs(ws):
-    with pytest.raises(AgentFSError):
-        ws.tools(["read"], dialect="tree-sitter-analyzer")
 
 
 # What the document leaves to fd and rg

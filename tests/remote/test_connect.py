@@ -30,6 +30,7 @@ from tests.remote.over_pipe import open_pipe
 
 ROOT = Path(__file__).parents[2]
 
+
 @pytest.fixture
 def remote(tmp_path):
     with connect(open_pipe(), tmp_path) as workspace:

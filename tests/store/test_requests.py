@@ -8,7 +8,6 @@ from obstore.store import MemoryStore
 
 from agentfs.store import StoredTree
 from scripts import store_fleet
-from tests.conftest import part_or_all
 from tests.store.conftest import put
 
 _COUNTED = ("list", "get", "put", "delete")
@@ -55,30 +54,6 @@ def test_ten_thousand_objects(tmp_path, calls):
     calls.clear()
     tree.status()
     assert calls == {"list": 1}
-
-
-@pytest.mark.full
-@part_or_all(20)
-def test_requests_to_s3(server, s3, every):
-    count = 10_000 // every
-    tree, other = s3("one"), s3("other")
-    for number in range(count):
-        put(tree, f"d{number % 100}/f{number}", f"{number}\n")
-    tree.push()
-    other.pull()
-    pages = -(-(count + 1) // 1000)  # with `.agentfs/tree`
-    before = server.requests.copy()
-    assert other.pull().pulled == ()
-    assert server.requests - before == {"GET": pages}
-    put(other, "d5/f5", "first\n")
-    other.push()
-    put(other, "d5/f5", "changed\n")
-    before = server.requests.copy()
-    assert other.push().pushed == ("d5/f5",)
-    assert server.requests - before == {"GET": 1, "PUT": 1}
-    before = server.requests.copy()
-    assert tree.pull().pulled == ("d5/f5",)
-    assert server.requests - before == {"GET": pages + 1}
 
 
 @pytest.mark.full
