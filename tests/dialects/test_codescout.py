@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
-from tests.dialects.trees import lay_out_large
+from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
 
 MAIN = 'fn main() {\n    println!("Hello");\n}\n'
@@ -164,21 +164,80 @@ def test_deny_list(do, ws, root, tmp_path, path):
     assert file.read_text() == "needle\n"
 
 
-def test_read_a_file(do):
-    assert do("read_file", path="src/main.rs") == {"content": MAIN, "total_lines": 3}
-
-
 def lines(first, last):
     return "".join(f"line {n}\n" for n in range(first, last + 1))
 
 
-def test_read_both_lines(do, ws):
-    ws.write("src/long.rs", lines(1, 850))
-    assert do("read_file", path="src/long.rs", start_line=10, end_line=25) == {
-        "content": lines(10, 25), "total_lines": 850,
-    }  # fmt: skip
-    assert do("read_file", path="src/long.rs", start_line=1, end_line=850)["content"] == lines(1, 850)
-    assert do("read_file", path="src/long.rs", start_line=849, end_line=9999)["content"] == lines(849, 850)
+LONG = {"path": "src/long.rs"}
+UTIL, SAFE = "{root}/src/util/", "{root}/src/util/path_security.rs"
+FILES = ["{root}/src/lib.rs", "{root}/src/long.rs", "{root}/src/main.rs"]
+MATCHES = [
+    {"file": SAFE, "line": 14, "content": "pub fn validate_read_path("},
+    {"file": SAFE, "line": 38, "content": "pub fn validate_write_path("},
+]
+TOML = ["{root}/.codescout/project.toml", "{root}/Cargo.toml"]
+LEFT = {"hidden": 3, "ignored": 1}
+BOTH = {"old_string": "fn", "new_string": "x", "insert": "append"}
+# A call, and the answer: all of it, or the values at some of its places.
+ANSWERS = [
+    ("read_file", {"path": "src/main.rs"}, {"": {"content": MAIN, "total_lines": 3}}),
+    *(("read_file", LONG | asked, {"": {"content": lines(*shown), "total_lines": 850}}) for asked, shown in (
+        ({"start_line": 10, "end_line": 25}, (10, 25)), ({"start_line": 1, "end_line": 850}, (1, 850)),
+        ({"start_line": 849, "end_line": 9999}, (849, 850)), ({"start_line": 700}, (700, 850)),
+        ({"end_line": 3}, (1, 3)), ({"end_line": 300}, (1, 300)),
+    )),
+    ("read_file", {**LONG, "start_line": 300}, {
+        "content": lines(300, 499), "overflow/shown": 200, "overflow/total": 850}),
+    ("read_file", {"path": "src/main.rs", "start_line": 4}, {"error": {
+        "code": "past_end", "message": '"src/main.rs" has 3 lines; start_line 4 is past its end.',
+        "hint": "Pass a start_line from 1 to 3."}}),
+    *(("read_file", {"path": "src/main.rs", **bad}, {"error/code": "invalid_argument"}) for bad in (
+        {"start_line": 0}, {"end_line": 0}, {"start_line": -3}, {"start_line": 3, "end_line": 2})),
+    ("list_dir", {"path": "src"}, {"": {"entries": [UTIL, *FILES]}}),
+    ("list_dir", {"path": "src", "recursive": True}, {"": {"entries": [UTIL, SAFE, *FILES]}}),
+    ("list_dir", {"path": "{root}/src/util/"}, {"entries": [SAFE]}),
+    ("list_dir", {"path": "src/main.rs"}, {"error/code": "not_a_directory"}),
+    ("search_pattern", {"pattern": r"fn\s+validate_\w+"}, {"matches": MATCHES, "total": 2}),
+    ("search_pattern", {"pattern": "fn", "path": "src/main.rs"}, {
+        "matches": [{"file": "{root}/src/main.rs", "line": 1, "content": "fn main() {"}]}),
+    ("search_pattern", {"pattern": "line \\d", "path": "src"}, {"total": 850, "overflow/shown": 50}),
+    ("search_pattern", {"pattern": "line \\d", "max_results": 850}, {"total": 850}),
+    ("search_pattern", {"pattern": "x", "max_results": 0}, {"error/code": "invalid_argument"}),
+    ("search_pattern", {"pattern": "needle"}, {"matches": [], "total": 0, "left_out": LEFT}),
+    ("search_pattern", {"pattern": "needle", "path": "target"}, {"total": 1}),  # it is named
+    ("search_pattern", {"pattern": "NEEDLE", "path": "target"}, {"total": 0}),
+    *(("search_pattern", {"pattern": bad}, {"error/code": "invalid_pattern"})
+      for bad in ("(a{1000}){1000}", "(" * 5000, "x" * 100_000)),
+    ("find_file", {"pattern": "**/*.toml"}, {"files": TOML, "total": 2, "left_out": {"ignored": 1}}),
+    ("find_file", {"pattern": "**/test_*.py", "path": "tests"}, {
+        "files": ["{root}/tests/test_b.py", "{root}/tests/unit/test_a.py"]}),
+    ("find_file", {"pattern": "test_*.py", "path": "tests"}, {"files": ["{root}/tests/test_b.py"]}),
+    ("find_file", {"pattern": "unit/*", "path": "tests"}, {"total": 1}),
+    ("find_file", {"pattern": "src/**/lib.rs"}, {"total": 1}),
+    ("find_file", {"pattern": "src/*.rs"}, {"total": 3}),  # `*` does not cross a directory
+    ("find_file", {"pattern": "test_*.py"}, {"files": [], "total": 0}),
+    ("find_file", {"pattern": "much/*"}, {"total": 120, "overflow/shown": 100}),
+    ("edit_file", {"path": "nope", "old_string": "a", "new_string": "b"}, {"error/code": "not_found"}),
+    ("edit_file", {"path": "nope", "new_string": "b", "insert": "append"}, {"error/code": "not_found"}),
+    ("edit_file", {"path": "src/main.rs", **BOTH}, {"error/code": "invalid_argument"}),
+    ("edit_file", {"path": "src/main.rs", "new_string": "x"}, {"error/code": "invalid_argument"}),
+    ("edit_file", {"path": "src/main.rs", "new_string": "x", "insert": "before"}, {
+        "error/code": "invalid_argument"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "given", "wanted"), ANSWERS, ids=lambda each: str(each)[:40])
+def test_answers(do, root, tmp_path, tool, given, wanted):
+    texts = {"src/long.rs": lines(1, 850), "target/a.toml": "needle\n", "target/b": "", ".hidden": "needle\n"}
+    texts |= {"tests/unit/test_a.py": "", "tests/test_b.py": "", ".gitignore": "target/\n"}
+    lay_out(tmp_path / "project", {**texts, **{f"much/f{number:03}": "" for number in range(120)}})
+    given, wanted = (json.loads(json.dumps(each).replace("{root}", root)) for each in (given, wanted))
+    answer = do(tool, **given)
+    for place, value in wanted.items():
+        found = answer
+        for name in filter(None, place.split("/")):
+            found = found[name]
+        assert found == value
 
 
 def test_read_both_lines_has_no_cap(do, tmp_path):
@@ -212,33 +271,6 @@ def test_read_without_lines_overflows(do, ws):
     call = tools.call("read_file", {"path": "src/long.rs"}).next
     assert call == {"name": "read_file", "arguments": {"path": "src/long.rs", "start_line": 201}}
     assert tools.call(**call).data["content"] == lines(201, 400)
-
-
-def test_read_start_line_alone(do, ws):
-    ws.write("src/long.rs", lines(1, 850))
-    read = do("read_file", path="src/long.rs", start_line=300)
-    assert read["content"] == lines(300, 499)
-    assert (read["overflow"]["shown"], read["overflow"]["total"]) == (200, 850)
-    assert do("read_file", path="src/long.rs", start_line=700) == {
-        "content": lines(700, 850), "total_lines": 850,
-    }  # fmt: skip
-
-
-def test_read_end_line_alone(do, ws):
-    ws.write("src/long.rs", lines(1, 850))
-    assert do("read_file", path="src/long.rs", end_line=3) == {"content": lines(1, 3), "total_lines": 850}
-    assert do("read_file", path="src/long.rs", end_line=300)["content"] == lines(1, 300)
-
-
-def test_bad_lines(do):
-    for bad in ({"start_line": 0}, {"end_line": 0}, {"start_line": -3}, {"start_line": 3, "end_line": 2}):
-        assert do("read_file", path="src/main.rs", **bad)["error"]["code"] == "invalid_argument"
-    past = do("read_file", path="src/main.rs", start_line=4)["error"]
-    assert past == {
-        "code": "past_end",
-        "message": '"src/main.rs" has 3 lines; start_line 4 is past its end.',
-        "hint": "Pass a start_line from 1 to 3.",
-    }
 
 
 def test_regression_a_directory_is_not_read_as_an_empty_file(do):
@@ -315,20 +347,6 @@ def test_small_reads_have_none(do, ws):
     assert "file_id" in do("read_file", path="lines")
 
 
-def test_list_dir(do, root):
-    assert do("list_dir", path="src") == {
-        "entries": [f"{root}/src/util/", f"{root}/src/lib.rs", f"{root}/src/main.rs"]
-    }
-    assert do("list_dir", path="src/main.rs")["error"]["code"] == "not_a_directory"
-    assert do("list_dir", path=f"{root}/src/util/")["entries"] == [f"{root}/src/util/path_security.rs"]
-
-
-def test_list_dir_recursive(do, root):
-    assert do("list_dir", path="src", recursive=True)["entries"] == [
-        f"{root}/src/util/", f"{root}/src/util/path_security.rs", f"{root}/src/lib.rs", f"{root}/src/main.rs",
-    ]  # fmt: skip
-
-
 def test_hidden_and_ignored_are_left_out_of_a_listing(do, ws, root):
     ws.write("target/out.o", "x")
     ws.write(".gitignore", "target/\n")
@@ -400,43 +418,6 @@ def test_defaults_passed_explicitly_answer_as_defaults_left_out(much):
             assert (given.content, given.data) == (left_out.content, left_out.data), (name, some)
 
 
-def test_search_pattern(do, root):
-    found = do("search_pattern", pattern="fn\\s+validate_\\w+", path="src", max_results=20)
-    file = f"{root}/src/util/path_security.rs"
-    assert found == {
-        "matches": [
-            {"file": file, "line": 14, "content": "pub fn validate_read_path("},
-            {"file": file, "line": 38, "content": "pub fn validate_write_path("},
-        ],
-        "total": 2,
-    }
-    (match,) = do("search_pattern", pattern="fn", path="src/main.rs")["matches"]
-    assert match == {"file": f"{root}/src/main.rs", "line": 1, "content": "fn main() {"}
-
-
-def test_search_pattern_total_is_true(do, ws):
-    ws.write("many", "a needle and a needle\n" * 120)
-    found = do("search_pattern", pattern="needle")
-    assert (len(found["matches"]), found["total"]) == (50, 120)
-    assert found["overflow"]["shown"] == 50
-    assert "max_results" in found["overflow"]["hint"]
-    assert len(do("search_pattern", pattern="needle", max_results=120)["matches"]) == 120
-    assert "overflow" not in do("search_pattern", pattern="needle", max_results=120)
-    assert do("search_pattern", pattern="needle", max_results=0)["error"]["code"] == "invalid_argument"
-
-
-def test_search_pattern_walks_as_list_dir_does(do, ws):
-    ws.write("target/out.rs", "needle\n")
-    ws.write(".hidden", "needle\n")
-    ws.write(".gitignore", "target/\n")
-    found = do("search_pattern", pattern="needle")
-    assert (found["matches"], found["total"]) == ([], 0)
-    assert found["left_out"] == {"hidden": 3, "ignored": 1}
-    assert "No matches" in found["note"]
-    assert do("search_pattern", pattern="needle", path="target")["total"] == 1, "what is named is searched"
-    assert do("search_pattern", pattern="NEEDLE", path="target")["total"] == 0, "case counts"
-
-
 def test_files_that_are_not_utf8_are_skipped_and_counted(do, tmp_path):
     project = tmp_path / "project"
     (project / "latin").write_bytes(b"needle caf\xe9\n")
@@ -449,11 +430,6 @@ def test_files_that_are_not_utf8_are_skipped_and_counted(do, tmp_path):
     (project / "wide").write_bytes("wide needle é\n".encode("utf-16"))
     found = do("search_pattern", pattern="needle é")
     assert sorted(match["content"] for match in found["matches"]) == ["needle é", "wide needle é"]
-
-
-@pytest.mark.parametrize("pattern", ["(a{1000}){1000}", "(" * 5000, "x" * 100_000])
-def test_pathological_patterns(do, pattern):
-    assert do("search_pattern", pattern=pattern)["error"]["code"] == "invalid_pattern"
 
 
 def test_a_search_that_does_not_end_is_stopped(tmp_path):
@@ -472,41 +448,6 @@ def test_long_lines_are_cut_around_the_match(do, ws):
     (match,) = do("search_pattern", pattern="needle")["matches"]
     assert "xneedley" in match["content"]
     assert sum(match["cut"]) + len(match["content"]) == 2006
-
-
-def test_find_file(do, root):
-    assert do("find_file", pattern="**/*.toml", path=".") == {
-        "files": [f"{root}/.codescout/project.toml", f"{root}/Cargo.toml"], "total": 2,
-    }  # fmt: skip
-
-
-def test_find_file_is_bound_to_the_search_directory(do, ws, root):
-    ws.write("tests/unit/test_a.py", "")
-    ws.write("tests/test_b.py", "")
-    assert do("find_file", pattern="**/test_*.py", path="tests")["files"] == [
-        f"{root}/tests/test_b.py", f"{root}/tests/unit/test_a.py",
-    ]  # fmt: skip
-    assert do("find_file", pattern="test_*.py", path="tests")["files"] == [f"{root}/tests/test_b.py"]
-    assert do("find_file", pattern="unit/*", path="tests")["total"] == 1
-    assert do("find_file", pattern="src/**/lib.rs")["total"] == 1
-    assert do("find_file", pattern="src/*.rs")["total"] == 2, "`*` does not cross a directory"
-    nothing = do("find_file", pattern="test_*.py")
-    assert (nothing["files"], nothing["total"]) == ([], 0)
-    assert "**/test_*.py" in nothing["note"]
-
-
-def test_find_file_respects_gitignore(do, ws, root):
-    ws.write("target/a.toml", "")
-    ws.write(".gitignore", "target/\n")
-    found = do("find_file", pattern="**/*.toml")
-    assert found["files"] == [f"{root}/.codescout/project.toml", f"{root}/Cargo.toml"]
-    assert found["left_out"] == {"ignored": 1}
-
-
-def test_find_file_is_capped(do, much):
-    found = do("find_file", pattern="much/*")
-    assert (len(found["files"]), found["total"], found["overflow"]["shown"]) == (100, 250, 100)
-    assert len(do("find_file", pattern="much/*", max_results=250)["files"]) == 250
 
 
 def test_create_file(ws, tmp_path):
@@ -626,11 +567,6 @@ def test_edit_file_must_be_unique(do, ws, tmp_path):
     assert (tmp_path / "project/a").read_text() == "x = 2\ny\nx = 2\n"
 
 
-def test_edit_file_of_a_missing_file(do):
-    assert do("edit_file", path="nope", old_string="a", new_string="b")["error"]["code"] == "not_found"
-    assert do("edit_file", path="nope", new_string="b", insert="append")["error"]["code"] == "not_found"
-
-
 @pytest.mark.parametrize(("before", "insert", "after"), [
     (b"a\nb\n", "prepend", b"new\na\nb\n"),
     (b"a\nb\n", "append", b"a\nb\nnew\n"),
@@ -678,15 +614,6 @@ def test_read_both_lines_of_a_large_file_goes_on(ws, tmp_path):
         page = tools.call(**page.next)
     assert content, "it went on at least once"
     assert content + page.data["content"] == "a needle\n" + "hay\n" * 599_999
-
-
-def test_insert_or_replace(do):
-    both = do("edit_file", path="src/main.rs", old_string="fn", new_string="x", insert="append")["error"]
-    neither = do("edit_file", path="src/main.rs", new_string="x")["error"]
-    assert (both["code"], neither["code"]) == ("invalid_argument", "invalid_argument")
-    assert 'insert="prepend"' in neither["hint"]
-    wrong = do("edit_file", path="src/main.rs", new_string="x", insert="before")["error"]
-    assert wrong["code"] == "invalid_argument"
 
 
 @settings(

@@ -302,45 +302,6 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
     assert sorted(os.listdir(outside)) == ["secret.txt"]
 
 
-PATCH = "*** Begin Patch\n*** {}\n*** End Patch"
-# Tools with paths that no act has, beside the one path of each.
-OTHERS = {
-    "wave": [
-        ("Glob", {"pattern": "*", "path": "{}"}),
-        ("MultiEdit", {"file_path": "{}", "edits": [{"old_string": "a", "new_string": "b"}]}),
-    ],
-    "text-editor": [(EDITOR, {"command": "insert", "path": "{}", "insert_line": 0, "insert_text": "x"})],
-    "apply-patch": [
-        ("apply_patch", {"input": PATCH.format("Delete File: {}")}),
-        ("apply_patch", {"input": PATCH.format("Update File: file.txt\n*** Move to: {}")}),
-    ],
-    "rye": [("glob", {"pattern": "*", "path": "{}"})],
-    "codescout": [("find_file", {"pattern": "*", "path": "{}"})],
-    "dominds": [(f"ripgrep_{name}", {"pattern": "x", "path": "{}"}) for name in ("files", "count", "search")],
-    "tree-sitter-analyzer": [
-        ("list_files", {"roots": [".", "{}"]}),
-        ("search_content", {"roots": [".", "{}"], "query": "root"}),
-        ("find_and_grep", {"roots": [".", "{}"], "query": "root"}),
-    ],
-}
-
-
-@pytest.mark.parametrize("dialect", OTHERS)
-def test_paths_outside_are_refused_and_those_inside_taken(tmp_path, dialect):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "file.txt").write_text("secret\n")
-    (tmp_path / "link").symlink_to("/etc")
-    with Workspace(tmp_path) as ws:
-        say = Speaker(ws, dialect)
-        for path in ("../x", "/etc/passwd", "link/passwd", "src/../../x"):
-            for name, arguments in OTHERS[dialect]:
-                given = json.loads(json.dumps(arguments).replace("{}", path))
-                assert say.tools.call(name, given).error["code"] == "outside_workspace", (name, path)
-        for act in {"look", "search", "read", "edit"} & {*say.words}:
-            path = f"{ws.root}{'' if act == 'look' else '/file.txt'}"
-            assert say.at(act, path).success, act
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs of POSIX")
 def test_unreadable_files_are_not_suggested_for_reading(tmp_path, dialect):
     (tmp_path / ".env").write_text("A=1\n")
