@@ -59,7 +59,7 @@ _TABLES = (
 )
 # A path that is left out counts as unchanged, with all paths below it.
 _LEAVE_OUT = """INSERT OR IGNORE INTO listed SELECT path, {version}, size FROM known
-    WHERE path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/'"""
+    WHERE path = ? OR substr(path, 1, length(?) + 1) = ? || '/'"""
 # Deleted paths, then changed ones: a file may become a directory.
 _DIFFERENCES = (
     """SELECT path, tag, size, digest, 0 FROM known
@@ -216,7 +216,7 @@ class Sync:
                 yield
         except _Stays as reason:
             self.paths[str(reason)].append(display_name(path))
-            self._execute(_LEAVE_OUT.format(version=version), display_name(path))
+            self._execute(_LEAVE_OUT.format(version=version), *[display_name(path)] * 3)
 
     def _check(self, path: str, size: int = 0) -> None:
         """Raise _Stays if a path or an object is neither pulled nor pushed."""

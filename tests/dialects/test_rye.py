@@ -163,13 +163,6 @@ def test_read(do):
     assert (past["code"], "6 lines" in past["error"]) == ("past_end", True)
 
 
-def test_read_of_an_empty_file(do, ws):
-    ws.write("empty", "")
-    assert do("read", file_path="empty") == {
-        "success": True, "output": "", "line_count": 0, "total_lines": 0, "truncated": False, "offset": 1,
-    }  # fmt: skip
-
-
 def test_read_of_files_that_are_not_text(do, ws, tmp_path):
     (tmp_path / "x").write_bytes(b"\0\1")
     read = do("read", file_path="x")
@@ -339,12 +332,20 @@ def test_a_long_diff_is_cut(do):
     assert written["bytes_written"] == 110_000
 
 
+def edit(do, path, *changes, ids=None):
+    """Replace lines, each named by its index or by those of the first and the last one."""
+    ids = ids or lids(do("read", file_path=path))
+
+    def change(place, new):
+        if isinstance(place, tuple):
+            return {"start_line_id": ids[place[0]], "end_line_id": ids[place[1]], "new_content": new}
+        return {"line_id": ids[place] if isinstance(place, int) else place, "new_content": new}
+
+    return do("edit_lines", file_path=path, changes=[change(*each) for each in changes])
+
+
 def test_edit_one_line(do, tmp_path):
-    ids = lids(do("read", file_path="src/main.py"))
-    edited = do(
-        "edit_lines", file_path="src/main.py", changes=[{"line_id": ids[4], "new_content": "    return True"}]
-    )
-    assert edited == {
+    assert edit(do, "src/main.py", (4, "    return True")) == {
         "success": True,
         "output": "--- a/src/main.py\n+++ b/src/main.py\n@@ -2,5 +2,5 @@\n \n \n"
         " def execute(params, project_path):\n-    # TODO: fix this\n+    return True\n"
@@ -353,122 +354,85 @@ def test_edit_one_line(do, tmp_path):
         "lines_changed": 1,
     }
     assert (tmp_path / "src/main.py").read_text() == MAIN.replace("    # TODO: fix this", "    return True")
-    (tmp_path / "src/main.py").write_text("1\n2\n3\n")
-    for line, content, after in ((0, "", "2\n3\n"), (0, "x\n", "x\n3\n"), (1, "y\n\n", "x\ny\n\n")):
-        ids = lids(do("read", file_path="src/main.py"))
-        changes = [{"line_id": ids[line], "new_content": content}]
-        assert do("edit_lines", file_path="src/main.py", changes=changes)["success"]
-        assert (tmp_path / "src/main.py").read_text() == after
 
 
-def test_edit_a_range(do, tmp_path):
-    ids = lids(do("read", file_path="src/main.py"))
-    refactored = "    # refactored\n    return process(data)"
-    changes = [
-        {"start_line_id": ids[4], "end_line_id": ids[5], "new_content": refactored},
-        {"start_line_id": ids[0], "end_line_id": ids[2], "new_content": ""},
-    ]
-    edited = do("edit_lines", file_path="src/main.py", changes=changes)
-    assert (edited["changes_applied"], edited["lines_changed"]) == (2, 5)
-    assert (tmp_path / "src/main.py").read_text() == f"def execute(params, project_path):\n{refactored}\n"
+NUMBERS = "1\n2\n3\n4\n5\n"
 
 
-@pytest.mark.parametrize(("new_content", "changed"), [
-    ("2\nx", 3), ("", 3), ("x\n", 3), ("1\n2\n3\n4", 4), ("1\n2\n3\n4\n", 4), ("1\n2\n3\n4\n\n", 5),
+@pytest.mark.parametrize(("before", "changes", "after", "changed"), [
+    ("1\n2\n3\n", [(0, "")], "2\n3\n", 1), ("1\n2\n3\n", [(0, "x\n")], "x\n2\n3\n", 1),
+    ("1\n2\n3\n", [(1, "y\n\n")], "1\ny\n\n3\n", 2),
+    (NUMBERS, [((1, 3), "2\nx")], "1\n2\nx\n5\n", 3), (NUMBERS, [((1, 3), "")], "1\n5\n", 3),
+    (NUMBERS, [((1, 3), "1\n2\n3\n4")], "1\n1\n2\n3\n4\n5\n", 4),
+    (NUMBERS, [((1, 3), "1\n2\n3\n4\n\n")], "1\n1\n2\n3\n4\n\n5\n", 5),
+    (NUMBERS, [(0, "a\nb"), (-1, "")], "a\nb\n2\n3\n4\n", 3),
+    (NUMBERS, [((3, 4), "x\ny"), ((0, 2), "")], "x\ny\n", 5),
+    (NUMBERS, [(n, f"{n}\n{n}") for n in range(5)], "".join(f"{n}\n{n}\n" for n in range(5)), 10),
+    ("a\r\nb\nc", [(0, "x\ny"), (2, "z\n")], "x\r\ny\r\nb\nz", 3),
 ])  # fmt: skip
-def test_lines_changed_counts_the_larger_of_old_and_new(do, ws, new_content, changed):
-    ws.write("a", "1\n2\n3\n4\n5\n")
-    ids = lids(do("read", file_path="a"))
-    change = {"start_line_id": ids[1], "end_line_id": ids[3], "new_content": new_content}
-    assert do("edit_lines", file_path="a", changes=[change])["lines_changed"] == changed
-    ids = lids(do("read", file_path="a"))
-    changes = [{"line_id": ids[0], "new_content": "a\nb"}, {"line_id": ids[-1], "new_content": ""}]
-    assert do("edit_lines", file_path="a", changes=changes)["lines_changed"] == 3, "of each change"
+def test_lines_are_replaced_as_of_one_version(do, tmp_path, before, changes, after, changed):
+    """`lines_changed` counts the larger of old and new, of each change."""
+    (tmp_path / "a").write_bytes(before.encode())
+    edited = edit(do, "a", *changes)
+    assert (edited["changes_applied"], edited["lines_changed"]) == (len(changes), changed)
+    assert (tmp_path / "a").read_bytes() == after.encode()
 
 
 def test_an_id_as_it_is_shown(do, tmp_path):
-    ids = lids(do("read", file_path="setup.py"))
-    changes = [{"line_id": f"[LID:{ids[0]}]", "new_content": "import tests"}]
-    assert do("edit_lines", file_path="setup.py", changes=changes)["success"]
-    ids = lids(do("read", file_path="setup.py"))
-    changes = [{"start_line_id": f"LID:{ids[0]}", "end_line_id": ids[0], "new_content": "x"}]
-    assert do("edit_lines", file_path="setup.py", changes=changes)["success"]
-    assert (tmp_path / "setup.py").read_text() == "x\n"
-
-
-def test_the_lines_of_an_error_show_their_ids_even_if_they_look_numbered(do, tmp_path):
-    (tmp_path / "a").write_text("1 abcdef|one\ntwo\nlast\n")
-    ids = lids(do("read", file_path="a"))
-    shown = [f"[LID:{ids[0]}] 1 abcdef|one", f"[LID:{ids[1]}] two", f"[LID:{ids[2]}] last"]
-    refused = do("edit_lines", file_path="a", changes=[{"line_id": "zzzzzz", "new_content": ""}])
-    assert refused["error"].split("\n")[1:] == shown
+    for shown in ("[LID:{}]", "LID:{}"):
+        (name,) = lids(do("read", file_path="setup.py"))
+        assert edit(do, "setup.py", (shown.format(name), f"x = {shown!r}"))["success"]
+    assert (tmp_path / "setup.py").read_text() == "x = 'LID:{}'\n"
 
 
 def test_unread(do):
-    refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
-    assert (refused["success"], refused["code"]) == (False, "unread")
-    assert refused["hint"].startswith('Call read(file_path="setup.py") first')
-    do("grep", pattern="import")
-    refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
-    assert refused["code"] == "unread", "a search is no read"
+    for _ in range(2):
+        refused = edit(do, "setup.py", ("a3f2c1", ""), ids=["a3f2c1"])
+        assert (refused["success"], refused["code"]) == (False, "unread")
+        assert refused["hint"].startswith('Call read(file_path="setup.py") first')
+        do("grep", pattern="import")  # a search is no read
 
 
 def test_a_change_from_outside(do, tmp_path):
     ids = lids(do("read", file_path="src/main.py"))
     (tmp_path / "src/main.py").write_text(MAIN + "more\n")
-    changes = [{"line_id": ids[0], "new_content": "import sys"}]
-    refused = do("edit_lines", file_path="src/main.py", changes=changes)
+    refused = edit(do, "src/main.py", (0, "import sys"), ids=ids)
     assert refused["code"] == "stale"
     assert refused["hint"].startswith('Call read(file_path="src/main.py") again')
     assert (tmp_path / "src/main.py").read_text() == MAIN + "more\n"
     do("read", file_path="src/main.py", limit=1)
-    assert do("edit_lines", file_path="src/main.py", changes=changes)["success"], "an id that was kept"
+    assert edit(do, "src/main.py", (0, "import sys"), ids=ids)["success"], "an id that was kept"
 
 
 def test_a_write_or_an_edit_ends_the_ids(do, ws):
     ids = lids(do("read", file_path="src/main.py"))
-    change = {"file_path": "src/main.py", "changes": [{"line_id": ids[5], "new_content": "x"}]}
     do("write", file_path="src/main.py", content=MAIN)
-    assert do("edit_lines", **change)["code"] == "unread"
+    assert edit(do, "src/main.py", (5, "x"), ids=ids)["code"] == "unread"
     do("read", file_path="src/main.py")
-    assert do("edit_lines", **change)["success"]
+    assert edit(do, "src/main.py", (5, "x"), ids=ids)["success"]
     again = lids(do("read", file_path="src/main.py"))
     assert again[:5] == ids[:5]
     assert again[5] != ids[5], "a new line has a new id"
-    do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[0], "new_content": "y"}])
-    refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[1], "new_content": "z"}])
-    assert refused["code"] == "unread"
-    assert refused["hint"].startswith('Call read(file_path="src/main.py") first')
+    edit(do, "src/main.py", (0, "y"), ids=ids)
+    assert edit(do, "src/main.py", (1, "z"), ids=ids)["code"] == "unread"
     do("read", file_path="src/main.py")
     ws.edit("src/main.py", "y", "w")
-    refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[1], "new_content": "z"}])
-    assert refused["code"] == "unread", "whatever tool has changed it"
+    assert edit(do, "src/main.py", (1, "z"), ids=ids)["code"] == "unread", "whatever tool has changed it"
 
 
-def test_an_unknown_id(do, ws):
+def test_an_unknown_id(do, ws, tmp_path):
     ids = lids(do("read", file_path="src/main.py"))
-    refused = do(
-        "edit_lines",
-        file_path="src/main.py",
-        changes=[{"line_id": ids[0], "new_content": ""}, {"line_id": "ffffff", "new_content": ""}],
-    )
-    assert (refused["success"], refused["code"]) == (False, "unknown_line")
-    assert refused["available_ids"] == ids
+    refused = edit(do, "src/main.py", (0, ""), ("ffffff", ""), ids=ids)
+    assert (refused["success"], refused["code"], refused["available_ids"]) == (False, "unknown_line", ids)
     assert f"[LID:{ids[4]}]     # TODO: fix this" in refused["error"]
-    mistyped = ids[3][:-1] + "x"
-    refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": mistyped, "new_content": ""}])
+    refused = edit(do, "src/main.py", (ids[3][:-1] + "x", ""), ids=ids)
     assert f"[LID:{ids[3]}] def execute" in refused["error"], "the nearest is shown with its line"
+    (tmp_path / "a").write_text("1 abcdef|one\ntwo\nlast\n")  # it looks numbered
+    ids = lids(do("read", file_path="a"))
+    shown = [f"[LID:{ids[0]}] 1 abcdef|one", f"[LID:{ids[1]}] two", f"[LID:{ids[2]}] last"]
+    assert edit(do, "a", ("zzzzzz", ""), ids=ids)["error"].split("\n")[1:] == shown
     ws.write("many", "x\n" * 3000)
-    do("read", file_path="many")
-    refused = do("edit_lines", file_path="many", changes=[{"line_id": "ffffff", "new_content": ""}])
-    assert len(refused["available_ids"]) == 500
-
-
-def test_changes_are_made_as_of_one_version(do, tmp_path):
-    ids = lids(do("read", file_path="src/main.py"))
-    changes = [{"line_id": name, "new_content": f"{n}\n{n}"} for n, name in enumerate(ids)]
-    assert do("edit_lines", file_path="src/main.py", changes=changes)["lines_changed"] == 12
-    assert (tmp_path / "src/main.py").read_text() == "".join(f"{n}\n{n}\n" for n in range(6))
+    assert len(edit(do, "many", ("ffffff", ""))["available_ids"]) == 500
 
 
 def test_bad_changes_are_refused_whole(do, tmp_path):
@@ -484,27 +448,51 @@ def test_bad_changes_are_refused_whole(do, tmp_path):
     assert (tmp_path / "src/main.py").read_text() == MAIN
 
 
-def test_crlf_is_kept(do, tmp_path):
-    (tmp_path / "crlf").write_bytes(b"a\r\nb\nc")
-    ids = lids(do("read", file_path="crlf"))
-    changes = [{"line_id": ids[0], "new_content": "x\ny"}, {"line_id": ids[2], "new_content": "z\n"}]
-    assert do("edit_lines", file_path="crlf", changes=changes)["success"]
-    assert (tmp_path / "crlf").read_bytes() == b"x\r\ny\r\nb\nz"
+TODO = {"file": "src/main.py", "line": 5, "content": "    # TODO: fix this"}
+DIRECTORIES = [{"name": name, "type": "directory"} for name in ("src", "tests")]
+FILES = [{"name": name, "type": "file"} for name in ("README.md", "bin", "empty", "setup.py")]
 
 
-def test_glob(do):
-    assert do("glob", pattern="**/*.py", path="src/") == {
-        "success": True,
-        "output": "src/main.py\nsrc/utils.py",
-        "files": ["src/main.py", "src/utils.py"],
-        "count": 2,
-        "truncated": False,
-    }
-    assert do("glob", pattern="*.md")["files"] == ["README.md"]
-    assert do("glob", pattern="*.py")["files"] == ["setup.py", "src/main.py", "src/utils.py"], "at any depth"
-    nothing = do("glob", pattern="*.rs")
-    assert (nothing["files"], nothing["output"], nothing["note"]) == ([], "", "0 files match *.rs.")
-    assert do("glob", pattern="[[:nope:]]")["code"] == "invalid_pattern"
+@pytest.mark.parametrize(("tool", "given", "answer"), [
+    ("read", {"file_path": "empty"}, {
+        "success": True, "output": "", "line_count": 0, "total_lines": 0, "truncated": False, "offset": 1}),
+    ("glob", {"pattern": "**/*.py", "path": "src/"}, {
+        "success": True, "output": "src/main.py\nsrc/utils.py", "files": ["src/main.py", "src/utils.py"],
+        "count": 2, "truncated": False}),
+    ("grep", {"pattern": "TODO:", "path": "src/", "include": "*.py"}, {
+        "success": True, "output": "src/main.py:5:    # TODO: fix this", "matches": [TODO], "count": 1,
+        "truncated": False}),
+    ("ls", {}, {
+        "success": True, "output": "src/\ntests/\nREADME.md\nbin\nempty\nsetup.py",
+        "entries": [*DIRECTORIES, *FILES]}),
+    ("ls", {"path": "tests/"}, {"success": True, "output": "", "entries": []}),
+])  # fmt: skip
+def test_whole_answers(do, tmp_path, tool, given, answer):
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "bin").write_bytes(b"\0nowhere")
+    assert do(tool, **given) == answer
+
+
+@pytest.mark.parametrize(("tool", "given", "field", "value"), [
+    ("glob", {"pattern": "*.md"}, "files", ["README.md"]),
+    ("glob", {"pattern": "*.py"}, "files", ["setup.py", "src/main.py", "src/utils.py"]),  # at any depth
+    ("glob", {"pattern": "*.rs"}, "note", "0 files match *.rs."),
+    ("glob", {"pattern": "[[:nope:]]"}, "code", "invalid_pattern"),
+    ("grep", {"pattern": "TODO:", "include": "*.md"}, "output", "README.md:1:# TODO: all"),
+    ("grep", {"pattern": "todo:"}, "count", 0), ("grep", {"pattern": r"def \w+\("}, "count", 1),
+    ("grep", {"pattern": "import", "path": "setup.py"}, "output", "setup.py:1:import src"),
+    *(("grep", {"pattern": "TODO:", "path": "src", "include": each}, "count", 1)
+      for each in ("src/*.py", "main.py", "./src/main.py", "*.{py,md}")),
+    ("grep", {"pattern": "TODO:", "include": "src/*.py"}, "count", 1),
+    ("grep", {"pattern": "TODO:", "path": "src", "include": "src/*.md"}, "count", 0),
+    ("grep", {"pattern": "("}, "code", "invalid_pattern"), ("grep", {"pattern": "--version"}, "count", 0),
+    ("grep", {"pattern": "nowhere"}, "matches", []),
+    ("grep", {"pattern": "nowhere"}, "left_out", {"binary": 1}),
+    ("ls", {"path": "setup.py"}, "code", "not_a_directory"),
+])  # fmt: skip
+def test_fields_of_answers(do, tmp_path, tool, given, field, value):
+    (tmp_path / "bin").write_bytes(b"\0nowhere")
+    assert do(tool, **given)[field] == value
 
 
 def test_glob_is_sorted_and_capped(do, tmp_path):
@@ -562,36 +550,6 @@ def test_ignored_directories(do, tmp_path):
     assert do("glob", pattern="*.js", path="node_modules")["files"] == ["node_modules/in.js"]
 
 
-def test_grep(do):
-    found = do("grep", pattern="TODO:", path="src/", include="*.py")
-    assert found == {
-        "success": True,
-        "output": "src/main.py:5:    # TODO: fix this",
-        "matches": [{"file": "src/main.py", "line": 5, "content": "    # TODO: fix this"}],
-        "count": 1,
-        "truncated": False,
-    }
-    assert do("grep", pattern="TODO:", include="*.md")["output"] == "README.md:1:# TODO: all"
-    assert do("grep", pattern="todo:")["count"] == 0, "case counts"
-    assert do("grep", pattern=r"def \w+\(")["count"] == 1
-    assert do("grep", pattern="import", path="setup.py")["matches"][0]["file"] == "setup.py"
-    for include in ("src/*.py", "main.py", "./src/main.py", "*.{py,md}"):
-        assert do("grep", pattern="TODO:", path="src", include=include)["count"] == 1, include
-    assert do("grep", pattern="TODO:", include="src/*.py")["count"] == 1
-    assert do("grep", pattern="TODO:", path="src", include="src/*.md")["count"] == 0
-
-
-def test_grep_of_nothing_says_so(do, tmp_path):
-    nothing = do("grep", pattern="nowhere")
-    assert (nothing["success"], nothing["matches"], nothing["output"]) == (True, [], "")
-    assert "4 files searched" in nothing["note"]
-    wrong = do("grep", pattern="(")
-    assert (wrong["success"], wrong["code"]) == (False, "invalid_pattern")
-    assert do("grep", pattern="--version")["count"] == 0, "a pattern is no flag"
-    (tmp_path / "bin").write_bytes(b"\0nowhere")
-    assert do("grep", pattern="nowhere")["left_out"] == {"binary": 1}
-
-
 def test_grep_has_the_line_ids_of_files_that_were_read(do, ws, tmp_path):
     def found():
         return do("grep", pattern="TODO:", path="src")
@@ -644,23 +602,6 @@ def test_a_search_that_stopped_early_is_truncated(tmp_path):
         for name, arguments in (("grep", {"pattern": "x"}), ("glob", {"pattern": "*.txt"}), ("ls", {})):
             stopped = do(name, **arguments)
             assert (stopped["truncated"], stopped["left_out"]["reached"]) == (True, "timeout"), name
-
-
-def test_ls(do):
-    assert do("ls") == {
-        "success": True,
-        "output": "src/\ntests/\nREADME.md\nsetup.py",
-        "entries": [
-            {"name": "src", "type": "directory"},
-            {"name": "tests", "type": "directory"},
-            {"name": "README.md", "type": "file"},
-            {"name": "setup.py", "type": "file"},
-        ],
-    }
-    assert do("ls", path="src/")["entries"] == [
-        {"name": "main.py", "type": "file"}, {"name": "utils.py", "type": "file"},
-    ]  # fmt: skip
-    assert do("ls", path="setup.py")["code"] == "not_a_directory"
 
 
 def test_ls_of_links_and_of_much(do, tmp_path):
