@@ -390,7 +390,7 @@ def test_unread(do):
         refused = edit(do, "setup.py", ("a3f2c1", ""), ids=["a3f2c1"])
         assert (refused["success"], refused["code"]) == (False, "unread")
         assert refused["hint"].startswith('Call read(file_path="setup.py") first')
-        do("grep", pattern="import")  # a search is no read
+        do("grep", pattern="import")  # it shows no whole file
 
 
 def test_a_change_from_outside(do, tmp_path):
