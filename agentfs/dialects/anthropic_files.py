@@ -140,7 +140,7 @@ class _Memory(kit.Tools):
                 raise errors.AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
-            return self.workspace.edit(place, _required("old_str", old_str, command), new_str or "")
+            return _str_replace(self.workspace, place, _required("old_str", old_str, command), new_str or "")
         if command == "insert":
             line = _required("insert_line", insert_line, command)
             text = _required("insert_text", insert_text, command).rstrip("\n")
@@ -209,6 +209,15 @@ def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) ->
         message = f"File /{kit.one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
         raise errors.TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
     return read
+
+
+def _str_replace(inside: Workspace, place: str, old: str, new: str) -> results.EditResult:
+    """Replace the only occurrence of a text; the lines around its start are the notes of the result."""
+    edited = inside.edit(place, old, new)
+    line = edited.changed[0][0]
+    first = max(line - 2, 1)
+    page = inside.read(place, first, line + 3 - first)
+    return replace(edited, notes=tuple(_numbered(kit.lines_of(page), first)))
 
 
 def _numbered(lines: Sequence[str], first: int) -> list[str]:
@@ -323,7 +332,7 @@ def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResu
         case results.WriteResult():
             content = f"File created successfully at: {path}"
         case results.EditResult() if given["command"] == "str_replace":
-            content = "\n".join([_EDITED, *_snippet(outcome.diff)])
+            content = "\n".join([_EDITED, *outcome.notes])
         case results.EditResult():
             content = f"The file {path} has been edited."
         case results.DeleteResult():

@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
@@ -340,7 +340,8 @@ def _search_reply(
         plain = _body(found, fmt, items[:count])
         if not given.optimize_paths or not count:
             return plain
-        short = _body(found, fmt, items[:count], _common_directories(items[:count]))
+        common = posixpath.commonpath([posixpath.dirname(each["file"]) for each in items[:count]])
+        short = _body(found, fmt, items[:count], common and f"{common}/")
         return min(plain, short, key=lambda each: len(kit.to_json(each)))
 
     def document(count: int, *warning: str) -> tuple[_Document, list[str]]:
@@ -491,9 +492,7 @@ def _match(match: Match, absolute: Callable[[str], str], *, grouped: bool) -> _I
 
 
 def _with_samples(files: list[_Item], found: GrepResult) -> list[_Item]:
-    by_file: dict[str, list[Match]] = {}
-    for match in found.matches:
-        by_file.setdefault(match.path, []).append(match)
+    by_file = {path: [*group] for path, group in groupby(found.matches, key=attrgetter("path"))}
     samples = max(1, min(_SAMPLES, _MAX_SAMPLES // max(len(files), 1)))
     return [{**each, "samples": [*map(_sample, by_file[each["file"]][:samples])]} for each in files]
 
@@ -533,20 +532,12 @@ def _body(found: GrepResult, fmt: str, items: list[_Item], base: str | None = No
 
 
 def _group(matches: list[_Item], paths: Sequence[str]) -> _Item:
-    return {
-        **{name: matches[0][name] for name in paths},
-        "matches": [_without(each, *_PATHS) for each in matches],
-    }
+    head = {name: matches[0][name] for name in paths}
+    return {**head, "matches": [_without(each, *_PATHS) for each in matches]}
 
 
 def _without(item: _Item, *names: str) -> _Item:
     return {name: value for name, value in item.items() if name not in names}
-
-
-def _common_directories(items: list[_Item]) -> str:
-    """Return the directories that the paths of all items begin with, ending in `/`, or ""."""
-    common = posixpath.commonpath([posixpath.dirname(each["file"]) for each in items])
-    return f"{common}/" if common else ""
 
 
 def _full_tokens(found: GrepResult, absolute: Callable[[str], str]) -> int:
