@@ -65,13 +65,3 @@ async def test_an_answer_to_another_question_does_not_count(ws, tmp_path):
         assert not (await client.call_tool("write", {"path": "other.txt", "content": ""})).is_error
         assert (await client.call_tool("write", FILE)).is_error
     assert [each.name for each in tmp_path.iterdir()] == ["other.txt"]
-
-
-async def test_arguments_are_read_as_leniently_as_by_call(ws, tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    async with Client(server(ws, prefix="fs_")) as client:
-        result = await client.call_tool("fs_read", {"file_path": "a.txt", "limit": "1", "self": 1})
-        assert "self" in result.content[0].text
-        assert result.is_error
-        result = await client.call_tool("fs_read", {"file_path": "a.txt", "limit": "1"})
-    assert result.content[0].text.startswith("1|one\n")

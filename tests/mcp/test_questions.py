@@ -113,34 +113,6 @@ async def test_a_question_about_files_on_another_machine(tree, mode):
 
 
 @MODES
-async def test_deny_comes_before_ask_and_ask_before_allow(tree, mode, tmp_path_factory):
-    policy = tmp_path_factory.mktemp("config") / "policy.toml"
-    policy.write_text(
-        "deny = ['change(sub/**)']\nask = ['edit(a.txt)', 'change(sub/**)']\nallow = ['*']\n"
-        "prefix = 'fs_'\n[limits]\nread_lines = 2\n[protect]\nread = ['d.txt']\n"
-    )
-    user = User("decline", "accept")
-    options = ("--policy", str(policy), "--deny", "create(new.txt)", "--protect", "*.hidden")
-    async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
-        (tree / "b.hidden").write_text("secret\n")
-        refused = {
-            name: (await connected.call_tool(f"fs_{tool}", arguments)).is_error
-            for name, tool, arguments in (
-                ("denied", "edit", {**EDIT, "path": "sub/c.txt"}),
-                ("denied by an option", "write", {"path": "new.txt", "content": "x"}),
-                ("asked", "edit", EDIT),
-                ("asked again", "edit", EDIT),
-                ("allowed", "move", {"path": "other", "to": "moved"}),
-                ("protected by the file", "read", {"path": "moved/d.txt"}),
-                ("protected by an option", "read", {"path": "b.hidden"}),
-            )
-        }
-        assert "3|" not in told(await connected.call_tool("fs_read", {"path": "a.txt"}))
-    assert [name for name, is_error in refused.items() if not is_error] == ["asked again"]
-    assert len(user.asked) == 2
-
-
-@MODES
 async def test_questions_at_once_get_their_own_answers(tree, mode):
     for number in range(20):
         (tree / f"{number}.txt").write_text("old\n")
