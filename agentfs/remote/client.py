@@ -78,7 +78,7 @@ class _Session:
             connection.close()
 
 
-class RemoteWorkspace(Workspace):
+class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.suppress
     """Open a workspace on another machine or in a container, where the same version of agentfs is installed.
 
     Args:
@@ -298,8 +298,6 @@ def _sent(name: str, local: Any) -> Any:
     return remote if declaration_of(local) is None else reports_calls(remote)
 
 
-for _name in SENT.keys() - vars(RemoteWorkspace).keys():
-    setattr(RemoteWorkspace, _name, _sent(_name, SENT[_name]))
-
-
-connect = RemoteWorkspace
+for _name in SENT.keys() - vars(connect).keys():
+    setattr(connect, _name, _sent(_name, SENT[_name]))
+RemoteWorkspace = connect  # its name as a type
