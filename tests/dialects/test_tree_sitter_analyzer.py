@@ -428,39 +428,23 @@ def test_a_file_that_several_links_lead_to_is_found_once(names, hits, call, tmp_
 # search_content
 
 
+# The matches of TODO in src: file, line number, line, and the places in it.
+TODOS = [
+    ("src/main.py", 5, "    # TODO: one", [[6, 10]]),
+    ("src/main.py", 6, "    return os  # todo two, TODO three", [[27, 31]]),
+    ("src/util/Text.JS", 1, "// TODO: ünï TODO", [[3, 7], [13, 17]]),
+]
+
+
 def test_the_output_of_search_content(call, ws):
-    found = value(call("search_content", roots=["src"], query="TODO"))
-    assert isinstance(found, list)
-    assert found == [
-        {
-            "file": "src/main.py",
-            "abs_path": f"{ws.root}/src/main.py",
-            "line_number": 5,
-            "line": "    # TODO: one",
-            "submatches": [{"start": 6, "end": 10, "match": "TODO"}],
-        },
-        {
-            "file": "src/main.py",
-            "abs_path": f"{ws.root}/src/main.py",
-            "line_number": 6,
-            "line": "    return os  # todo two, TODO three",
-            "submatches": [{"start": 27, "end": 31, "match": "TODO"}],
-        },
-        {
-            "file": "src/util/Text.JS",
-            "abs_path": f"{ws.root}/src/util/Text.JS",
-            "line_number": 1,
-            "line": "// TODO: ünï TODO",
-            "submatches": [
-                {"start": 3, "end": 7, "match": "TODO"},
-                {"start": 13, "end": 17, "match": "TODO"},
-            ],
-        },
-    ]
     result = call("search_content", roots=["src"], query="TODO")
-    assert result.data["matches"] == found
-    assert result.notes == ()
-    assert result.short_result == "4 matches in 2 files"
+    assert value(result) == result.data["matches"] == [
+        {
+            "file": file, "abs_path": f"{ws.root}/{file}", "line_number": number, "line": line,
+            "submatches": [{"start": start, "end": end, "match": "TODO"} for start, end in spans],
+        } for file, number, line, spans in TODOS
+    ]  # fmt: skip
+    assert (result.notes, result.short_result) == ((), "4 matches in 2 files")
 
 
 def test_a_very_long_line_is_cut_and_a_field_says_so(call, tmp_path):
@@ -622,80 +606,38 @@ def test_the_order_is_made_before_the_files_are_cut(call, tmp_path):
 
 def test_total_only_is_a_bare_integer(call):
     found = call("search_content", roots=["."], query="TODO", total_only=True)
-    assert found.content == "5"
-    assert found.data["total"] == 5
-    assert found.data["format"] == "total_only"
+    assert (found.content, found.data["total"], found.data["format"]) == ("5", 5, "total_only")
     assert call("find_and_grep", roots=["."], query="TODO", extensions=["py"], total_only=True).content == "2"
     nothing = call("search_content", roots=["."], query="nothing here", total_only=True)
-    assert nothing.content == "0"
+    assert (nothing.content, nothing.notes) == ("0", ("3 left out",))
     assert nothing.data["notes"][0].startswith('No matches for "nothing here"')
-    assert nothing.notes == ("3 left out",)
 
 
-def test_count_only_matches_counts_matches_by_file(call):
-    found = value(call("search_content", roots=["."], query="TODO", count_only_matches=True))
-    notes = found.pop("notes")
-    assert found == {
-        "total_matches": 5,
-        "total_files": 3,
-        "file_counts": {"src/main.py": 2, "src/util/Text.JS": 2, "README.md": 1},
-    }
-    assert notes == list(call("search_content", roots=["."], query="TODO").notes), "what was left out is said"
-    found = value(call("find_and_grep", roots=["src"], query="TODO", count_only_matches=True))
-    assert found["file_counts"] == {"src/main.py": 2, "src/util/Text.JS": 2}
-    assert found["meta"]["searched_file_count"] == 4
-
-
-def test_summary_only_has_files_with_samples(call):
-    found = value(call("search_content", roots=["src"], query="TODO", summary_only=True))
-    assert found == {
-        "total_matches": 4,
-        "total_files": 2,
-        "files": [
-            {
-                "file": "src/main.py",
-                "matches": 2,
-                "samples": [
-                    {"line_number": 5, "line": "# TODO: one"},
-                    {"line_number": 6, "line": "return os  # todo two, TODO three"},
-                ],
-            },
-            {
-                "file": "src/util/Text.JS",
-                "matches": 2,
-                "samples": [{"line_number": 1, "line": "// TODO: ünï TODO"}],
-            },
-        ],
-    }
+def test_the_formats_by_file(call, ws):
+    """Each names a file once; find_and_grep adds `meta`."""
+    totals = {"total_matches": 4, "total_files": 2}
+    counts = {"src/main.py": 2, "src/util/Text.JS": 2}
+    of_file = {file: [each for each in TODOS if each[0] == file] for file in counts}
+    for mode, wanted in {
+        "count_only_matches": {"file_counts": counts},
+        "summary_only": {"files": [
+            {"file": file, "matches": 2, "samples": [
+                {"line_number": number, "line": line.strip()} for _, number, line, _ in found]}
+            for file, found in of_file.items()]},
+        "group_by_file": {"files": [
+            {"file": file, "abs_path": f"{ws.root}/{file}", "matches": [
+                {"line_number": number, "line": line, "spans": spans} for _, number, line, spans in found]}
+            for file, found in of_file.items()]},
+    }.items():  # fmt: skip
+        asked = {"roots": ["src"], "query": "TODO", mode: True}
+        assert value(call("search_content", **asked)) == totals | wanted
+        assert value(call("find_and_grep", **asked))["meta"]["searched_file_count"] == 4
+    found = call("search_content", roots=["."], query="TODO", count_only_matches=True)
+    assert value(found)["notes"] == [*call("search_content", roots=["."], query="TODO").notes]
     around = value(call("search_content", roots=["."], query="let a", summary_only=True, context_after=1))
     assert around["files"][0]["samples"] == [
         {"line_number": 2, "line": "let a = 1;", "after": ["let b = 2;"]}
     ]
-    assert "meta" in value(call("find_and_grep", roots=["."], query="TODO", summary_only=True))
-
-
-def test_group_by_file_names_each_file_once(call, ws):
-    found = value(call("search_content", roots=["src"], query="TODO", group_by_file=True))
-    assert found == {
-        "total_matches": 4,
-        "total_files": 2,
-        "files": [
-            {
-                "file": "src/main.py",
-                "abs_path": f"{ws.root}/src/main.py",
-                "matches": [
-                    {"line_number": 5, "line": "    # TODO: one", "spans": [[6, 10]]},
-                    {"line_number": 6, "line": "    return os  # todo two, TODO three", "spans": [[27, 31]]},
-                ],
-            },
-            {
-                "file": "src/util/Text.JS",
-                "abs_path": f"{ws.root}/src/util/Text.JS",
-                "matches": [{"line_number": 1, "line": "// TODO: ünï TODO", "spans": [[3, 7], [13, 17]]}],
-            },
-        ],
-    }
-    assert "meta" in value(call("find_and_grep", roots=["."], query="TODO", group_by_file=True))
 
 
 def test_optimize_paths_goes_with_every_format_and_loses_nothing(call, ws):
