@@ -18,7 +18,7 @@ MOST = {
     ("cli",): 551,
     ("mcp",): 260,
     ("frameworks",): 596,
-    ("dialects",): 2_380,
+    ("dialects",): 2_378,
     ("remote",): 723,
     ("branches",): 399,
     ("store",): 473,

@@ -20,6 +20,7 @@ _DIRECTORY = _TOP[1:]
 _VIEW_DEPTH = 2
 _ECHO_CHARS = 200
 _SNIPPET_LINES = 120
+_CONTEXT_LINES = 2  # of `memory`
 _MOST_LINES, _MOST_LISTED = 999_999, 10_000  # of `memory`
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 _REVIEW = (
@@ -140,7 +141,7 @@ class _Memory(kit.Tools):
                 raise errors.AlreadyExistsError("", details={"path": place})
             return written
         if command == "str_replace":
-            return _str_replace(self.workspace, place, _required("old_str", old_str, command), new_str or "")
+            return self.workspace.edit(place, _required("old_str", old_str, command), new_str or "")
         if command == "insert":
             line = _required("insert_line", insert_line, command)
             text = _required("insert_text", insert_text, command).rstrip("\n")
@@ -209,15 +210,6 @@ def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) ->
         message = f"File /{kit.one_line(place)} exceeds maximum line limit of {_MOST_LINES:,} lines."
         raise errors.TooLargeError(message, details={"path": place, "total_lines": read.total_lines})
     return read
-
-
-def _str_replace(inside: Workspace, place: str, old: str, new: str) -> results.EditResult:
-    """Replace the only occurrence of a text; the lines around its start are the notes of the result."""
-    edited = inside.edit(place, old, new)
-    line = edited.changed[0][0]
-    first = max(line - 2, 1)
-    page = inside.read(place, first, line + 3 - first)
-    return replace(edited, notes=tuple(_numbered(kit.lines_of(page), first)))
 
 
 def _numbered(lines: Sequence[str], first: int) -> list[str]:
@@ -332,7 +324,10 @@ def _render_memory(context: kit.RenderContext, workspace: Workspace) -> ToolResu
         case results.WriteResult():
             content = f"File created successfully at: {path}"
         case results.EditResult() if given["command"] == "str_replace":
-            content = "\n".join([_EDITED, *outcome.notes])
+            near = range(outcome.changed[0][0] - _CONTEXT_LINES, outcome.changed[0][0] + _CONTEXT_LINES + 1)
+            lines = (line.partition("\t") for line in _snippet(outcome.diff))
+            shown = ["\t".join(line[::2]) for line in lines if line[1] and int(line[0]) in near]
+            content = "\n".join([_EDITED, *shown])
         case results.EditResult():
             content = f"The file {path} has been edited."
         case results.DeleteResult():
