@@ -185,7 +185,8 @@ def public_names() -> Iterator[str]:
         for name in names:
             yield f"{module}.{name}"
             value = getattr(import_module(module), name)
-            members = vars(value) if inspect.isclass(value) and not issubclass(value, dict) else {}
+            documented_elsewhere = inspect.isclass(value) and (issubclass(value, dict) or name == "connect")
+            members = vars(value) if inspect.isclass(value) and not documented_elsewhere else {}
             for member, defined in members.items():
                 method = inspect.isfunction(defined) or isinstance(
                     defined, (property, functools.cached_property)
