@@ -39,9 +39,7 @@ def settings_of(options: CommandOptions, limits: Limits) -> Settings:
             for anything that is not a setting; `refused` if the workspace has the file, because a model could
             change it.
     """
-    found = Settings(".", Policy(), limits, {}, "agentfs", "")
-    if options.policy is not None:
-        found = read_policy_file(options.policy, limits)
+    found = _settings({}, ".", limits) if options.policy is None else read_policy_file(options.policy, limits)
     policy = replace(
         found.policy,
         deny=[*found.policy.deny, *options.deny],
