@@ -37,7 +37,6 @@ from agentfs.fs.node import (
     Node,
     NotRestoredError,
     expanded,
-    mode_of,
     moves,
 )
 from agentfs.fs.path import quote
@@ -288,7 +287,8 @@ class Batch:
         """Build the new nodes; return the changes for the journal, with the modes of new files."""
         left = _in_order(steps)
         self._closed = {each.change.path for each in left if _is_closed(each.change.before)}
-        is_synced = sum(isinstance(each.change.after, FileNode) for each in left) < _SYNCED_TOGETHER
+        files = [each for each in left if isinstance(each.change.after, FileNode)]
+        is_synced = len(files) < _SYNCED_TOGETHER
         top: _Step | None = None  # the outermost new directory
         for step in left:
             call_context.check()
@@ -310,7 +310,7 @@ class Batch:
                 top.inside.append(step.change)
         if not is_synced:
             self._sync_file_systems()
-        return tuple(each.logged or each.change for each in steps)
+        return tuple([each.logged or each.change for each in steps])
 
     def _build(self, step: _Step, temporary: str, *, is_synced: bool) -> None:
         change, before, after = step.change, step.change.before, step.change.after
@@ -593,5 +593,4 @@ def _in_order(steps: Sequence[_Step]) -> Sequence[_Step]:
 
 def _is_closed(node: Node | None) -> bool:
     """Return True for a directory whose owner may not change its entries."""
-    mode = mode_of(node)
-    return mode is not None and ~mode & _OWNER != 0
+    return isinstance(node, DirectoryNode) and node.mode is not None and ~node.mode & _OWNER != 0

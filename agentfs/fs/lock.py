@@ -136,7 +136,8 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
                     raise oserrors.locked(path, round(now - began, 1))
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
-            own[file] = hold(fd), shared
+            own[file] = fd, shared
+            _locks.held.add(fd)
             taken.append(file)
             if file and not shared and os.fstat(fd).st_size:
                 _remove_leftovers(fd)

@@ -183,12 +183,7 @@ def _at_or_below(
     """Return a directory and its entries, in order: the path below it, the node and its mode."""
     below = paths[bisect_left(paths, f"{top}/") : bisect_left(paths, f"{top}0")]  # "0" follows "/"
     found = ((path[len(top) :], nodes.get(path)) for path in (top, *below))
-    return [(path, node, mode_of(node)) for path, node in found]
-
-
-def mode_of(node: Node | None) -> int | None:
-    """Return the mode of a directory, if it is known."""
-    return node.mode if isinstance(node, DirectoryNode) else None
+    return [(path, node, node.mode if isinstance(node, DirectoryNode) else None) for path, node in found]
 
 
 def moves(changes: Collection[Change]) -> dict[str, str]:

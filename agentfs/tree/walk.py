@@ -73,11 +73,6 @@ class Walk:
         return list(islice(chain.from_iterable(part.excluded for part in self._left_out), MAX_EXCLUDED))
 
     @property
-    def looked_at(self) -> int:
-        """The number of names that the walk has looked at so far."""
-        return self.max_entries - self._entries_left
-
-    @property
     def skipped(self) -> Skipped:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -34,6 +34,19 @@ def hold(now):
 with Root(sys.argv[1], Policy()) as root:
     root.update("n", hold, max_bytes=99)
 """
+
+
+@contextmanager
+def held(script: str, tree):
+    """Give a process that holds a lock, by a script; kill it, and those that it started, at the end."""
+    command = [sys.executable, "-c", script, str(tree)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        try:
+            yield holder
+        finally:
+            os.killpg(holder.pid, 9)
 
 
 def forked(work, *arguments) -> int:
@@ -72,14 +85,11 @@ def test_two_processes_make_10000_edits_and_lose_nothing(tree):
 def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
     (tree / "n").write_bytes(b"0")
     monkeypatch.setattr(lock, "WAIT", 0.1)
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    with Root(tree, Policy()) as root:
+    with held(HOLD, tree) as holder, Root(tree, Policy()) as root:
         with pytest.raises(BusyError):
             change(root, "n", lambda _: b"1", max_bytes=99)
         holder.kill()
-        holder.communicate()
+        holder.wait()
         assert change(root, "n", lambda _: b"1", max_bytes=99).after == b"1"
 
 
@@ -164,22 +174,6 @@ def lines(count: int) -> str:
     return "".join(f"<{number}:0>\n" for number in range(count))
 
 
-def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
-    (tmp_path / "f").write_text(lines(30))
-    with Workspace(tmp_path) as ws:
-
-        def work(number: int) -> None:
-            for step in range(7):
-                ws.edit("f", f"<{number}:{step}>", f"<{number}:{step + 1}>")
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(30)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":7")
-
-
 async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
     (tmp_path / "f").write_text(lines(30))
     with Workspace(tmp_path) as ws:
@@ -239,47 +233,19 @@ def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("180", "120")
 
 
-def test_a_change_of_directories_only_creates_no_lock_file(tree, tmp_path, monkeypatch):
-    """Not even in the working directory of the process."""
-    (tree / "empty").mkdir()
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    opened = []
-    real = os.open
-    monkeypatch.setattr(
-        os,
-        "open",
-        lambda path, *args, **options: opened.append((path, options)) or real(path, *args, **options),
-    )
-    with Workspace(tree) as ws:
-        ws.delete("empty")
-    outside = [path for path, options in opened if "dir_fd" not in options]
-    assert all(os.path.isabs(path) for path in outside), outside
-
-
 def test_a_call_waits_for_a_lock_until_its_deadline(tree):
     (tree / "n").write_bytes(b"0")
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    try:
-        with Workspace(tree, limits=Limits(timeout=0.3)) as ws:
-            began = time.monotonic()
-            with pytest.raises(BusyError):
-                ws.write("n", "1", overwrite=True)
-            with pytest.raises(BusyError):
-                ws.edit("n", "0", "1")
-            assert time.monotonic() - began < lock.WAIT / 2
-    finally:
-        holder.kill()
-        holder.communicate()
+    with held(HOLD, tree), Workspace(tree, limits=Limits(timeout=0.3)) as ws:
+        began = time.monotonic()
+        with pytest.raises(BusyError):
+            ws.write("n", "1", overwrite=True)
+        with pytest.raises(BusyError):
+            ws.edit("n", "0", "1")
+        assert time.monotonic() - began < lock.WAIT / 2
 
 
 def test_a_cancelled_call_no_longer_waits_for_a_lock(tree):
     (tree / "n").write_bytes(b"0")
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
 
     async def edit_and_cancel(ws):
         arguments = {"path": "n", "old_string": "0", "new_string": "1"}
@@ -291,14 +257,10 @@ def test_a_cancelled_call_no_longer_waits_for_a_lock(tree):
             await call
         assert (await tools.acall("read", {"path": "n"})).success  # once the thread is free
 
-    try:
-        began = time.monotonic()
-        with Workspace(tree) as ws:
-            asyncio.run(edit_and_cancel(ws))
-        assert time.monotonic() - began < lock.WAIT / 2
-    finally:
-        holder.kill()
-        holder.communicate()
+    began = time.monotonic()
+    with held(HOLD, tree), Workspace(tree) as ws:
+        asyncio.run(edit_and_cancel(ws))
+    assert time.monotonic() - began < lock.WAIT / 2
 
 
 HOLD_AND_FORK = """
@@ -357,22 +319,11 @@ def test_a_forked_process_does_not_wait_for_locks_of_its_parent(tree):
 
 def test_a_lock_does_not_outlive_its_process_in_a_forked_copy(tree):
     """A process that forked while it held a lock, and was killed, left the lock to its child."""
-    parent = subprocess.Popen(
-        [sys.executable, "-c", HOLD_AND_FORK, str(tree)],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert parent.stdout
-        assert parent.stdout.readline() == "held\n"
+    with held(HOLD_AND_FORK, tree) as parent:
         parent.kill()
         parent.wait()
         with Root(tree, Policy()) as root:
             assert change(root, "f", lambda _: b"mine", max_bytes=99).path == "f"
-    finally:
-        os.killpg(parent.pid, 9)
-        parent.communicate()
 
 
 def test_a_fork_that_leaves_the_block_of_a_lock_keeps_the_lock_of_its_parent(tree):
