@@ -46,7 +46,8 @@ def held(script: str, tree):
         try:
             yield holder
         finally:
-            os.killpg(holder.pid, 9)
+            with suppress(ProcessLookupError):
+                os.killpg(holder.pid, 9)
 
 
 def forked(work, *arguments) -> int:
