@@ -193,9 +193,9 @@ def _remove_leftovers(fd: int) -> None:
     """Remove the temporaries that a lock file names, and empty it."""
     for path in os.fsdecode(os.pread(fd, _MOST_RECORDED, 0)).split("\0"):
         directory, name = os.path.split(path)
-        if is_temporary_name(name):
+        if is_temporary_name(name) and os.path.realpath(directory) == directory:
             with suppress(OSError):
-                handle = syscalls.enter_real(directory)
+                handle = syscalls.open_root(directory)
                 try:
                     syscalls.remove_all(handle, name)
                 finally:

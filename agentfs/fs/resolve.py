@@ -165,11 +165,10 @@ class ResolvedPath:
         is_plain = self.name.isascii() and "agentfs" not in self.name.lower()
         if (self.missing or not is_plain) and STATE_MARK in map(fold, [*self.missing, self.name]):
             return True
-        try:
+        with suppress(OSError):
             syscalls.lstat(self.parent, STATE_MARK)
-        except OSError:
-            return False
-        return True
+            return True
+        return False
 
     def check_replaceable(self) -> None:
         """Raise the error for a file that its mode protects from changes.
@@ -225,21 +224,16 @@ class ResolvedPath:
         self.real_path = self._real_path()
 
     def _enter(self, name: str) -> None:
-        if self.missing:
-            self._enter_missing(name)
-            return
-        try:
-            directory = syscalls.enter(self.parent, name)
-        except OSError as error:
-            if self._follow_refused(error, name):
+        if not self.missing:
+            try:
+                self._push(syscalls.enter(self.parent, name), name)
+            except OSError as error:
+                if self._follow_refused(error, name):
+                    return
+                if error.errno != errno.ENOENT:
+                    raise self.error(error, name) from None
+            else:
                 return
-            if error.errno != errno.ENOENT:
-                raise self.error(error, name) from None
-            self._enter_missing(name)
-            return
-        self._push(directory, name)
-
-    def _enter_missing(self, name: str) -> None:
         if not self._create_parents:
             raise self.error_of(errno.ENOENT, name)
         self.missing.append(name)
@@ -265,7 +259,15 @@ class ResolvedPath:
         try:
             target = syscalls.readlink(self.parent, name)
         except OSError:
-            return self._retry_swapped(error, name)
+            # Another program may have replaced a link by a directory, or the reverse: try the name again.
+            with suppress(OSError):
+                mode = syscalls.lstat(self.parent, name).st_mode
+                self._retries += 1
+                may_enter = error.errno != errno.ENOTDIR or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+                if may_enter and self._retries <= _MAX_RETRIES:
+                    self._pending.append(name)
+                    return True
+            return False
         self._expand_link(name, target)
         return True
 
@@ -297,19 +299,6 @@ class ResolvedPath:
             message = f"With links resolved, the path has more than {MAX_PARTS} parts."
             raise oserrors.error_of(NameTooLongError, self._path, message, "Name the file itself.")
 
-    def _retry_swapped(self, error: OSError, name: str) -> bool:
-        # Another program replaced a link by a directory, or the reverse: try the name again.
-        try:
-            mode = syscalls.lstat(self.parent, name).st_mode
-        except OSError:
-            return False
-        self._retries += 1
-        is_file = error.errno == errno.ENOTDIR and not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
-        if is_file or self._retries > _MAX_RETRIES:
-            return False
-        self._pending.append(name)
-        return True
-
     def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
         context, real_path = self._context, self._real_path(name)
         if not (context.is_usable(real_path) or (on_the_way and context.contains_usable(real_path))):
@@ -323,12 +312,10 @@ class ResolvedPath:
 
     def _is_readable(self, name: str) -> bool:
         """Return True if a name in the parent is a regular file whose content may be shown."""
-        if not self._context.may_read(self._real_path(name)):
-            return False
-        try:
-            return stat.S_ISREG(syscalls.lstat(self.parent, name).st_mode)
-        except OSError:
-            return False
+        with suppress(OSError):
+            is_regular = stat.S_ISREG(syscalls.lstat(self.parent, name).st_mode)
+            return is_regular and self._context.may_read(self._real_path(name))
+        return False
 
     def _spelling(self, written: str) -> str:
         """Return the name in the parent that a written name stands for; the name itself if there is none.

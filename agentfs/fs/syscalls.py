@@ -74,19 +74,6 @@ def enter(handle: int, name: str) -> int:
     return os.open(name, _ENTER, dir_fd=handle)
 
 
-def enter_real(path: str) -> int:
-    """Enter a directory by its absolute path, in which a link is an error."""
-    handle = os.open("/", _ENTER)
-    for name in path.split("/"):
-        if name:
-            above, handle = handle, -1
-            try:
-                handle = enter(above, name)
-            finally:
-                close(above)
-    return handle
-
-
 def open_directory(handle: int, name: str) -> int:
     """Open a directory to list it."""
     return os.open(name, _SCAN, dir_fd=handle)
