@@ -501,7 +501,7 @@ class Batch:
 
     def _reverse(self, error: BaseException) -> None:
         """Reverse what was made, the latest first. Raise `io` if that fails, for the journal to keep it."""
-        made = reversed(self._made)
+        made = self._made[::-1]
         failed = [each.path for each, moved in made if not self._retry(partial(self._restore, each, moved))]
         if not failed or not isinstance(error, Exception):
             return
@@ -551,16 +551,9 @@ class Batch:
                 with self._at(path) as target:
                     os.unlink(target.name, dir_fd=target.parent)
             return
-        temporary = self._new_temporary(os.path.dirname(path))
-        with self._at(temporary) as source, self._at(path) as target:
-            if isinstance(before, LinkNode):
-                os.symlink(before.target, source.name, dir_fd=source.parent)
-            elif isinstance(before, FileNode):
-                create_temporary(source.parent, source.name, before, before.metadata)
-            if present is None:
-                syscalls.rename_new(source.parent, source.name, target.name, to=target.parent)
-            else:
-                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
+        step = _Step(Change(path, present, before), self._new_temporary(os.path.dirname(path)))
+        self._build(step, step.temporary, is_synced=True)
+        self._put(step)
 
     def _retry(self, act: Callable[[], object]) -> bool:
         """Repeat an act that fails because of a race; return False if it keeps failing."""

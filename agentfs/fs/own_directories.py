@@ -21,10 +21,6 @@ class OwnDirectory:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def make(self, *, exist_ok: bool = False) -> None:
-        """Create the directory and its parents."""
-        os.makedirs(self.path, mode=0o700, exist_ok=exist_ok)
-
     def status(self) -> os.stat_result:
         """Return the status of the directory."""
         return os.stat(self.path)

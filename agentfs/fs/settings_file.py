@@ -3,10 +3,9 @@
 import os
 from functools import cache
 
-from agentfs.errors import FileIOError, InvalidArgumentError
+from agentfs.errors import FileIOError
 from agentfs.fs.path import is_in, quote
 
-_MAX_BYTES = 1024 * 1024
 _MAX_LINKS = 40
 _PLACES = """
 /usr/local/bin /usr/bin /bin /usr/local/sbin /usr/sbin /sbin /run/current-system/sw/bin /opt/homebrew/bin
@@ -25,28 +24,18 @@ def system_program(name: str) -> str | None:
 
 
 def read_settings(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file of at most 1 MiB."""
+    """Return the content of a file of the user."""
     try:
         with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+            return file.read()
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
-    if len(data) > _MAX_BYTES:
-        raise InvalidArgumentError(f"{quote(os.fspath(path))} is over {_MAX_BYTES:,} bytes.")
-    return data
+        reason = getattr(error, "strerror", None) or str(error)  # ValueError: a NUL in the path
+        raise FileIOError(f"{quote(os.fspath(path))} cannot be read: {reason}.") from None
 
 
 def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> list[str]:
-    """Return the places in a directory, relative to it, that decide what a path leads to.
-
-    Raises `io` if there is no such file.
-    """
-    try:
-        os.stat(path)
-        places = link_chain(os.fspath(path))
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
-    tops = {os.path.abspath(root), os.path.realpath(root)}
+    """Return the places in a directory, relative to it, that decide what the path of a file leads to."""
+    places, tops = link_chain(os.fspath(path)), {os.path.abspath(root), os.path.realpath(root)}
     found = (os.path.relpath(place, top) for place in places for top in tops if is_in(place, top.rstrip("/")))
     return [*dict.fromkeys(found)]
 
@@ -61,8 +50,3 @@ def link_chain(path: str) -> list[str]:
             break
         path = os.path.join(os.path.dirname(place), os.readlink(place))
     return found
-
-
-def _unreadable(path: str | os.PathLike[str], error: OSError | ValueError) -> FileIOError:
-    reason = getattr(error, "strerror", None) or str(error)  # ValueError: a NUL in the path
-    return FileIOError(f"{quote(os.fspath(path))} cannot be read: {reason}.")
