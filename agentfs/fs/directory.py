@@ -59,18 +59,8 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         protected = protected or context.unreadable.covers(leads_to)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
-    return Entry(
-        path=path,
-        name=displayed,
-        type=kind,
-        is_dir=is_dir,
-        size=size,
-        mtime=status.st_mtime,
-        ext=extension.lower() if dot else "",
-        target=target,
-        protected=protected,
-        mount=context.trees.mark(real_path) if context.trees.others else None,
-    )
+    ext, mount = extension.lower() if dot else "", context.trees.mark(real_path)
+    return Entry(path, displayed, kind, is_dir, size, status.st_mtime, ext, target, protected, mount)
 
 
 class LinkTarget(NamedTuple):
@@ -240,8 +230,8 @@ class Directory:
                 fd = self._call(syscalls.open_file, name)
                 try:
                     outcome = read(fd)
-                    if outcome is not None and not stat.S_ISREG(os.fstat(fd).st_mode):
-                        raise OSError(errno.EINVAL, "not a regular file", name)
+                    if outcome is not None:
+                        regular_status(fd, name)
                 finally:
                     os.close(fd)
             except (OSError, AccessError) as error:
