@@ -255,7 +255,7 @@ class Root(RootContext):
 
     def entry(self, path: str) -> Entry:
         """Return the `Entry` at a path."""
-        with ResolvedPath(self, path, self._split(path or ".")) as resolved:
+        with self._resolved(path or ".") as resolved:
             status = resolved.stat()
             if status is None:
                 raise resolved.error_of(errno.ENOENT)
@@ -386,12 +386,12 @@ class Root(RootContext):
         if self.access is not None:
             self.access.begin(expanded(changes))
 
+    def _resolved(self, path: str, *, follow: bool | None = None, **options: bool) -> ResolvedPath:
+        return ResolvedPath(self, path, self._split(path), follow=follow, **options)
+
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
-        parsed = self._split(path)
-        with ResolvedPath(
-            self, path, parsed, follow_last=follow_last, create_parents=create_parents
-        ) as resolved:
+        with self._resolved(path, follow_last=follow_last, create_parents=create_parents) as resolved:
             return resolved.display_path, resolved.real_path
 
     def spellings(self, path: str, *, follow: bool | None = None) -> list[str]:
@@ -399,9 +399,7 @@ class Root(RootContext):
 
         With `follow`, links are followed even if the policy forbids it.
         """
-        with ResolvedPath(
-            self, path, self._split(path), follow=follow, follow_last=True, create_parents=True
-        ) as resolved:
+        with self._resolved(path, follow=follow, follow_last=True, create_parents=True) as resolved:
             return [resolved.display_path, *resolved.through_links, resolved.real_path]
 
     def real_path(self, path: str, *, creating: bool = False) -> str:

@@ -178,21 +178,20 @@ def remove_all(handle: int, name: str) -> None:
     os.rmdir(name, dir_fd=handle)
 
 
-def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:
-    """Rename a file, here or to another directory; a file at the new name is replaced."""
-    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
+def replace(handle: int, source: str, name: str, *, to: int) -> None:
+    """Rename a file to a name in a directory; a file at the new name is replaced."""
+    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=to)
 
 
-def rename_new(handle: int, source: str, name: str, *, to: int | None = None) -> None:
-    """Rename, here or to another directory. Raises FileExistsError unless the new name is free."""
-    target = handle if to is None else to
-    number = rename_no_replace(handle, source, name, to=target)
+def rename_new(handle: int, source: str, name: str, *, to: int) -> None:
+    """Rename to a name in a directory. Raises FileExistsError unless the new name is free."""
+    number = rename_no_replace(handle, source, name, to=to)
     if number == 0:
         return
     if number not in _NO_RENAMEAT2:
         raise OSError(number, os.strerror(number), name)
     try:
-        os.link(source, name, src_dir_fd=handle, dst_dir_fd=target, follow_symlinks=False)
+        os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
@@ -201,18 +200,17 @@ def rename_new(handle: int, source: str, name: str, *, to: int | None = None) ->
             os.unlink(source, dir_fd=handle)
         return
     with suppress(FileNotFoundError):
-        lstat(target, name)
+        lstat(to, name)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-    os.rename(source, name, src_dir_fd=handle, dst_dir_fd=target)
+    os.rename(source, name, src_dir_fd=handle, dst_dir_fd=to)
 
 
-def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = None) -> int:
+def rename_no_replace(handle: int, source: str, name: str, *, to: int) -> int:
     """Rename to a free name by `renameat2`; return its errno: 0 for success, ENOSYS if it is missing."""
     call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
-    target = handle if to is None else to
-    if call(handle, os.fsencode(source), target, os.fsencode(name), _RENAME_NOREPLACE) == 0:
+    if call(handle, os.fsencode(source), to, os.fsencode(name), _RENAME_NOREPLACE) == 0:
         return 0
     return ctypes.get_errno()
 

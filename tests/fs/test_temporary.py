@@ -138,8 +138,8 @@ def test_a_name_that_is_taken_is_never_replaced(tree, monkeypatch, has_rename, h
     handle = os.open(tree, os.O_RDONLY)
     (tree / "source").write_bytes(b"source")
     with pytest.raises(FileExistsError):
-        syscalls.rename_new(handle, "source", "f")
-    syscalls.rename_new(handle, "source", "fresh")
+        syscalls.rename_new(handle, "source", "f", to=handle)
+    syscalls.rename_new(handle, "source", "fresh", to=handle)
     os.close(handle)
     assert ((tree / "f").read_bytes(), (tree / "fresh").read_bytes()) == (b"f\n", b"source")
     assert not (tree / "source").exists()
