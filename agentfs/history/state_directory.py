@@ -34,7 +34,7 @@ class StateDirectory:
         watch_forks(self)
         try:
             try:
-                self._directory.make()
+                os.makedirs(self.path, mode=0o700)
             except FileExistsError:
                 self._check_owned()
             self._lock_fd = hold(self._lock())
