@@ -178,7 +178,8 @@ class Batch:
         """Prepare a batch, with the arguments of `Root.apply`; `held` is the open path of a single file."""
         self._context, self._max_bytes, self._conflict = context, max_bytes, conflict
         self._log_step, self._undoing, self._held = log_step, undoing, held
-        self._anywhere = context.view(only=None)  # temporaries may lie above the directories of a view
+        # Temporaries may lie above the directories of a view.
+        self._anywhere = context if context.only is None else context.view(only=None)
         self._made: list[tuple[Change, int]] = []  # each change that may be made, and the inode that it moved
         self._temporaries: set[str] = set()  # those that may exist
         self._remaining: list[str] = []
