@@ -379,7 +379,7 @@ class Workspace:
             limit: Most lines; by default as many as fit.
             column: First character of each line, from 1.
             encoding: The codec of the text, if the bytes do not show it.
-            raw: Show a notebook as JSON, binary content in hexadecimal.
+            raw: Show a notebook as JSON.
             line_ids: Show an id before the `|` of each line, for edit_lines.
 
         Returns:

@@ -43,7 +43,7 @@ class LineSearch:
     Args:
         pattern: The pattern.
         deadline: The `time.monotonic()` at which searches raise TimeoutError.
-        window: Distance from the first match of a line, in characters, up to which spans are kept.
+        window: Spans are kept up to this distance from the first match of a line, in characters.
     """
 
     def __init__(self, pattern: Pattern, deadline: float, *, window: int = sys.maxsize) -> None:

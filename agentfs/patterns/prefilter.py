@@ -1,4 +1,4 @@
-"""The test of a file's bytes that most files of a search fail, and the text of the others."""
+"""Leave out most files of a search by a test of their bytes, and decode the others."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ class Prefilter:
         self._others += _OTHER_FORMS if self._folds else ()
 
     def may_match(self, data: bytes | bytearray, length: int) -> bool:
-        """Return False if no text in the first bytes matches; they may begin and end within a character."""
+        """Return False if the first bytes have no match. They may begin or end within a character."""
         if not self.is_useful or data.startswith(_WIDE_BOM_STARTS):
             return True
         searched = bytes(memoryview(data)[:length]).lower() if self._folds else data

@@ -1,10 +1,10 @@
-"""Recognise files that are not plain text, and show them: images, PDF, notebooks, hex views, binary files."""
+"""Recognise files that are not plain text, and show them: images, PDF, notebooks, binary files."""
 
 import base64
 import codecs
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from agentfs.base.advice import Advice, FirstOf, ParameterName, Retry, plural
 from agentfs.errors import BinaryError, DeadlineExceededError, TooLargeError
@@ -12,85 +12,52 @@ from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading import images
 from agentfs.reading.images import ImageInfo, as_image, image_format, image_info
-from agentfs.reading.page import FileInfo, ReadOptions, max_lines, render_page, text_page
+from agentfs.reading.page import FileInfo, ReadOptions, max_lines, text_page
 from agentfs.reading.pdf import Pdf
-from agentfs.reading.slices import LineSlice
 from agentfs.results import Image, ReadResult
 from agentfs.text.decoding import HEAD, is_binary
 from agentfs.text.display import footer
 from agentfs.text.lines import count_lines
 from agentfs.text.notebook import Notebook, OutputImage
 
-_HEX_ROWS = 32  # rows of a read without a limit: enough for a header
-_ROW = 16  # bytes
-_PDF = b"%PDF-"
 _BLANKS = b" \t\n\r\x0b\x0c"
 _NOTEBOOK = "a notebook as text; lines of outputs begin with >"
 
 
-class Media(NamedTuple):
-    """The result for a file that is not plain text, or else a note for the page of its text."""
-
-    result: ReadResult | None = None
-    note: str = ""
-
-
-def read_media(file: OpenFile, head: bytes, limits: Limits, options: ReadOptions) -> Media:
-    """Return the result for an image, a PDF or a binary file; otherwise None and a note for the text page.
+def read_media(file: OpenFile, head: bytes, limits: Limits, options: ReadOptions) -> ReadResult | None:
+    """Return the result for an image, a PDF or a binary file; None for a text.
 
     Raises:
-        BinaryError: `binary` for a PDF that cannot be read, and is not a text that begins like a PDF.
+        BinaryError: `binary` for a PDF that cannot be read.
     """
     if options.encoding is not None:
-        return Media()
-    binary, is_pdf = is_binary(head), head.startswith(_PDF)
-    if options.raw:
-        return Media(_read_hex(file, limits, options) if binary or is_pdf else None)
-    if (form := _image_of(head)) is not None:
-        return Media(_read_image(file, form, limits))
-    if is_pdf:
-        try:
-            return Media(_read_pdf(file, limits, options))
-        except BinaryError as error:
-            if _is_surely_pdf(file.path, head):
-                raise
-            return Media(note=f"shown as text; {error.message}")
-    return Media(binary_result(file, head, limits) if binary else None)
+        return None
+    if not options.raw:
+        if (form := _image_of(head)) is not None:
+            return _read_image(file, form, limits)
+        if _is_pdf(file.path, head):
+            return _read_pdf(file, limits, options)
+    return binary_result(file, head, limits) if is_binary(head) else None
 
 
 def check_content(path: str, before: bytes) -> None:
     """Raise an error if a file is an image or a PDF."""
     head = before[:HEAD]
-    if _image_of(head) and (image := image_info(before)) is not None and not image.problem:
-        kind = "an image"
-    elif head.startswith(_PDF) and _is_pdf(path, before):
-        kind = "a PDF"
-    else:
-        return
-    raise BinaryError(
-        f"{quote(path)} is {kind}, and only text can be edited.",
-        hint=Advice("To change its bytes as if they were text, ", Retry({"raw": True}), "."),
-        details={"path": path},
-    )
+    if (is_image := _image_of(head) is not None) or _is_pdf(path, head):
+        raise BinaryError(
+            f"{quote(path)} is {'an image' if is_image else 'a PDF'}, and only text can be edited.",
+            hint=Advice("To change its bytes as if they were text, ", Retry({"raw": True}), "."),
+            details={"path": path},
+        )
 
 
 def _image_of(head: bytes) -> str | None:
     return None if _is_text(head) else image_format(head)
 
 
-def _is_surely_pdf(path: str, head: bytes) -> bool:
-    """Return True unless the file may be a text that begins like a PDF, such as a note on the format."""
-    return not _is_text(head) or path.lower().endswith(".pdf")
-
-
-def _is_pdf(path: str, data: bytes) -> bool:
-    try:
-        Pdf(data, path)
-    except BinaryError as error:
-        if not {"extra", "encrypted"} & error.details.keys():  # it is broken
-            return False
-        return _is_surely_pdf(path, data[:HEAD])
-    return True
+def _is_pdf(path: str, head: bytes) -> bool:
+    """Return True for a PDF, but not for a text that begins like one, such as a note on the format."""
+    return head.startswith(b"%PDF-") and (not _is_text(head) or path.lower().endswith(".pdf"))
 
 
 def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
@@ -111,24 +78,6 @@ def _utf_16_of(head: bytes) -> str | None:
             if "".join(text.split()).isprintable():
                 return codec
     return None
-
-
-def _read_hex(file: OpenFile, limits: Limits, options: ReadOptions) -> ReadResult:
-    size = file.stat.st_size
-    info = FileInfo(file.path, _revision(file, limits), size, -(-size // _ROW), kind="binary")
-    first = options.first(file.path, info.total)
-    count = min(max_lines(options.limit or _HEX_ROWS, limits), info.total - first + 1)
-    data = file.read_at((first - 1) * _ROW, count * _ROW)
-    rows = [_hex_row(data[at : at + _ROW], (first - 1) * _ROW + at) for at in range(0, len(data), _ROW)]
-    unnumbered = replace(options, line_numbers=False)  # each row begins with its position
-    return render_page(info, LineSlice(first, rows, "\n"), limits, unnumbered)
-
-
-def _hex_row(row: bytes, position: int) -> str:
-    """Format bytes as `hexdump -C` does."""
-    left, right = row[:8].hex(" "), row[8:].hex(" ")
-    plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-    return f"{position:08x}  {left:<23}  {right:<23}  |{plain}|"
 
 
 def _read_image(file: OpenFile, form: str, limits: Limits) -> ReadResult:

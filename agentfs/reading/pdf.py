@@ -70,7 +70,11 @@ class Pdf:
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - hostile bytes cause any exception
-            raise self._broken(error) from None
+            raise BinaryError(
+                f"{quote(path)} is a PDF that cannot be read: {_reason(error)}.",
+                hint="It may be damaged or cut off.",
+                details={"path": path},
+            ) from None
         if locked:
             raise BinaryError(
                 f"{quote(path)} is a PDF that is encrypted with a password.",
@@ -118,17 +122,6 @@ class Pdf:
                 ) from None
             return f"⟦not readable: {_reason(error)}⟧"
         return lf_view(str(text)).strip("\n") or "⟦no text⟧"
-
-    def _broken(self, error: Exception) -> BinaryError:
-        if type(error).__name__ == "DependencyError":
-            return BinaryError(
-                f"{quote(self._path)} is a PDF that is encrypted.", details={"path": self._path}
-            )
-        return BinaryError(
-            f"{quote(self._path)} is a PDF that cannot be read: {_reason(error)}.",
-            hint="It may be damaged or cut off.",
-            details={"path": self._path},
-        )
 
 
 def _reason(error: Exception) -> str:

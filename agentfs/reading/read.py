@@ -64,11 +64,10 @@ def read_file(context: Context, name: str, options: ReadOptions) -> ReadResult:
         name = kept.path
     with root.open_file(name) as file:
         head = file.read_at(0, HEAD)
-        media = read_media(file, head, limits, options)
-        if media.result is not None:
-            _record(tracker, file, media.result, None, options.column)
-            return media.result
-        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
+        if (result := read_media(file, head, limits, options)) is not None:
+            _record(tracker, file, result, None, options.column)
+            return result
+        notes = root.link_notes(file.path, file.real_path)
         try:
             if file.stat.st_size <= limits.file_bytes:
                 data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)

@@ -10,10 +10,10 @@ from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.visible import literal, one_line
 from agentfs.errors import AgentFSError, OutsideWorkspaceError
 from agentfs.fs import Root
+from agentfs.fs.path import absolute_parts, parts_below
 from agentfs.search.options import SearchOptions, as_list, paths_of
 from agentfs.text.display import first_names
 from agentfs.tree.globs import compile_globs, expand
-from agentfs.tree.ignore_sources import with_slash
 
 _O = TypeVar("_O", bound=SearchOptions)
 _R = TypeVar("_R")
@@ -70,20 +70,21 @@ def with_relative_globs(root: Root, options: _O) -> _O:
 
     Absolute globs become relative. Exclusions also mean the parts of a list, and paths from the root.
     """
-    top = with_slash(root.path)
     names = options.glob_argument, "exclude", "ignore"
     given = {name: as_list(getattr(options, name, None)) for name in names}
     start = _start_of(root, options)
 
     def meant(name: str, glob: str) -> list[str]:
         mark, glob = "!" * glob.startswith("!"), glob.removeprefix("!")
-        if glob.startswith(top):
-            return [mark + each for each in _below_start(options, start, name, glob, glob[len(top) - 1 :])]
+        if glob.startswith("/") and (parts := parts_below(absolute_parts(glob), root.roots)):
+            from_root = "/" + "/".join(parts) + "/" * glob.endswith("/")
+            return [mark + each for each in _below_start(options, start, name, glob, from_root)]
         if name == options.glob_argument and not mark:
             return [glob]
-        parts = dict.fromkeys([glob, *split_list(glob)])
-        below = [each for part in parts for each in _from_root(part, start)]
-        return [mark + each for each in (*parts, *below)]
+        listed = dict.fromkeys([glob, *split_list(glob)])
+        return [
+            mark + each for each in (*listed, *(each for part in listed for each in _from_root(part, start)))
+        ]
 
     changes: dict[str, Any] = {
         name: [each for glob in globs for each in meant(name, glob)] for name, globs in given.items() if globs

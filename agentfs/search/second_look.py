@@ -38,15 +38,15 @@ from agentfs.tree.walk import path_order
 
 SECONDS = 1.0  # time budget for all short searches of one call
 _MOST_ENTRIES = 200_000
-# The most names of a short search among hidden and ignored ones, which often are most names of a tree. It
-# takes about 50 ms.
+# How many hidden and ignored names a short search looks at, which takes about 50 ms. Often most names of a
+# tree are hidden or ignored.
 _MOST_EXCLUDED = 4_000
 _MOST_LISTED = 20_000
 _MAX_NAMED = 3
-# So many lines among hidden and ignored files are enough to suggest a summary, which takes 10 files a page.
+# With this many lines in hidden and ignored files, a summary is suggested, which has 10 files a page.
 _MANY_LINES = 30
 _SUMMARY = {"output_mode": "summary", "limit": 10}
-_MAX_SPELLED = 200  # characters of a pattern that are looked for in other spellings
+_MAX_SPELLED = 200  # characters of the longest pattern that is looked for in other spellings
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _TYPOGRAPHIC = ("'‘’‚′", '"“”„″', "-‐‑–—−", " \u00a0\u2009\u202f")
 _NOT_ASCII = "".join(each for each in "".join(_TYPOGRAPHIC) if not each.isascii())

@@ -22,25 +22,6 @@ def test_other_binaries_are_not_taken_for_text(ws, tmp_path):
     assert result.text == '["a" is a binary file of 264 bytes; its content is not shown]'
 
 
-def test_a_binary_is_shown_in_hexadecimal_on_request(ws, tmp_path):
-    data = bytes(range(256)) * 10
-    (tmp_path / "a").write_bytes(data)
-    result = ws.read("a", raw=True)
-    assert result.text.partition("\n")[2].startswith(
-        "00000000  00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f  |................|\n"
-    )
-    shown, rows = b"", 0
-    while True:
-        for row in result.content.splitlines():
-            shown += bytes.fromhex(row[10:58].replace("  ", " "))
-            rows += 1
-        if result.next is None:
-            break
-        result = ws.read(**result.next["arguments"])
-    assert (shown, rows) == (data, 160)
-    assert ws.read("a", offset=-1, raw=True).start_line == 160
-
-
 def test_a_directory_is_listed(ws, tmp_path):
     (tmp_path / "sub").mkdir()
     for name in "abc":
@@ -80,21 +61,6 @@ def test_an_image_that_was_shown_counts_as_read(ws, tmp_path):
     assert "the file was binary and is text now" in ws.write("a", "text\n").notes
     ws.undo()
     assert file.read_bytes() == data
-
-
-def test_a_binary_is_fully_read_once_all_of_it_was_shown_in_hexadecimal(ws, tmp_path):
-    file, data = tmp_path / "a", bytes(range(256)) * 4
-    file.write_bytes(data)
-    for rows in (None, 10):
-        if rows:
-            ws.read("a", 1, rows, raw=True)
-        ws.read("a")
-        with pytest.raises(AgentFSError) as caught:
-            ws.write("a", "text\n")
-        assert caught.value.code == "unread"
-    ws.read("a", 11, 100, raw=True)
-    ws.write("a", "text\n")
-    assert file.read_bytes() == b"text\n"
 
 
 def test_the_error_for_an_unshown_binary_suggests_a_way_that_works(ws, tmp_path):

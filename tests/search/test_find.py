@@ -116,6 +116,20 @@ def test_an_absolute_glob_inside_the_root_is_made_relative(glob, tmp_path):
     assert caught.value.code == "outside_workspace"
 
 
+def test_regression_an_absolute_glob_below_the_place_of_a_mount_is_made_relative(tmp_path):
+    """It found nothing, while `read` takes such a path."""
+    for name in ("root/a.txt", "disk/in/a.txt", "disk/b.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("value\n")
+    with Workspace(tmp_path / "root", mounts={"lib": tmp_path / "disk"}) as ws:
+        for glob, found in (
+            (f"{tmp_path}/disk/in/a.txt", ["lib/in/a.txt"]),
+            (f"{tmp_path}/root/*", ["a.txt"]),
+        ):
+            assert paths(ws.glob(glob)) == list(ws.grep("value", glob=glob).counts) == found
+        assert list(ws.grep("value", glob=f"!{tmp_path}/disk/in/").counts) == ["a.txt", "lib/b.txt"]
+
+
 def test_links_to_files_are_found_and_links_to_directories_counted(glob, tmp_path):
     os.symlink("a.py", tmp_path / "l1.py")
     os.symlink("src", tmp_path / "l2.py")
