@@ -28,7 +28,7 @@ MOST = {
     ("providers",): 282,
     ("editing",): 2_262,
     ("history",): 2_866,
-    ("reading", "shown"): 1_294,
+    ("reading", "shown"): 1_247,
     ("search", "patterns"): 2_749,
     ("watch",): 1_121,
     ("tree",): 1_100,
