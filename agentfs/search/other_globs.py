@@ -56,13 +56,11 @@ def search_with_meant_globs(
 def _start_of(root: Root, options: SearchOptions) -> str:
     """Return the directory that is searched, if it is the only one and not the root; else ""."""
     paths = paths_of(options.path)
-    if len(paths) != 1 or paths == ["."]:
-        return ""
-    try:
+    with suppress(AgentFSError):  # the search itself raises it
         entry = root.entry(paths[0])
-    except AgentFSError:  # the search itself raises it
-        return ""
-    return "" if not entry.is_dir or entry.path == "." or entry.path.startswith("..") else entry.path
+        if len(paths) == 1 and entry.is_dir and entry.path != "." and not entry.path.startswith(".."):
+            return entry.path
+    return ""
 
 
 def with_relative_globs(root: Root, options: _O) -> _O:
@@ -71,7 +69,7 @@ def with_relative_globs(root: Root, options: _O) -> _O:
     Absolute globs become relative. Exclusions also mean the parts of a list, and paths from the root.
     """
     names = options.glob_argument, "exclude", "ignore"
-    given = {name: as_list(getattr(options, name, None)) for name in names}
+    given = {name: globs for name in names if (globs := as_list(getattr(options, name, None)))}
     start = _start_of(root, options)
 
     def meant(name: str, glob: str) -> list[str]:
@@ -87,7 +85,7 @@ def with_relative_globs(root: Root, options: _O) -> _O:
         ]
 
     changes: dict[str, Any] = {
-        name: [each for glob in globs for each in meant(name, glob)] for name, globs in given.items() if globs
+        name: [each for glob in globs for each in meant(name, glob)] for name, globs in given.items()
     }
     return replace(options, **changes)
 

@@ -82,32 +82,6 @@ def test_an_answer_without_files_says_what_was_left_out_and_by_which_rule(glob):
     assert glob("*.nope", include_ignored=True).files == []
 
 
-def test_pages_put_together_are_the_whole(glob):
-    whole = paths(glob("**/*"))
-    pages, call = [], {"pattern": "**/*", "limit": 2}
-    while True:
-        result = glob(**call)
-        assert result.total == len(whole)
-        pages += paths(result)
-        if result.next is None:
-            break
-        assert result.truncated
-        assert f"offset={result.next['arguments']['offset']})" in result.text
-        call = result.next["arguments"]
-    assert pages == whole
-
-
-def test_the_next_call_repeats_only_what_is_not_the_default(glob):
-    assert glob("*.py", limit=1).next == {
-        "name": "glob",
-        "arguments": {"pattern": "*.py", "limit": 1, "offset": 1},
-    }
-    assert glob("**", "src", glob_results=2).next == {
-        "name": "glob",
-        "arguments": {"pattern": "**", "path": "src", "offset": 2},
-    }
-
-
 def test_an_absolute_glob_inside_the_root_is_made_relative(glob, tmp_path):
     assert paths(glob(f"{tmp_path}/src/*.py")) == ["src/a.py"]
     assert paths(glob(f"{tmp_path}/src/*.py", "src")) == ["src/a.py"]
@@ -241,15 +215,6 @@ def test_a_timeout_is_reported(glob):
     result = glob("*", more={"timeout": 1e-9})
     assert (result.exact, result.skipped.reached) == (False, "timeout")
     assert "stopped early after 1e-09 s" in result.text
-
-
-def test_a_missing_path_suggests_the_same_name_elsewhere(glob, tmp_path):
-    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
-        ws.glob("*", "w")
-    assert "similar" not in caught.value.details  # only a hidden directory ends so
-    with pytest.raises(AgentFSError) as caught:
-        glob("*", "x/b")
-    assert caught.value.code == "not_found"
 
 
 @pytest.fixture

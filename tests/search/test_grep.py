@@ -397,14 +397,6 @@ def test_no_descriptor_is_left_open(tree, search):
     assert before == (len(os.listdir("/proc/self/fd")) if before else 0)
 
 
-def test_the_dict_is_ready_for_json_and_empty_means_here(tree, search):
-    import json
-
-    tree({"a": "hit\n"})
-    result = search("hit", path="")
-    assert json.loads(json.dumps(result.to_dict()))["counts"] == {"a": {"lines": 1, "matches": 1}}
-
-
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 
 

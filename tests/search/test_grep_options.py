@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 from functools import partial
 
 import pytest
@@ -36,38 +35,6 @@ def tree(tmp_path):
 
 def lines(result):
     return [(m.path, m.line) for m in result.matches]
-
-
-def test_each_match_has_its_full_context_and_the_text_shows_each_line_once(tree):
-    found = tree.grep("value", "b.txt", context=1)
-    assert [(m.line, m.before, m.after) for m in found.matches] == [
-        (2, ("one",), ("three values",)), (3, ("two value",), ("four",)), (5, ("four",), ())
-    ]  # fmt: skip
-    assert [row[1:] for row in found.text.splitlines()[1:6]] == [
-        "-one", "|two value", "|three values", "-four", "|value value"
-    ]  # fmt: skip
-
-
-def test_a_fixed_string_is_not_a_regex(tree):
-    assert lines(tree.grep("a.b(x)", fixed_strings=True)) == [("a.py", 2)]
-    assert tree.grep("(", fixed_strings=True).total_lines == 1
-
-
-@pytest.mark.parametrize("pattern", ["value", "(?i)value", "value|one", "s?value"])
-def test_a_word_has_no_word_character_beside_it(tree, pattern):
-    expected = []
-    for name in ("a.py", "b.txt"):
-        for number, line in enumerate(FILES[name].splitlines(), 1):
-            flags = re.IGNORECASE if "(?i)" in pattern else 0
-            if re.search(rf"(?<!\w)(?:{pattern.removeprefix('(?i)')})(?!\w)", line, flags):
-                expected.append((name, number))
-    assert lines(tree.grep(pattern, ["a.py", "b.txt"], word=True)) == expected
-
-
-def test_a_capital_makes_a_smart_search_exact(tree):
-    assert kit.grep(tree, "value", "a.py", smart_case=True).total_lines == 2
-    assert kit.grep(tree, "VALUE", "a.py", smart_case=True).total_lines == 1
-    assert kit.grep(tree, r"\S+ = 2", "a.py", smart_case=True).total_lines == 1
 
 
 def test_exclude_max_depth_and_hidden_restrict_the_files(tree):
@@ -184,12 +151,6 @@ def test_the_search_of_a_file_ends_after_max_count_lines(tree):
     result = kit.grep(tree, "value", "deep", max_count=2)
     assert lines(result) == [("deep/c.py", 1), ("deep/c.py", 2), ("deep/er/d.py", 1)]
     assert kit.grep(tree, "value", "deep", max_count=2, output_mode="count").total_lines == 3
-
-
-def test_a_larger_file_is_counted_and_not_searched(tree):
-    result = kit.grep(tree, "value", max_filesize=10, output_mode="count")
-    assert list(result.counts) == ["deep/er/d.py"]
-    assert result.skipped.too_large == 3
 
 
 @pytest.mark.parametrize(("size", "found"), [

@@ -221,13 +221,6 @@ def test_a_page_of_many_entries_equals_that_part_of_the_full_list(ls, tmp_path):
     assert ls("a", limit=5).total == 51
 
 
-def test_a_missing_directory_suggests_the_same_name_elsewhere(ls, tmp_path):
-    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
-        ws.ls("c")
-    assert caught.value.details["similar"] == ["b/c"]
-    assert 'Did you mean "b/c"?' in str(caught.value)
-
-
 @pytest.mark.parametrize("watch", [False, True])
 def test_a_directory_whose_entries_are_all_left_out_is_not_called_empty(tmp_path, watch):
     for name in ("d/a.py", "d/b.py", "d/sub/c.py"):
