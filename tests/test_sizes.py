@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 551,
+    ("cli",): 549,
     ("mcp",): 260,
     ("frameworks",): 596,
     ("dialects",): 2_378,
@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_262,
     ("history",): 2_866,
     ("reading", "shown"): 1_247,
-    ("search", "patterns"): 2_749,
+    ("search", "patterns"): 2_748,
     ("watch",): 1_121,
     ("tree",): 1_100,
     ("text",): 1_023,
