@@ -243,6 +243,7 @@ class Batch:
     def _carry_out(self, steps: Sequence[_Step]) -> Applied:
         """Make the changes, or reverse those that were made."""
         self._made.clear()
+        self._notes.clear()
         try:
             with self._log_step(self._build_all(steps)) as recorded:
                 for step, change in zip(steps, recorded, strict=True):
