@@ -229,15 +229,13 @@ class Root(RootContext):
 
     def enter_directory(self, path: str) -> Directory:
         """Open a directory for a walk. A search of a watched tree gets the kept directory."""
-        kept, direct = self.tree, self._direct_path(self._split(path or "."))
-        if (
-            kept is not None
-            and direct is not None
-            and (found := kept.open(self, self.displayed(direct), direct))
-        ):
+        if (kept := self.tree) is None:
+            return self.open_directory(path)
+        direct = self._direct_path(self._split(path or "."))
+        if direct is not None and (found := kept.open(self, self.displayed(direct), direct)):
             return found
         opened = self.open_directory(path)
-        found = None if kept is None else kept.open(self, opened.path, opened.real_path)
+        found = kept.open(self, opened.path, opened.real_path)
         if found is None:
             return opened
         opened.close()
