@@ -47,7 +47,7 @@ class Level:
     next_file: int = 0
     held: int = 0  # entries in memory
 
-    def advance(self, *, descends: bool, first: bool) -> Visit:
+    def advance(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
         """Return the files up to the next directory, and that directory; None at the end.
 
         With `first`, directories come before all files.
@@ -57,7 +57,7 @@ class Level:
             child = self.directories.pop()
             end = start if first else bisect_left(self.files, child.name, start, key=entry_name)
         self.next_file = end
-        return Visit(self.directory, self.below, self.depth, self.files[start:end], child)
+        return self.files[start:end], child
 
 
 class Excluded(NamedTuple):

@@ -118,12 +118,10 @@ class Walk:
                 return
             level, entered = stack[-1], None
             descends = self._reached is None and (self.depth == 0 or level.depth < self.depth)
-            visit = level.advance(descends=descends or self.directories, first=self.listing)
-            child = visit.child
-            if not self.directories:
-                visit = visit._replace(child=None)
-            if visit.files or visit.child is not None:
-                yield self._found(visit)
+            files, child = level.advance(descends=descends or self.directories, first=self.listing)
+            shown = child if self.directories else None
+            if files or shown is not None:
+                yield self._found(Visit(level.directory, level.below, level.depth, files, shown))
             if child is None:
                 self._leave(stack.pop())
             elif descends:
@@ -141,23 +139,23 @@ class Walk:
         """Return the visit to yield."""
         return visit
 
-    def _enter(self, visit: Level) -> Iterable[Visit]:
+    def _enter(self, level: Level) -> Iterable[Visit]:
         """Scan a directory that was entered, or return all visits in it and below."""
         if self._reached is not None:
             return ()
         if len(self._starts) > 1:
-            self._counting = visit.directory.real_path not in self._counted
-            self._counted.add(visit.directory.real_path)
+            self._counting = level.directory.real_path not in self._counted
+            self._counted.add(level.directory.real_path)
         try:
-            self._scan(visit)
+            self._scan(level)
         except (AgentFSError, OSError):
             self._skip("unreadable")
         return ()
 
-    def _leave(self, visit: Level) -> None:
+    def _leave(self, level: Level) -> None:
         """Close a directory."""
-        self._held -= visit.held
-        visit.directory.close()
+        self._held -= level.held
+        level.directory.close()
 
     def _skip(self, reason: str) -> None:
         """Count a name that is left out."""
@@ -171,11 +169,11 @@ class Walk:
 
     def _open(self, stack: list[Level], child: DirEntry) -> Level | None:
         """Open a subdirectory of the current directory; return None if the walk does not enter it."""
-        visit, name = stack[-1], child.name
-        directory, is_link = visit.directory, self._resolves_links and child.is_symlink()
-        if self.enter is not None and not self.enter(visit.below + name):
+        level, name = stack[-1], child.name
+        directory, is_link = level.directory, self._resolves_links and child.is_symlink()
+        if self.enter is not None and not self.enter(level.below + name):
             return None
-        if visit.depth >= MAX_LEVELS or _is_too_long(directory, name):
+        if level.depth >= MAX_LEVELS or _is_too_long(directory, name):
             self._skip("too_deep")
             return None
         try:
@@ -192,19 +190,19 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        rules = visit.rules
+        rules = level.rules
         if not self.ignored and (is_link or opened.real_path in self._trees.others):
             rules = self._rules_above(opened.real_path)
-        return Level(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
+        return Level(opened, f"{level.below}{name}/", level.depth + 1, rules)
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules above a directory that is not entered from its parent."""
         return self._reader.above(real_path)
 
-    def _scan(self, visit: Level) -> None:
+    def _scan(self, level: Level) -> None:
         """Read the names of a directory."""
         entries: list[DirEntry] = []
-        for part in visit.directory.scan_parts(_PART):
+        for part in level.directory.scan_parts(_PART):
             entries += part
             if self._is_late(len(part)):
                 return
@@ -221,14 +219,14 @@ class Walk:
         self._entries_left -= len(entries)
         kept = [entry for entry in entries if entry.name[0] != "."]
         if len(kept) != len(entries) or is_crowded:
-            kept += self._visible_dotted(visit, entries, is_crowded=is_crowded)
-        if kept and visit.rules.active and not self.ignored:
-            kept = self._unignored(visit, kept)
-        visit.files = self._divide(visit, kept)
-        visit.directories.sort(key=self.key, reverse=True)
-        visit.files.sort(key=self.key)
-        visit.held = len(visit.files) + len(visit.directories)
-        self._held += visit.held
+            kept += self._visible_dotted(level, entries, is_crowded=is_crowded)
+        if kept and level.rules.active and not self.ignored:
+            kept = self._unignored(level, kept)
+        level.files = self._divide(level, kept)
+        level.directories.sort(key=self.key, reverse=True)
+        level.files.sort(key=self.key)
+        level.held = len(level.files) + len(level.directories)
+        self._held += level.held
         if self._held > _MAX_HELD:
             self._reached = "memory"
 
@@ -239,59 +237,59 @@ class Walk:
             self._reached = "timeout"
         return self._reached == "timeout"
 
-    def _visible_dotted(self, visit: Level, entries: list[DirEntry], *, is_crowded: bool) -> list[DirEntry]:
+    def _visible_dotted(self, level: Level, entries: list[DirEntry], *, is_crowded: bool) -> list[DirEntry]:
         """Return the entries that begin with a dot and are visited; if they decide rules, read the rules."""
         dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
         # In a crowded directory, rule files may be among the names that were not listed.
         deciding = DECIDING if is_crowded else DECIDING.intersection(dotted)
         if deciding and not self.ignored:
-            sources = self._sources(visit, deciding)
-            visit.rules = self._reader.inside(visit.directory.real_path, visit.rules, sources)
+            sources = self._sources(level, deciding)
+            level.rules = self._reader.inside(level.directory.real_path, level.rules, sources)
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
                 self._skip("vcs")
-                self._report_left_out(visit, [entry])
+                self._report_left_out(level, [entry])
             elif self.hidden is True or (self.hidden and self.hidden(name)):
                 visible.append(entry)
             else:
-                self._exclude(visit, [(entry, None)])
+                self._exclude(level, [(entry, None)])
         return visible
 
-    def _sources(self, visit: Level, deciding: frozenset[str]) -> Sources:
+    def _sources(self, level: Level, deciding: frozenset[str]) -> Sources:
         """Return the contents of the rule files in a directory, which has `deciding` among its names."""
-        return self._reader.sources(visit.directory, deciding)
+        return self._reader.sources(level.directory, deciding)
 
-    def _unignored(self, visit: Level, entries: list[DirEntry]) -> list[DirEntry]:
-        base = with_slash(visit.directory.real_path)
-        leading = self._trees.names(visit.directory.real_path)
+    def _unignored(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
+        base = with_slash(level.directory.real_path)
+        leading = self._trees.names(level.directory.real_path)
         pinned = [entry for entry in entries if entry.name in leading] if leading else []
         if pinned:  # the rules of this tree do not apply to mounts
             entries = [entry for entry in entries if entry.name not in leading]
-        kept, ignored = visit.rules.partition(base, entries, self.deadline)
+        kept, ignored = level.rules.partition(base, entries, self.deadline)
         if len(kept) + len(ignored) < len(entries):
             self._reached = "timeout"
         if ignored:
-            self._exclude(visit, ignored)
-            self._report_left_out(visit, [entry for entry, _ in ignored])
+            self._exclude(level, ignored)
+            self._report_left_out(level, [entry for entry, _ in ignored])
         return [*kept, *pinned] if pinned else kept
 
-    def _exclude(self, visit: Level, entries: Sequence[tuple[DirEntry, IgnoreRule | None]]) -> None:
+    def _exclude(self, level: Level, entries: Sequence[tuple[DirEntry, IgnoreRule | None]]) -> None:
         """Record hidden or ignored names, so that a later search can include them."""
         if self._counting:
-            path, below, part = with_slash(visit.directory.path), visit.below, self._part()
+            path, below, part = with_slash(level.directory.path), level.below, self._part()
             room = MAX_EXCLUDED - len(part.excluded)
             for entry, rule in entries[:room]:
                 part.excluded.append(Excluded(path + entry.name, below + entry.name, entry, rule))
             part.more.update(rule for _, rule in entries[room:])
 
-    def _report_left_out(self, visit: Level, entries: list[DirEntry]) -> None:
+    def _report_left_out(self, level: Level, entries: list[DirEntry]) -> None:
         if self.on_left_out is not None:
-            self.on_left_out(visit.directory, entries)
+            self.on_left_out(level.directory, entries)
 
-    def _divide(self, visit: Level, entries: list[DirEntry]) -> list[DirEntry]:
-        """Add the directories to the visit and return the files."""
-        exclude, below = self.exclude, visit.below
+    def _divide(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
+        """Add the directories to the level and return the files."""
+        exclude, below = self.exclude, level.below
         files: list[DirEntry] = []
         if exclude is None:
             with suppress(OSError):  # the type of an entry that has vanished may be unknown
@@ -307,14 +305,14 @@ class Walk:
                     continue
                 is_link = not is_file and not is_dir and entry.is_symlink()
                 if is_link and self._resolves_links:
-                    is_dir = visit.directory.entry(entry).is_dir
+                    is_dir = level.directory.entry(entry).is_dir
                     self._unsteady += 1
                 if is_dir:
-                    visit.directories.append(entry)
+                    level.directories.append(entry)
                 elif (
                     is_file
                     or self.others
-                    or (is_link and self.follow and visit.directory.target_status(entry) is not None)
+                    or (is_link and self.follow and level.directory.target_status(entry) is not None)
                 ):
                     files.append(entry)
                 else:

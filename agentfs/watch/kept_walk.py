@@ -122,28 +122,28 @@ class _RecordedWalk(SearchWalk):
             self._key = visit.directory, options, filters
         return visit
 
-    def _enter(self, visit: Level) -> Iterable[Visit]:
+    def _enter(self, level: Level) -> Iterable[Visit]:
         if self._key is None:
-            return super()._enter(visit)
-        if (kept := self._kept(visit)) is not None:
+            return super()._enter(level)
+        if (kept := self._kept(level)) is not None:
             return self._repeat(kept)
         self._open_part = False
-        if visit.directory.derived is None:
+        if level.directory.derived is None:
             self._unsteady += 1
         else:
             lengths = len(self._log), len(self._rules)
-            self._marks[visit] = _Mark(*lengths, self._entries_left, self._unsteady, visit.rules.key)
-        return super()._enter(visit)
+            self._marks[level] = _Mark(*lengths, self._entries_left, self._unsteady, level.rules.key)
+        return super()._enter(level)
 
     def _found(self, visit: Visit) -> Visit:
         if self._key is not None:
             self._log.append(visit)
         return visit
 
-    def _leave(self, visit: Level) -> None:
+    def _leave(self, level: Level) -> None:
         """Close a directory, and keep its walk for the next search."""
-        super()._leave(visit)
-        derived, mark = visit.directory.derived, self._marks.pop(visit, None)
+        super()._leave(level)
+        derived, mark = level.directory.derived, self._marks.pop(level, None)
         if derived is None or mark is None:
             return
         self._open_part = False
@@ -162,10 +162,10 @@ class _RecordedWalk(SearchWalk):
             self._log.append(self._left_out[-1])
         return super()._part()
 
-    def _sources(self, visit: Level, deciding: frozenset[str]) -> Sources:
-        sources = self._sources_in(visit.directory, deciding)
-        if visit in self._marks:
-            self._rules.append(_RulesInside(visit.directory, deciding, sources))
+    def _sources(self, level: Level, deciding: frozenset[str]) -> Sources:
+        sources = self._sources_in(level.directory, deciding)
+        if level in self._marks:
+            self._rules.append(_RulesInside(level.directory, deciding, sources))
         return sources
 
     def _sources_in(self, directory: Directory, deciding: frozenset[str]) -> Sources:
@@ -180,13 +180,13 @@ class _RecordedWalk(SearchWalk):
             self._rules.append(_RulesAbove(real_path, rules.key))
         return rules
 
-    def _kept(self, visit: Level) -> KeptWalk | None:
+    def _kept(self, level: Level) -> KeptWalk | None:
         """Return the last walk of a directory if it is still valid."""
-        derived = visit.directory.derived
+        derived = level.directory.derived
         if self._key is None or derived is None or self._reached is not None:
             return None
         kept: KeptWalk | None = derived.get(self._key)
-        if kept is None or kept.outer_rules != visit.rules.key or kept.looked_at > self._entries_left:
+        if kept is None or kept.outer_rules != level.rules.key or kept.looked_at > self._entries_left:
             return None
         if not all(map(self._is_current, kept.rules)) or self._is_late(kept.looked_at):
             return None
