@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tests.pairs import Cell, every_cell
-from tests.test_matrix import DIMENSIONS, faults_of_connect_alone, takes
+from tests.test_matrix import DIMENSIONS, faults_of_a_way_alone, takes
 
 
 def main(path: Path, seconds: float) -> int:
@@ -25,7 +25,7 @@ def main(path: Path, seconds: float) -> int:
         for cell in cells[done:]:
             if time.monotonic() > end:
                 break
-            file.write(json.dumps(faults_of_connect_alone(cell)) + "\n")
+            file.write(json.dumps(faults_of_a_way_alone(cell)) + "\n")
             file.flush()
     found = [fault for line in path.read_text().splitlines() for fault in json.loads(line)]
     checked = path.read_text().count("\n")

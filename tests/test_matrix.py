@@ -859,6 +859,8 @@ def opened(cell: Cell) -> Iterator[Site]:
         else:
             workspace = Workspace(place.top, mounts=mounts, watch=cell["way"] == "watched", **options)
         stack.enter_context(workspace)
+        if cell["way"] == "branch":
+            workspace = stack.enter_context(workspace.branch("one"))
         # A second search keeps a watched tree. In all ways, one was made, so what it left out is known.
         for _ in range(2 if cell["way"] == "watched" else 1):
             with suppress(AgentFSError):
@@ -1414,18 +1416,30 @@ def test_laws_hold_for_all_cells(method):
     check(every_cell(DIMENSIONS | {"method": (method,)}, takes))
 
 
-def faults_of_connect_alone(cell: Cell) -> list[str]:
-    """Return the faults of a cell over `connect`, unless the same cell has faults without it."""
+def faults_of_a_way_alone(cell: Cell) -> list[str]:
+    """Return the faults of a cell over `connect` or in a branch, unless it has some without."""
     found = faults_of(cell)
     return [] if found and faults_of({**cell, "way": "cold"}) else found
 
 
+def columns() -> Iterator[Any]:
+    """Yield a way, a method and more dimensions; a branch shows its changes only after a merge."""
+    for method, row in METHODS.items():
+        yield pytest.param("connect", method, {}, id=f"connect-{method}")
+        if (
+            row.kind in {"read", "search"}
+            and row.run is None
+            and row.before is Method._field_defaults["before"]
+        ):
+            yield pytest.param("branch", method, {"mounts": ("none",)}, id=f"branch-{method}")
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("method", METHODS)
-def test_laws_hold_over_connect_for_every_two_values(method):
-    """All cells of the column are checked by `scripts/remote_column.py`."""
-    column = all_pairs(DIMENSIONS | {"method": (method,), "way": ("connect",)}, takes)
-    wrong = [fault for cell in column for fault in faults_of_connect_alone(cell)]
+@pytest.mark.parametrize(("way", "method", "more"), columns())
+def test_laws_hold_over_connect_and_in_a_branch_for_every_two_values(way, method, more):
+    """All cells of the column of `connect` are checked by `scripts/remote_column.py`."""
+    column = all_pairs(DIMENSIONS | {"method": (method,), "way": (way,)} | more, takes)
+    wrong = [fault for cell in column for fault in faults_of_a_way_alone(cell)]
     assert not wrong, f"{len(wrong)} faults:\n" + "\n".join(wrong)
 
 

@@ -17,7 +17,6 @@ from agentfs.commands.apply_effects import Since, git_directory
 from agentfs.commands.first_process import FirstProcess
 from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask
-from agentfs.commands.repository import repository_of, with_git
 from agentfs.commands.request import Surroundings, environment_of
 from agentfs.commands.sandbox import Sandbox
 from agentfs.commands.stage import Stage
@@ -56,8 +55,7 @@ class BranchSandbox:
 
     def __init__(self, around: Surroundings, sandbox: Sandbox, name: str) -> None:
         """Open the directory, `name` in the place of the sandbox, or with "" a temporary one."""
-        self._repository = repository_of(around.root.path)
-        self._around = around._replace(root=with_git(around.root, self._repository))
+        self._around = around.in_repository()
         self._sandbox = sandbox
         self._lock = threading.RLock()
         self._owner = os.getpid()
@@ -99,7 +97,7 @@ class BranchSandbox:
             root, package = self._around.root.top, agentfs.__path__[0]
             environment = environment_of(None, is_staged=True)
             new = now._replace(hidden=now.hidden.difference(self._facts["masks"]))
-            given = self._around, self._repository, self._sandbox, self.stage, new, environment
+            given = self._around, self._sandbox, self.stage, new, environment
             more = ["--bind", place, STATE, "--chdir", root.path, "--sync-fd", str(lock)]
             inside = inside_of(*given, more=more, run_paths=[package])
             masks = {path: each for path, each in inside.masks.items() if not git_directory(path)}
@@ -197,7 +195,7 @@ class BranchSandbox:
         # Looked at first: a process that ends now may have seen what has not appeared yet.
         was_busy = self.is_busy
         is_busy = was_busy and (bool(self.running) or self._has_commands())
-        now = self._around.hidden_files.find(self._around.root.top, self._repository.top)
+        now = self._around.look_for_hidden_files()
         appeared = now.appeared_since(self._facts["hidden"])
         if was_busy and appeared and not self._facts["exposed"]:
             self._keep_facts(exposed=appeared)

@@ -122,7 +122,7 @@ def apply_merged(
         effects.leave("removal of a git object", each.path)
         merged.remove(each)
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
-    exempt = permitted(merged, root.is_protected, root) | _made_with_directories(merged, root, hidden)
+    exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden)
     exempt |= effects.free
     guarded = (each.path for each in merged if root.is_protected(each.path))
     refused = {*effects.refused, *(path for path in guarded if path not in exempt)}

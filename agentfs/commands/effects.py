@@ -62,47 +62,43 @@ def effects_of(
     Raises:
         AgentFSError: `too_large` if the new files of a tree have more than `most_bytes`.
     """
-    found = Effects()
-    for top, overlay in overlays.items():
-        if overlay.is_read_only:
-            continue
-        upper = _Upper(overlay.upper, root, most_bytes, top, found, masks)
-        nodes = upper.nodes(is_wanted)
-        moved = upper.moved_masks(nodes)
-        for path, status in nodes:
-            if path in moved:
-                upper.move(moved[path], path)
-            elif path in masks and path not in found.free:
-                upper.note_mask(path, status, moved.values())
-            elif upper.is_mask(status):
-                found.leave("copy of a protected file", path)
-            else:
-                upper.add_change(path, status)
+    reader = _Reader(overlays, masks, root, most_bytes)
+    found, nodes = reader.found, reader.nodes(is_wanted)
+    moved = reader.moved_masks(nodes)
+    for path, status in nodes:
+        if path in moved:
+            reader.move(moved[path], path)
+        elif path in masks and path not in found.free:
+            reader.note_mask(path, status, moved.values())
+        elif any(mask.is_at(status) for mask in masks.values()):
+            found.leave("copy of a protected file", path)
+        else:
+            reader.add_change(path, status)
     return found
 
 
-class _Upper:
-    """The upper directory of an overlay on the tree with the real path `top`."""
+class _Reader:
+    """Reads the upper directories of overlays."""
 
     def __init__(
-        self, path: str, root: Root, most_bytes: int, top: str, found: Effects, masks: Mapping[str, Mask]
+        self, overlays: Mapping[str, Overlay], masks: Mapping[str, Mask], root: Root, most_bytes: int
     ) -> None:
-        self._path, self._root, self._top, self._found, self._masks = path, root, top, found, masks
-        self._most_bytes = most_bytes
+        self._overlays, self._masks, self._root, self._most_bytes = overlays, masks, root, most_bytes
+        self.found = Effects()
         self._links: set[tuple[int, int]] = set()
         self._new = set[str]()  # directories that the tree does not have
 
     def nodes(self, is_wanted: Callable[[str], bool]) -> list[tuple[str, os.stat_result]]:
         """Return all nodes, each directory before its entries; raise `too_large` before one is loaded."""
         found: list[tuple[str, os.stat_result]] = []
-        stack, size = [self._top], 0
+        stack, size = [top for top, overlay in self._overlays.items() if not overlay.is_read_only], 0
         while stack:
             directory = stack.pop()
             with os.scandir(self._readable(directory)) as entries:
                 for entry in entries:
                     call_context.check()
                     path = f"{directory}/{entry.name}" if directory else entry.name
-                    if self._root.trees.of(path).path != self._top or not is_wanted(path):
+                    if path in self._overlays or not is_wanted(path):
                         continue  # the place where another tree is shown
                     status = entry.stat(follow_symlinks=False)
                     found.append((path, status))
@@ -129,8 +125,9 @@ class _Upper:
         }
         found: dict[str, str] = {}
         for path, status in nodes if gone else ():
-            name = os.path.basename(path)
-            if path in self._masks or not stat.S_ISREG(status.st_mode) or not self._hides_name(path):
+            above, name = os.path.split(path)
+            is_other = stat.S_ISREG(status.st_mode) and path not in self._masks
+            if not is_other or not self._root.unreadable_names(above, [name]):
                 continue
             for old, mask in gone.items():
                 # `mv` copies a directory with its entries, because the kernel cannot rename it.
@@ -138,20 +135,12 @@ class _Upper:
                     found[path] = old
         return found
 
-    def _hides_name(self, path: str) -> bool:
-        directory, _, name = path.rpartition("/")
-        return bool(self._root.unreadable_names(directory, [name]))
-
-    def is_mask(self, status: os.stat_result) -> bool:
-        """Return True for a mask under another name."""
-        return any(mask.is_at(status) for mask in self._masks.values())
-
     def move(self, old: str, path: str) -> None:
         """Add the changes that move the file behind a mask."""
-        self._found.free.update((old, path))
+        self.found.free.update((old, path))
         node = self._present(old)
-        self._found.changes[old] = Change(old, node, None)
-        self._found.changes[path] = Change(path, self._present(path), node)
+        self.found.changes[old] = Change(old, node, None)
+        self.found.changes[path] = Change(path, self._present(path), node)
 
     def note_mask(self, path: str, status: os.stat_result, moved: Collection[str]) -> None:
         """Note what has happened to a mask by its own name."""
@@ -160,9 +149,9 @@ class _Upper:
             self.add_change(path, status)
         elif _is_removal(status):
             if path not in moved:
-                self._found.leave("removal of a protected file", path)
+                self.found.leave("removal of a protected file", path)
         elif not mask.is_unchanged(status) and not self._is_restored(path, status):
-            self._found.leave("change of a protected file", path)
+            self.found.leave("change of a protected file", path)
 
     def _is_restored(self, path: str, status: os.stat_result) -> bool:
         """Return True for the content that the tree has, such as git writes when it resets a file."""
@@ -172,7 +161,7 @@ class _Upper:
     def add_change(self, path: str, status: os.stat_result) -> None:
         """Add the change that a node makes."""
         call_context.check()
-        found, mode = self._found, status.st_mode
+        found, mode = self.found, status.st_mode
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode) or _is_removal(status)):
             found.leave("special file", path)
             return
@@ -195,12 +184,8 @@ class _Upper:
 
     def _hides(self, path: str, status: os.stat_result) -> bool:
         """Return True if the upper node hides the entries of the directory below it."""
-        if not stat.S_ISDIR(status.st_mode):
-            return True
-        try:
-            return os.getxattr(self._full(path), OPAQUE, follow_symlinks=False) == b"y"
-        except OSError:
-            return False
+        is_directory = stat.S_ISDIR(status.st_mode)
+        return not is_directory or _attributes(self._full(path)).get(OPAQUE) == b"y"
 
     def _remove_below(self, directory: str) -> None:
         """Add the removal of all entries of a directory of the tree; later changes replace it."""
@@ -211,18 +196,18 @@ class _Upper:
             for path in paths:
                 call_context.check()
                 if not _in_version_control(path):
-                    self._found.free.add(path)
+                    self.found.free.add(path)
                 try:
                     before = self._present(path)
                 except ProtectedError:
-                    self._found.refused.append(path)
+                    self.found.refused.append(path)
                     continue
-                self._found.changes.setdefault(path, Change(path, before, None))
+                self.found.changes.setdefault(path, Change(path, before, None))
                 if isinstance(before, DirectoryNode):
                     stack.append(path)
 
     def _present(self, path: str) -> Node | None:
-        root = self._root.view(exempt=[path]) if path in self._found.free else self._root
+        root = self._root.view(exempt=[path]) if path in self.found.free else self._root
         return root.node(path, max_bytes=self._most_bytes, is_kept=False)
 
     def _node(self, path: str, status: os.stat_result) -> Node | None:
@@ -235,13 +220,13 @@ class _Upper:
         if _is_removal(status):
             return None
         kept = stat.S_IMODE(mode) & _FILE_MODE
-        self._found.times[path] = status.st_mtime_ns
+        self.found.times[path] = status.st_mtime_ns
         pieces = partial(self._pieces, path)
         return FileNode(kept, *revision_and_size(pieces()), pieces, Metadata(kept))
 
     def _note_metadata(self, path: str, status: os.stat_result, before: Node | None) -> None:
         """Record the metadata of a node that is not applied to the tree."""
-        found, mode = self._found, status.st_mode
+        found, mode = self.found, status.st_mode
         owner = os.geteuid()
         if isinstance(before, (FileNode, DirectoryNode)) and before.metadata and before.metadata.owner:
             owner = before.metadata.owner[0]
@@ -253,7 +238,8 @@ class _Upper:
             if (identity := (status.st_dev, status.st_ino)) in self._links:
                 found.leave("hard link", path)
             self._links.add(identity)
-        if _attributes(self._full(path)) != _attributes(self._root.trees.path_on_disk(path)):
+        above, below = (_attributes(each) for each in (self._full(path), self._root.trees.path_on_disk(path)))
+        if {name: value for name, value in above.items() if not name.startswith(_OVERLAY)} != below:
             found.leave("extended attribute", path)
 
     def _pieces(self, path: str) -> Iterator[bytes]:
@@ -272,8 +258,8 @@ class _Upper:
         return full
 
     def _full(self, path: str) -> str:
-        below = path[len(self._top) :].lstrip("/")
-        return os.path.join(self._path, below) if below else self._path
+        tree = self._root.trees.of(path)
+        return os.path.join(self._overlays[tree.path].upper, tree.below(path))
 
 
 def _in_version_control(path: str) -> bool:
@@ -286,11 +272,10 @@ def _is_removal(status: os.stat_result) -> bool:
 
 
 def _attributes(path: str) -> dict[str, bytes]:
-    """Return the extended attributes of a user at a path, without those of the overlay."""
+    """Return the extended attributes of a user at a path."""
     with suppress(OSError):
-        names = os.listxattr(path, follow_symlinks=False)
-        kept = [each for each in names if each.startswith("user.") and not each.startswith(_OVERLAY)]
-        return {each: os.getxattr(path, each, follow_symlinks=False) for each in kept}
+        names = [each for each in os.listxattr(path, follow_symlinks=False) if each.startswith("user.")]
+        return {each: os.getxattr(path, each, follow_symlinks=False) for each in names}
     return {}
 
 

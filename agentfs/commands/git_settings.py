@@ -6,7 +6,7 @@ repository that a command makes anew may have what `git init` and `git clone` wr
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from agentfs.fs import Change, DirectoryNode, FileNode, Root
@@ -77,15 +77,15 @@ def has_settings(path: str) -> bool:
     return fold(name) == "config" and ".git" in map(fold, above.split("/"))
 
 
-def permitted(changes: Sequence[Change], covers: Callable[[str], bool], root: Root) -> set[str]:
-    """Return the paths in directories of git that a command may change, although `covers` protects them.
+def permitted(changes: Sequence[Change], root: Root) -> set[str]:
+    """Return the protected paths in directories of git that a command may change.
 
     Such a directory is recognised by what it holds, whatever its name, so that a submodule called `hooks`
     has hooks that are not touched. Its configuration and its hooks are among them only if the command has
     made it, and nothing is if git would not recognise it afterwards.
     """
     after = {each.path: each.after for each in changes}
-    protected = [each for each in changes if covers(each.path)]
+    protected = [each for each in changes if root.is_protected(each.path)]
 
     @cache
     def holds(directory: str) -> tuple[bool, bool]:
@@ -110,11 +110,10 @@ def permitted(changes: Sequence[Change], covers: Callable[[str], bool], root: Ro
 
 def _is_worktree(change: Change, root: Root) -> bool:
     """Return True for a new file that names one of the repository's worktrees, whose settings it has."""
-    git = root.trees.path_on_disk(".git")
+    git, after = root.trees.path_on_disk(".git"), change.after
     name = re.compile(b"gitdir: %s/worktrees/[^/\n]+\n" % re.escape(os.fsencode(git)))
-    after = change.after
-    is_new = isinstance(after, FileNode) and change.before is None and os.path.isdir(git)
-    return is_new and isinstance(after, FileNode) and bool(name.fullmatch(after.load()))
+    is_new = change.before is None and isinstance(after, FileNode) and name.fullmatch(after.load())
+    return bool(is_new) and os.path.isdir(git)
 
 
 def is_lost_object(change: Change) -> bool:
@@ -144,12 +143,8 @@ def _is_harmless(change: Change, inside: Sequence[str]) -> bool:
 
 def _is_of_a_new_one(change: Change, inside: Sequence[str]) -> bool:
     """Return True for what `git init` and `git clone` write into a new directory of git."""
-    if isinstance(change.after, DirectoryNode):
-        return True
-    if not isinstance(change.after, FileNode):
-        return False
-    return (
-        inside in (["description"], ["info", "exclude"])
-        or (inside[0] == "hooks" and inside[-1].endswith(".sample"))
-        or (inside == ["config"] and _is_plain(change.after.load()))
-    )
+    if isinstance(change.after, FileNode):
+        is_settings = inside == ["config"] and _is_plain(change.after.load())
+        is_sample = inside[0] == "hooks" and inside[-1].endswith(".sample")
+        return is_settings or is_sample or inside in (["description"], ["info", "exclude"])
+    return isinstance(change.after, DirectoryNode)

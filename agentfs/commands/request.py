@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, ParameterName, plural
 from agentfs.base.visible import one_line
-from agentfs.commands.hidden_files import HiddenFiles
+from agentfs.commands.hidden_files import HiddenFiles, Sweep
 from agentfs.commands.outside import NAMED_BY
+from agentfs.commands.repository import Repository, repository_of, with_git
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.fs.settings_file import system_program
@@ -48,6 +49,16 @@ class Surroundings(NamedTuple):
     hidden_files: HiddenFiles
     private: Sequence[str]  # directories that a staged command does not see
     may_show: MayShow
+    repository: Repository = Repository("", "")
+
+    def in_repository(self) -> Self:
+        """Return these parts with the repository of the root, and its directory of git as `.git`."""
+        repository = repository_of(self.root.path)
+        return self._replace(root=with_git(self.root, repository), repository=repository)
+
+    def look_for_hidden_files(self) -> Sweep:
+        """Look at the tree, and at the work tree that it is a part of."""
+        return self.hidden_files.find(self.root.top, self.repository.top)
 
 
 @dataclass(frozen=True)

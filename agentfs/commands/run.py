@@ -13,7 +13,6 @@ from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.effects import effects_of
 from agentfs.commands.masks import read_masks
 from agentfs.commands.process import POLL_SECONDS, Process
-from agentfs.commands.repository import repository_of, with_git
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.staged_process import Staged, staged_process
@@ -130,15 +129,14 @@ def _wait(process: Process, request: CommandRequest) -> bool:
 
 def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _ATTEMPTS) -> RunResult:
     """Run a command on an overlay of the root, and apply its effects."""
-    repository = repository_of(around.root.path)
-    around = around._replace(root=with_git(around.root, repository))
+    around = around.in_repository()
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(around.root.path, directory.real_path)
-    with staged_process(around, repository, request, cwd) as staged:
+    with staged_process(around, request, cwd) as staged:
         in_time = _wait(staged.process, request)
         staged.process.end()
         if staged.process.was_started or not in_time:
-            changes = _take_effects(around, request, staged, repository.top, in_time=in_time)
+            changes = _take_effects(around, request, staged, in_time=in_time)
             notes = _notes_on(around.root, staged)
             return _result(around, request, staged.process, changes, notes, in_time=in_time)
     if attempts > 1:  # a path outside may just have gone
@@ -158,11 +156,11 @@ def _notes_on(root: Root, staged: Staged) -> list[str]:
 
 
 def _take_effects(
-    around: Surroundings, request: CommandRequest, staged: Staged, top: str, *, in_time: bool
+    around: Surroundings, request: CommandRequest, staged: Staged, *, in_time: bool
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
     root, label, inside = around.root.top, request.label("run"), staged.inside
-    if appeared := around.hidden_files.find(root, top).appeared_since(staged.seen.all_hidden):
+    if appeared := around.look_for_hidden_files().appeared_since(staged.seen.all_hidden):
         raise ConflictError(
             f"Protected files appeared while the command ran: {name_paths(appeared)}. Its output"
             " is not shown, and nothing was applied.",

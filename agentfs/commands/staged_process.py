@@ -12,7 +12,6 @@ from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask, Masks
 from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
-from agentfs.commands.repository import Repository
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import Sandbox, find_sandbox
 from agentfs.commands.stage import Overlay, Stage, stage_places
@@ -100,22 +99,19 @@ class Staged(NamedTuple):
 
 
 @contextmanager
-def staged_process(
-    around: Surroundings, repository: Repository, request: CommandRequest, cwd: str
-) -> Generator[Staged]:
+def staged_process(around: Surroundings, request: CommandRequest, cwd: str) -> Generator[Staged]:
     """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
 
     Args:
-        around: The workspace.
-        repository: The repository of its root.
+        around: The workspace, in its repository.
         request: The command.
         cwd: The directory in which it starts.
     """
     began, position = time.time_ns(), around.journal.log.position
-    sandbox = find_sandbox(stage_places(repository.top))
-    seen = around.hidden_files.find(around.root.top, repository.top)
+    sandbox = find_sandbox(stage_places(around.repository.top))
+    seen = around.look_for_hidden_files()
     with Stage(sandbox.place, around.root.path) as stage:
-        given = around, repository, sandbox, stage, seen, request.environment
+        given = around, sandbox, stage, seen, request.environment
         inside = inside_of(*given, more=["--chdir", cwd], network=request.network)
         process = StagedProcess(stage, inside.sandbox, request, around.limits)
         try:
@@ -126,7 +122,6 @@ def staged_process(
 
 def inside_of(
     around: Surroundings,
-    repository: Repository,
     sandbox: Sandbox,
     stage: Stage,
     seen: Sweep,
@@ -139,8 +134,7 @@ def inside_of(
     """Return the contents of a sandbox, after masks were made for the hidden files of `seen`.
 
     Args:
-        around: The workspace.
-        repository: The repository of its root.
+        around: The workspace, in its repository.
         sandbox: How to make a sandbox.
         stage: Its directories.
         seen: The tree.
@@ -149,7 +143,7 @@ def inside_of(
         run_paths: What it sees besides the paths of the policy.
         network: True if it has the network of the system.
     """
-    root, size = around.root.top, around.limits.snapshot_bytes
+    root, repository, size = around.root.top, around.repository, around.limits.snapshot_bytes
     paths = [*(os.fspath(each) for each in root.policy.run_paths), *run_paths]
     view = outside_of(root.path, environment, paths, network=network)
     overlays, shown = {"": stage.overlay}, stage.overlay.arguments(root.path)
@@ -172,13 +166,14 @@ def inside_of(
     masks.restore_times()
     mounted = [each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")]
     shown += [each for point in mounted for each in ("--ro-bind", point, point)]
-    shown += own_directories_hidden(around, view, repository.top)
+    shown += own_directories_hidden(around, view)
     arguments = sandbox.arguments(stage, view, size=size, shown=[*shown, *more])
     return Inside([sandbox.program, *arguments], overlays, masks.found)
 
 
-def own_directories_hidden(around: Surroundings, view: Outside, top: str) -> list[str]:
-    """Return the arguments that hide directories of agentfs itself, in the view and in `top`."""
+def own_directories_hidden(around: Surroundings, view: Outside) -> list[str]:
+    """Return the arguments that hide directories of agentfs itself."""
+    top = around.repository.top
     own = [os.path.realpath(each) for each in (*around.private, *lock_directories(os.geteuid()))]
     seen = [path for path in own if view.shows(path) or (is_in(path, top) and top != around.root.path)]
     return [each for path in seen if os.path.isdir(path) for each in ("--tmpfs", path)]

@@ -6,12 +6,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
+from agentfs.branches import Branch
 from agentfs.fs.lock import lock_directory
 from tests.commands.conftest import MEANWHILE, SECRET, code_of, meanwhile, no_stage_stays, snapshot
 
@@ -47,11 +49,18 @@ READS = [
 ]
 
 
+@pytest.fixture(params=["staged", pytest.param("branch", marks=pytest.mark.full)])
+def confined(request, staged) -> Iterator[Workspace]:
+    """Yield a workspace whose commands are staged, and a branch of it."""
+    with ExitStack() as stack:
+        yield staged if request.param == "staged" else stack.enter_context(staged.branch("one"))
+
+
 @pytest.mark.parametrize("command", READS)
-def test_a_protected_file_is_empty_by_every_spelling(staged, tree, command):
+def test_a_protected_file_is_empty_by_every_spelling(confined, tree, command):
     os.link(tree / ".env", tree / "other-name")  # also under a name that is not protected
-    assert SECRET.encode() not in everything(staged, command)
-    assert SECRET.encode() not in everything(staged, f"cat other-name; {command}")
+    assert SECRET.encode() not in everything(confined, command)
+    assert SECRET.encode() not in everything(confined, f"cat other-name; {command}")
 
 
 @pytest.mark.parametrize("command", [each for each in READS if "mount" not in each and "mv" not in each])
@@ -64,10 +73,11 @@ def everything(ws: Workspace, command: str) -> bytes:
     """Return all that a model and a program get to see of a command."""
     try:
         result = ws.run(command, timeout=20)
+        changes = ws.merge() if isinstance(ws, Branch) else result.changes
     except AgentFSError as error:
         return f"{error} {error.details}".encode()
-    found = [result.stdout, result.stderr, result.changes.patch, result.text.encode()]
-    for change in result.changes.files:
+    found = [result.stdout, result.stderr, result.changes.patch, result.text.encode(), changes.patch]
+    for change in changes.files:
         if change.action != "deleted" and change.type == "file":
             found.append(Path(ws.root, change.path).read_bytes())
     return b"\n".join(found)
@@ -118,7 +128,7 @@ def test_hard_links_to_hidden_files_are_found_again_too(staged, tree):
     assert staged.run("cat deep/third").stdout == SECRET.encode()  # its only name
 
 
-def test_nothing_outside_is_written(staged, tree, tmp_path):
+def test_nothing_outside_is_written(confined, tree, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("old")
@@ -136,7 +146,7 @@ def test_nothing_outside_is_written(staged, tree, tmp_path):
         "touch ~/made /etc/made /usr/made /var/tmp/made",
     ]
     for command in commands:
-        everything(staged, command)
+        everything(confined, command)
         assert snapshot(outside) == {"file": ("file", 0o644, snapshot(outside)["file"][2])}
         assert (outside / "file").read_text() == "old"
     assert not any(Path(each, "made").exists() for each in (Path.home(), "/etc", "/usr", "/var/tmp"))
@@ -145,7 +155,7 @@ def test_nothing_outside_is_written(staged, tree, tmp_path):
 def test_nobody_sees_the_private_directory_for_temporaries(staged, tmp_path):
     with tempfile.NamedTemporaryFile(dir="/tmp", prefix="agentfs-probe-") as probe:
         made = f"{probe.name}-made"
-        seen = staged.run(f"ls -a /tmp; echo x > {made} && echo written").stdout
+        seen = confined.run(f"ls -a /tmp; echo x > {made} && echo written").stdout
         assert b"written" in seen
         assert b"agentfs-probe-" not in seen
     assert not Path(made).exists()
@@ -174,11 +184,13 @@ def test_nobody_sees_the_private_directory_for_temporaries(staged, tmp_path):
         "git init -q new && git -C new remote add origin 'ext::sh -c touch% owned'",
     ],
 )
-def test_files_that_run_code_later_are_not_written(staged, tree, command):
+def test_files_that_run_code_later_are_not_written(confined, tree, command):
     subprocess.run(["git", "init", "-q", tree], check=True)
     before = snapshot(tree)
     try:
-        staged.run(f"set -e; {command}", cwd=".")
+        confined.run(f"set -e; {command}", cwd=".")
+        if isinstance(confined, Branch):
+            confined.merge()
     except AgentFSError as error:
         assert error.code == "protected"  # noqa: PT017 - some fail in the command itself
     after = snapshot(tree)
