@@ -23,7 +23,6 @@ from agentfs.watch.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAME
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
 # Directories of a repository without settings, which may have many entries.
 _NOT_LOOKED_INTO = ("/.git/objects", "/.git/logs", "/.git/refs", "/.git/lfs")
-_DIRECTORY = syscalls.open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 
 
 class Sweep(NamedTuple):
@@ -54,7 +53,7 @@ class HiddenFiles:
 
     def __init__(self) -> None:
         self._hidden: dict[str, list[str]] = {}  # by directory
-        self._listed: dict[str, frozenset[str]] = {}  # all names, by directory
+        self._listed: dict[str, Collection[str]] = {}  # all names, by directory
         self._directories: dict[int, str] = {}  # by watch
         self._trees: Collection[str] = ()  # the names of the other trees
         self._above: tuple[HiddenFiles, Root] | None = None
@@ -89,15 +88,10 @@ class HiddenFiles:
             return Sweep(found | self._other_names(root, found), {**self._listed})
 
     def _begin(self, root: Root) -> None:
-        self._hidden, self._directories, self._inotify = {}, {}, None
-        self._listed = {}
-        handle = os.open(root.path, _DIRECTORY)
-        try:
-            if root.access is None and not syscalls.without_events(handle):
-                with suppress(OSError):
-                    self._inotify = Inotify()
-        finally:
-            syscalls.close(handle)
+        self._hidden, self._listed, self._directories, self._inotify = {}, {}, {}, None
+        if root.access is None and not syscalls.without_events(root.trees.root.handle.fd):
+            with suppress(OSError):
+                self._inotify = Inotify()
 
     def _changed(self) -> list[str] | None:
         """Return the directories to list again; None if all must be."""
@@ -114,33 +108,25 @@ class HiddenFiles:
         return None if lost else found
 
     def _list(self, root: Root, directory: str) -> None:
-        """List a directory, and all below it that are new."""
+        """List a directory, from now on with events, and all below it that are new."""
         stack = [directory]
         while stack:
-            path = stack.pop()
-            names = self._names(root, path)
-            self._listed[path] = frozenset(name for name, _ in names)
-            hidden = root.unreadable_names(path, [name for name, _ in names])
+            call_context.step()
+            path, types = stack.pop(), dict[str, str]()
+            # An error means that the command cannot open it either, or that it has just vanished.
+            with (
+                suppress(OSError, AgentFSError),
+                root.unrestricted.open_directory(display_name(path)) as opened,
+            ):
+                self._watch(opened.handle, path)
+                types = dict(opened.typed_names())
+            self._listed[path] = types.keys()
+            hidden = root.unreadable_names(path, [*types])
             base = f"{path}/" if path else ""
             self._hidden[path] = [base + name for name in hidden]
-            below = (base + name for name, type_ in names if type_ == "d" and name not in hidden)
-            stack += [
-                each
-                for each in below
-                if each not in self._hidden and not f"/{each}".endswith(_NOT_LOOKED_INTO)
-            ]
-
-    def _names(self, root: Root, directory: str) -> list[tuple[str, str]]:
-        """Return the names in a directory with their types, from now on with events."""
-        call_context.step()
-        # An error means that the command cannot open it either, or that it has just vanished.
-        with (
-            suppress(OSError, AgentFSError),
-            root.unrestricted.open_directory(display_name(directory)) as opened,
-        ):
-            self._watch(opened.handle, directory)
-            return opened.typed_names()
-        return []
+            below = {base + name for name, type_ in types.items() if type_ == "d" and name not in hidden}
+            new = below - self._hidden.keys()
+            stack += [each for each in new if not f"/{each}".endswith(_NOT_LOOKED_INTO)]
 
     def _other_names(self, root: Root, hidden: Collection[str]) -> set[str]:
         """Return the hard links to hidden files."""

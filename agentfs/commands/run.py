@@ -28,6 +28,7 @@ _NETWORK = re.compile(
     rb"[Cc]ould not resolve host|name resolution|Network is unreachable|EAI_AGAIN|ENOTFOUND|getaddrinfo"
 )
 _RENAME = re.compile(rb"[Ii]nvalid cross-device link|EXDEV")
+_OTHERS = "What other programs changed meanwhile is among its changes, also for undo."
 _LONGER = 5  # times the timeout that the next call may have
 
 
@@ -195,17 +196,15 @@ def _result(
     """Return the result of a command that has ended."""
     captured, is_staged = process.captured, request.is_staged
     written = captured.stream("stderr") + captured.stream("stdout")
-    left, after = process.left_over, process.duration >= 1
+    left, is_long = process.left_over, process.duration >= 1
+    is_offline = is_staged and not request.network
     told = {
-        "A staged command has no network, unless the program allows it.": is_staged
-        and not request.network
+        "A staged command has no network, unless the program allows it.": is_offline
         and _NETWORK.search(written),
         "A directory of the tree cannot be renamed in one step here (EXDEV); `mv` copies it.": is_staged
         and _RENAME.search(written),
         f"{plural(left, 'process', 'processes')} in the background: ended with the command": left,
-        "What other programs changed meanwhile is among its changes, also for undo.": not is_staged
-        and changes.files
-        and after,
+        _OTHERS: is_long and not is_staged and changes.files,
         "A staged command that is stopped changes nothing.": is_staged and not in_time,
         "A server does not end by itself: start it with `&`, and use it in the same command.": not in_time,
         "This is a preview: nothing was applied.": request.preview,
@@ -229,11 +228,10 @@ def _result(
         notes=(*notes, *(note for note, holds in told.items() if holds)),
         next=following,
     )
-    sentence = f"Stopped after {request.timeout:g} s, the timeout"
-    if in_time:
-        sentence = f"Exit status {process.exit_status}" + (
-            f" after {process.duration:.0f} s" if after else ""
-        )
+    seconds = f" after {process.duration:.0f} s" if is_long else ""
+    sentence = f"Exit status {process.exit_status}{seconds}"
+    if not in_time:
+        sentence = f"Stopped after {request.timeout:g} s, the timeout"
     network = ", with network" if request.network else ""
     sentence += f", staged{network}" if is_staged else ", recorded, with the rights of the user"
     return with_output(result, captured, sentence, around.outputs, around.root, around.limits)

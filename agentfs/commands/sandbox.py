@@ -71,30 +71,21 @@ class Sandbox(NamedTuple):
 
 def find_sandbox(places: Sequence[str]) -> Sandbox:
     """Return the sandbox of this system; raise `unsupported` with the system's reason if there is none."""
-    found = _probe(tuple(places), os.geteuid())
-    if isinstance(found, Sandbox):
-        return found
-    raise UnsupportedSystemError(
-        f"This system cannot stage a command: {found}.", hint=_advice(found), details={"reason": found}
-    )
+    return _probe(tuple(places), os.geteuid())
 
 
 @cache
-def _probe(places: tuple[str, ...], user: int) -> Sandbox | str:
-    """Return a sandbox that works, or the reason why none does."""
+def _probe(places: tuple[str, ...], user: int) -> Sandbox:
     if sys.platform != "linux":
-        return "it is not Linux"
-    program, reason = _find_program()
-    if program is None:
-        return reason
-    reason = "there is no directory outside the root for its changes"
+        raise _unsupported("it is not Linux")
+    program, reason = _find_program(), "there is no directory outside the root for its changes"
     for privileges in (_OF_ROOT, _OF_USERS) if user == 0 else (_OF_USERS,):
         for place in places:
             sandbox = Sandbox(program, privileges, place)
             reason = _try(sandbox)
             if not reason:
                 return sandbox
-    return reason
+    raise _unsupported(reason)
 
 
 def _try(sandbox: Sandbox) -> str:
@@ -117,8 +108,8 @@ def _try(sandbox: Sandbox) -> str:
     return ""
 
 
-def _find_program() -> tuple[str | None, str]:
-    """Return bubblewrap, of the system or of the wheel, or the reason why there is none."""
+def _find_program() -> str:
+    """Return bubblewrap, of the system or of the wheel; raise an error if there is none with overlays."""
     reason = "bubblewrap is not installed"
     # The remote side of `connect` runs without the packages of its interpreter in `sys.path`.
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -132,9 +123,9 @@ def _find_program() -> tuple[str | None, str]:
             version = _output_of([program, "--version"]).stdout.strip()
         number = re.search(r"(\d+)\.(\d+)", version)
         if number is not None and (int(number[1]), int(number[2])) >= _OLDEST:
-            return program, ""
+            return program
         reason = f"{program} is {version or 'not bubblewrap'}, which has no overlays"
-    return None, reason
+    raise _unsupported(reason)
 
 
 def _output_of(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
@@ -143,16 +134,18 @@ def _output_of(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _advice(reason: str) -> str:
-    """Return what to install or enable."""
-    if "bubblewrap" in reason:
-        wanted = ".".join(map(str, _OLDEST))
-        return f"Install bubblewrap {wanted} or newer, for example with the extra `run` of this package."
-    for path, value in _REFUSING.items():
-        if contents(path).strip() == value.encode():
-            return f"{path} is {value}: allow user namespaces, or use Policy(run='recorded')."
-    return (
+def _unsupported(reason: str) -> UnsupportedSystemError:
+    """Return the error for a system without a sandbox, with what to install or enable."""
+    hint = (
         "It needs namespaces of users, mounts and processes, and overlays that do not lie on overlays. In a"
         " container, allow them, for example with `--security-opt seccomp=unconfined`; or use"
         " Policy(run='recorded')."
     )
+    for path, value in _REFUSING.items():
+        if contents(path).strip() == value.encode():
+            hint = f"{path} is {value}: allow user namespaces, or use Policy(run='recorded')."
+    if "bubblewrap" in reason:
+        wanted = ".".join(map(str, _OLDEST))
+        hint = f"Install bubblewrap {wanted} or newer, for example with the extra `run` of this package."
+    message = f"This system cannot stage a command: {reason}."
+    return UnsupportedSystemError(message, hint=hint, details={"reason": reason})

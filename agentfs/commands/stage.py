@@ -90,7 +90,7 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end(keep=self.is_kept)
+        self.end()
 
     def end(self, *, keep: bool = False) -> None:
         """Remove the directories, unless they are kept, and the lock."""

@@ -30,7 +30,7 @@ from agentfs.history.report import (
     new_caches,
     patch_notes,
 )
-from agentfs.history.scan import UNSEEN, Scan, Seen, Status, with_moves
+from agentfs.history.scan import UNSEEN, Basis, Scan, Seen, Status, with_moves
 from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
@@ -67,6 +67,7 @@ class OpenRecordings:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._seen: dict[str, Seen] = {}
+        self._basis: Basis | None = None  # of `_seen`, if a scan has found it
         self._open: list[OpenRecording] = []
 
     def begin(self, opened: OpenRecording) -> None:
@@ -76,7 +77,8 @@ class OpenRecordings:
             if self._open:
                 self._settle(self._open[-1])
             if not any(each.ignored >= opened.ignored for each in self._open):
-                self._seen = self._scan(opened).paths
+                scan = self._scan(opened)
+                self._seen, self._basis = scan.paths, scan.basis
             self._open.append(opened)
             try:
                 self._journal.record(None, [self._row()])
@@ -146,7 +148,7 @@ class OpenRecordings:
     def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
         """Return the nodes whose contents are needed; optionally forget what only saves time."""
         if forget_unused and not self._open:
-            self._seen = {}
+            self._seen, self._basis = {}, None
         return [seen.node for seen in self._seen.values()]
 
     def restore(self, plain: Any, to_node: Callable[[Any], Node | None], root: Root, limits: Limits) -> None:
@@ -185,7 +187,8 @@ class OpenRecordings:
     def _scan(self, opened: OpenRecording) -> Scan:
         ignored = any(each.ignored for each in (*self._open, opened))
         opened.root.check_open()
-        return Scan(self._journal.contents, self._seen, opened.root, opened.limits, ignored=ignored)
+        given = self._journal.contents, self._seen, opened.root, opened.limits, self._basis
+        return Scan(*given, ignored=ignored)
 
     def _settle(
         self, opened: OpenRecording, statements: Sequence[Statement] = (), made: Collection[str] = ()
@@ -200,7 +203,7 @@ class OpenRecordings:
             author, found = ("command", opened.label), tuple(with_moves(changes))
             step = Step(found, time.time(), opened.label, tuple(opened.lost), author)
         (opened.journal or self._journal).record(step, statements)
-        self._seen = scan.paths
+        self._seen, self._basis = scan.paths, scan.basis
         if step is not None:
             opened.parts.append(step)
 

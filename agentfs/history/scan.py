@@ -7,9 +7,10 @@ scan are, because a second change in the same tick leaves the same times.
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 from agentfs.base import call_context
@@ -43,7 +44,9 @@ _IGNORED, _VCS = "ignored", "version control"
 LEFT_OUT = {_IGNORED, _VCS}  # reasons for which a scan does not read contents
 UNSEEN = {"unreadable", "too deep"}  # reasons for which a scan may miss a change
 _STORES = {"objects", "lfs"}  # of git; a change there goes with one elsewhere
+_CHECKED_TOGETHER = 1000  # paths between two looks at the clock
 _MOST_NAMED = 20  # changed paths of an ignored directory
+_FIELDS = attrgetter("st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 _LARGEST_INTEGER = 2**63 - 1  # that SQLite and JSON readers store
 
 
@@ -61,15 +64,8 @@ class Status(NamedTuple):
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
         """Return the fields of a result of `lstat`."""
-        return cls(
-            found.st_mode,
-            found.st_uid,
-            found.st_gid,
-            found.st_size,
-            found.st_mtime_ns,
-            found.st_ctime_ns,
-            found.st_ino & _LARGEST_INTEGER,
-        )
+        *facts, inode = _FIELDS(found)
+        return cls._make((*facts, inode & _LARGEST_INTEGER))
 
 
 class Seen(NamedTuple):
@@ -87,22 +83,57 @@ class Seen(NamedTuple):
         return status if status is None or not stat.S_ISDIR(status.mode) else Status(*status[:3])
 
 
+class Basis(NamedTuple):
+    """The facts besides `Seen` that decide what a scan finds, and its `left_out`."""
+
+    ignored: bool
+    limits: Limits
+    top: Status | None  # None if a later change of the root may have left it as it was
+    left_out: Counter[str]
+
+
 class Scan:
     """One scan of the tree; `paths` has what was found, and `left_out` counts what was not entered."""
 
     def __init__(
-        self, store: Contents, old: Mapping[str, Seen], root: Root, limits: Limits, *, ignored: bool
+        self,
+        store: Contents,
+        old: dict[str, Seen],
+        root: Root,
+        limits: Limits,
+        last: "Basis | None" = None,
+        *,
+        ignored: bool,
     ) -> None:
-        """Look at all paths. With `ignored`, ignored names are not left out."""
+        """Look at all paths. With `ignored`, ignored names are not left out.
+
+        If each path has the status that the last scan found, the tree is not walked.
+        """
         self._store, self._old, self._root, self._limits = store, old, root.top.view(tree=None), limits
         self._buffer = ReadBuffer(limits.file_bytes)
         self._bytes = 0
         is_local = not any(syscalls.without_events(tree.handle.fd) for tree in self._root.trees)
         # A change after this time may be missed unless the times before it are settled.
         self._began = file_clock() - (0 if is_local else TIME_RESOLUTION)
-        self.paths: dict[str, Seen] = {}
-        self.left_out = Counter[str]()
-        self._take_all(ignored=ignored)
+        self.paths, self.left_out = dict[str, Seen](), Counter[str]()
+        top = Status.of(self._root.trees.status(""))
+        if last is not None and last[:-1] == (ignored, limits, top) and self._is_as_before():
+            self.paths, self.left_out = old, last.left_out
+        else:
+            self._take_all(ignored=ignored)
+        self.basis = Basis(ignored, limits, None if self._is_young(top) else top, self.left_out)
+
+    def _is_as_before(self) -> bool:
+        """Return True if each path has the status with which it was seen, so that a walk finds no other."""
+        status = self._root.trees.status
+        with suppress(OSError):  # a path is gone
+            for count, (path, seen) in enumerate(self._old.items()):
+                if count % _CHECKED_TOGETHER == 0:
+                    call_context.check()
+                if seen.young or seen.status is None or seen.status != Status.of(status(path)):
+                    return False
+            return True
+        return False
 
     @property
     def not_covered(self) -> dict[str, int]:
@@ -115,6 +146,8 @@ class Scan:
 
         Paths that the workspace itself has just made are left out.
         """
+        if self.paths is self._old:
+            return [], []
         changes: list[Change] = []
         lost: list[str] = []
         paths = self._old.keys() | self.paths.keys()

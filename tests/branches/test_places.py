@@ -27,9 +27,8 @@ def mounted(place: Path, *words: str) -> Iterator[Path]:
 
 @contextmanager
 def on_overlay(tmp_path: Path, lower: Path) -> Iterator[Path]:
-    layers = tmp_path / "layers"
-    layers.mkdir()
-    with mounted(layers, "-t", "tmpfs", "tmpfs"):  # the temporary directory may lie on an overlay itself
+    # The temporary directory may lie on an overlay itself.
+    with mounted(tmp_path / "layers", "-t", "tmpfs", "tmpfs") as layers:
         for name in ("upper", "work"):
             (layers / name).mkdir()
         options = f"lowerdir={lower},upperdir={layers}/upper,workdir={layers}/work"

@@ -518,6 +518,23 @@ def test_line_9_writes_without_events_are_recorded(root, tmp_path, watch, way):
         assert path.read_text() == "3\n"
 
 
+def test_regression_a_tree_without_changes_is_not_walked_again(root, monkeypatch):
+    """Each recorded command walked the tree twice."""
+    time.sleep(0.1)  # a file that has just been written could change again without another time
+    with Workspace(root) as ws:
+        with ws.recording("first"):
+            pass
+        monkeypatch.setattr(scan_module, "Walk", None)
+        for _ in range(2):
+            with ws.recording("second") as recorded:
+                pass
+            assert paths(recorded.result) == []
+        monkeypatch.undo()
+        with ws.recording("third") as recorded:
+            (root / "new").write_text("x\n")
+        assert paths(recorded.result) == ["new"]
+
+
 # Watched trees
 
 
