@@ -179,7 +179,10 @@ class Workspace:
     def containment(self) -> results.Containment:
         """The mechanisms that now confine calls to the root and keep writers apart."""
         self._check_open()
-        return self._root.containment
+        found, is_staged = self._root.containment, self.policy.run == "staged"
+        if is_staged and commands.system_calls.filter_of_calls(os.uname().machine):
+            found["system_calls"] = "filtered"
+        return found
 
     @property
     def host(self) -> Self:

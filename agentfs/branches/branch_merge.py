@@ -7,8 +7,9 @@ from threading import Lock
 
 from agentfs.base import call_context
 from agentfs.branches.branch_sandbox import BranchSandbox
-from agentfs.commands.apply_effects import apply_merged, git_directory, merge_effects
+from agentfs.commands.apply_effects import apply_merged, merge_effects
 from agentfs.commands.effects import effects_of
+from agentfs.commands.git_settings import git_directory
 from agentfs.commands.request import Surroundings
 from agentfs.commands.system import contents
 from agentfs.errors import ConflictError

@@ -13,8 +13,9 @@ from typing import IO, Any
 
 import agentfs
 from agentfs.branches.inside import STATE
-from agentfs.commands.apply_effects import Since, git_directory
+from agentfs.commands.apply_effects import Since
 from agentfs.commands.first_process import FirstProcess
+from agentfs.commands.git_settings import git_directory
 from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings, environment_of

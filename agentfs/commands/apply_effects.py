@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, set_times
 from agentfs.commands.git_index import masks_in_index
-from agentfs.commands.git_settings import is_lost_object, permitted
+from agentfs.commands.git_settings import git_directory, is_lost_object, permitted
 from agentfs.commands.hidden_files import status_of
 from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
@@ -23,7 +23,6 @@ from agentfs.history.scan import with_moves
 from agentfs.history.step_merge import Clash, merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
-from agentfs.tree.walk import VCS_NAMES
 
 _OBEYED = "because a command may not change"  # what git runs or obeys
 _EMPTIED = "because git would get protected files without content"
@@ -124,8 +123,7 @@ def apply_merged(
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
     exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden)
     exempt |= effects.free
-    guarded = (each.path for each in merged if root.is_protected(each.path))
-    refused = {*effects.refused, *(path for path in guarded if path not in exempt)}
+    refused = {each.path for each in merged if root.is_protected(each.path)} - exempt
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
     merged = _without_refused(merged, effects, masks_in_index(merged, hidden), _EMPTIED)
     if others := sorted(path for path in refused if not git_directory(path)):
@@ -157,7 +155,7 @@ def apply_merged(
             conflict=lambda change, found: changed_meanwhile(change, found, root),
             log_step=log_step,
         )
-        set_times(root, _times(changes, effects))
+        set_times(root, changes, effects)
     return result_of(around, label, kept, lost, effects, touched, can_undo=not preview)
 
 
@@ -183,16 +181,6 @@ def result_of(
     given = opened, root, around.may_show, limits
     shown = [*map(root.display_path, touched)]
     return recorded_result(*given, touched=shown, more_notes=notes, can_undo=can_undo)
-
-
-def _times(changes: Sequence[Change], effects: Effects) -> dict[str, int]:
-    """Return the times of files that were written; not of those that were merged with others' changes."""
-    made = {path: change.after for path, change in effects.changes.items()}
-    return {
-        each.path: effects.times[each.path]
-        for each in changes
-        if each.after is made.get(each.path) and each.path in effects.times
-    }
 
 
 def _without_refused(
@@ -251,13 +239,6 @@ def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collec
         return above in made and not is_copy and not in_repository and not root.unwritable.covers(path)
 
     return {each.path for each in changes if each.before is None and each.after and is_free(each)}
-
-
-def git_directory(path: str) -> str:
-    """Return the outermost directory of version control in which a path lies, or ""."""
-    parts = path.split("/")
-    at = next((number for number, name in enumerate(parts) if name.lower() in VCS_NAMES), None)
-    return "" if at is None else "/".join(parts[: at + 1])
 
 
 def _too_large(changes: Sequence[Change], limits: Limits) -> list[str]:

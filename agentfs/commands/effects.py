@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +10,7 @@ from functools import partial
 from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.commands.git_index import with_assumed
+from agentfs.commands.git_settings import git_directory
 from agentfs.commands.masks import Mask
 from agentfs.commands.stage import OPAQUE, Overlay
 from agentfs.commands.system import contents
@@ -17,7 +18,6 @@ from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_and_size
 from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
-from agentfs.tree.walk import VCS_NAMES
 
 _OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,14 +32,12 @@ class Effects:
     Attributes:
         changes: The changes, by path, directories before their entries.
         times: The time of modification that each file in the overlay has.
-        refused: Changed paths that may not even be read.
         free: Paths that may change although their names are protected: they went with a directory.
         not_applied: Paths with something that the tree does not get, by what it is.
     """
 
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     times: dict[str, int] = field(default_factory=dict[str, int])
-    refused: list[str] = field(default_factory=list[str])
     free: set[str] = field(default_factory=set[str])
     not_applied: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
@@ -165,11 +163,7 @@ class _Reader:
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode) or _is_removal(status)):
             found.leave("special file", path)
             return
-        try:
-            before = None if os.path.dirname(path) in self._new else self._present(path)
-        except ProtectedError:
-            found.refused.append(path)
-            return
+        before = None if os.path.dirname(path) in self._new else self._present(path)
         if isinstance(before, DirectoryNode) and self._hides(path, status):
             self._remove_below(path)
         if stat.S_ISDIR(mode) and not isinstance(before, DirectoryNode):
@@ -195,20 +189,19 @@ class _Reader:
                 paths = [f"{opened.real_path}/{entry.name}" for entry in opened.scan()]
             for path in paths:
                 call_context.check()
-                if not _in_version_control(path):
+                if not git_directory(path):
                     self.found.free.add(path)
-                try:
-                    before = self._present(path)
-                except ProtectedError:
-                    self.found.refused.append(path)
-                    continue
+                before = self._present(path)
                 self.found.changes.setdefault(path, Change(path, before, None))
                 if isinstance(before, DirectoryNode):
                     stack.append(path)
 
     def _present(self, path: str) -> Node | None:
-        root = self._root.view(exempt=[path]) if path in self.found.free else self._root
-        return root.node(path, max_bytes=self._most_bytes, is_kept=False)
+        size = self._most_bytes
+        try:
+            return self._root.node(path, max_bytes=size, is_kept=False)
+        except ProtectedError:  # whether it may change is decided later
+            return self._root.view(exempt=[path]).node(path, max_bytes=size, is_kept=False)
 
     def _node(self, path: str, status: os.stat_result) -> Node | None:
         mode = status.st_mode
@@ -262,10 +255,6 @@ class _Reader:
         return os.path.join(self._overlays[tree.path].upper, tree.below(path))
 
 
-def _in_version_control(path: str) -> bool:
-    return any(name.lower() in VCS_NAMES for name in path.split("/"))
-
-
 def _is_removal(status: os.stat_result) -> bool:
     """Return True for a node that hides the one of the tree: a character device without a number."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
@@ -279,11 +268,12 @@ def _attributes(path: str) -> dict[str, bytes]:
     return {}
 
 
-def set_times(root: Root, times: Mapping[str, int]) -> None:
-    """Give files the times of modification that a command has left."""
-    for path, time in times.items():
+def set_times(root: Root, changes: Iterable[Change], effects: Effects) -> None:
+    """Give changed files the times of modification of the overlay, except those with others' changes too."""
+    for path in (each.path for each in changes if each.after is effects.changes[each.path].after):
         directory, _, name = path.rpartition("/")
         with suppress(AgentFSError, OSError), root.open_directory(display_name(directory)) as opened:
             status = os.stat(name, dir_fd=opened.handle, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode):
-                os.utime(name, ns=(status.st_atime_ns, time), dir_fd=opened.handle, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and path in effects.times:
+                times = status.st_atime_ns, effects.times[path]
+                os.utime(name, ns=times, dir_fd=opened.handle, follow_symlinks=False)

@@ -6,7 +6,6 @@ import select
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from agentfs.base.lazy import signal
@@ -59,9 +58,7 @@ class FirstProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         for fd in self.passed:
             os.close(fd)
         if kind is not None:

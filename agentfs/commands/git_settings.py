@@ -11,6 +11,7 @@ from functools import cache
 
 from agentfs.fs import Change, DirectoryNode, FileNode, Root
 from agentfs.fs.protect import fold
+from agentfs.tree.walk import VCS_NAMES
 
 # Harmless keys, by section. A section of `[remote "origin"]` has its first word here.
 _KEYS = {
@@ -71,6 +72,13 @@ def _lines(config: bytes, allowed: dict[str, set[str]]) -> list[tuple[bytes, boo
     return found
 
 
+def git_directory(path: str) -> str:
+    """Return the outermost directory of version control in which a path lies, or ""."""
+    parts = path.split("/")
+    at = next((number for number, name in enumerate(parts) if name.lower() in VCS_NAMES), None)
+    return "" if at is None else "/".join(parts[: at + 1])
+
+
 def has_settings(path: str) -> bool:
     """Return True if a path may be a configuration that `shown_settings` can show."""
     above, _, name = path.rpartition("/")
@@ -122,7 +130,7 @@ def is_lost_object(change: Change) -> bool:
     Maintenance puts it into a pack first; beside this, it takes up space and does no harm.
     """
     is_object = _OBJECT.search(change.path) or (change.of_directory and change.path.endswith("/objects"))
-    return change.after is None and bool(is_object) and ".git" in map(fold, change.path.split("/"))
+    return change.after is None and bool(is_object) and bool(git_directory(change.path))
 
 
 def _is_harmless(change: Change, inside: Sequence[str]) -> bool:

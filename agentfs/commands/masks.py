@@ -17,7 +17,7 @@ from typing import NamedTuple
 from agentfs.commands.git_index import IndexEntry, index_entries, with_assumed
 from agentfs.commands.git_settings import has_settings
 from agentfs.commands.repository import Repository
-from agentfs.commands.stage import OPAQUE, Overlay
+from agentfs.commands.stage import OPAQUE, Overlay, make_alike
 from agentfs.commands.system import contents
 from agentfs.fs import Root
 
@@ -87,7 +87,7 @@ class Masks:
                 return  # in the layer of a branch
             self._made[full] = os.lstat(os.path.join(overlay.root, below))
             os.mkdir(full)
-            _make_alike(full, self._made[full])
+            make_alike(full, self._made[full])
 
     def hide_from_git(self, repository: Repository, above: Iterable[str]) -> None:
         """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask."""
@@ -133,15 +133,9 @@ def _make(full: str, status: os.stat_result, content: bytes) -> None:
     else:
         with open(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(content)
-    _make_alike(full, status)
+    make_alike(full, status)
     # An access time before the others is set anew by the first access, except on some mounts.
     os.utime(full, ns=(status.st_mtime_ns - 1, status.st_mtime_ns))
-
-
-def _make_alike(full: str, status: os.stat_result) -> None:
-    with suppress(PermissionError):
-        os.chown(full, status.st_uid, status.st_gid)
-    os.chmod(full, stat.S_IMODE(status.st_mode))
 
 
 def read_masks(root: Root, overlays: Mapping[str, Overlay], masks: Mapping[str, Mask]) -> list[str]:

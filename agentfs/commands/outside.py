@@ -7,8 +7,9 @@ the user's own settings show a part of the home, never what a file of the tree s
 import os
 import stat
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 from agentfs.commands.stage import SHARED
 from agentfs.commands.system import entries, from_git
@@ -45,7 +46,7 @@ _GIT_PATHS = {"core.excludesfile", "core.hookspath", "core.attributesfile", "ini
 # A directory with one of these is the installation of the programs in its `bin`.
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "versions")
 _WHOLE = ("/usr/bin", "/usr/sbin")  # programs of the system lead to the system
-_MOST_LINKS, _MOST_VIEWS = 40, 20
+_MOST_LINKS = 40
 _MOST_HOPS = 4  # from a script to its interpreter
 _FIRST_LINE = 256  # bytes
 _FILE_FOR_ALL, _DIRECTORY_FOR_ALL = 0o004, 0o005  # the bits of what everybody may read
@@ -193,17 +194,20 @@ class Outside:
 
 def outside_of(root: str, environment: Mapping[str, str], more: Sequence[str], *, network: bool) -> Outside:
     """Return a view, that of an earlier command if no directory that it depends on has changed."""
-    given = tuple(sorted((name, environment.get(name, "")) for name in _DECIDING))
-    key = root, given, tuple(more), network, os.geteuid()
-    view = _views.get(key)
-    if view is None or not view.is_current():
-        if len(_views) > _MOST_VIEWS:
-            _views.clear()
-        view = _views[key] = Outside(root, environment, more, network=network)
-    return view
+    given = tuple((name, environment[name]) for name in _DECIDING if name in environment)
+    arguments = root, given, tuple(more), network, os.geteuid()
+    if not _view(*arguments).is_current():
+        _view.cache_clear()
+    return _view(*arguments)
 
 
-_views: dict[Hashable, Outside] = {}
+@lru_cache(maxsize=20)
+def _view(
+    root: str, environment: tuple[tuple[str, str], ...], more: tuple[str, ...], network: bool, _user: int
+) -> Outside:
+    return Outside(root, dict(environment), more, network=network)
+
+
 _DECIDING = ("HOME", "PATH", "XDG_CACHE_HOME", "npm_config_cache", *NAMED_BY.split())
 
 

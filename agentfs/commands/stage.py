@@ -5,6 +5,7 @@ them.
 """
 
 import os
+import stat
 import subprocess
 from contextlib import suppress
 from typing import NamedTuple, Self
@@ -67,12 +68,9 @@ class Stage:
         upper, work = (os.path.join(self.path, f"{name}{len(self.overlays)}") for name in ("upper", "work"))
         overlay = self.overlays[root] = Overlay(root, upper, work, is_read_only)
         if not os.path.isdir(upper):
-            status = os.stat(root)
             os.mkdir(work, 0o700)
             os.mkdir(upper)
-            with suppress(PermissionError):
-                os.chown(upper, status.st_uid, status.st_gid)
-            os.chmod(upper, status.st_mode & 0o7777)
+            make_alike(upper, os.stat(root))
         return overlay
 
     def add_place(self, path: str) -> str:
@@ -102,6 +100,13 @@ class Stage:
                 os.chmod(os.path.join(overlay.work, "work"), 0o700)
         remove_tree(self.path)
         let_go(self._lock)
+
+
+def make_alike(path: str, status: os.stat_result) -> None:
+    """Give a new file or directory the owner and mode of another one."""
+    with suppress(PermissionError):
+        os.chown(path, status.st_uid, status.st_gid)
+    os.chmod(path, stat.S_IMODE(status.st_mode))
 
 
 def _count_files(place: str) -> int:

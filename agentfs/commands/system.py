@@ -57,17 +57,12 @@ def limit_process(process: int, file_bytes: int, processes: int) -> None:
     with suppress(OSError), open(f"/proc/{process}/oom_score_adj", "w", encoding="ascii") as file:
         file.write(_FIRST_KILLED)
     nsenter = system_program("nsenter")
-    if os.geteuid() == 0 and limits_processes() and nsenter is not None:
+    kernel = tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
+    if os.geteuid() == 0 and kernel >= _OWN_PID_MAX and nsenter is not None:
         script = f"echo {processes} > /proc/sys/kernel/pid_max"
         with suppress(OSError):
             command = [nsenter, "--target", str(process), "--pid", "/bin/sh", "-c", script]
             subprocess.run(command, check=False, capture_output=True)
-
-
-def limits_processes() -> bool:
-    """Return True if `limit_process` can limit the number of processes of this user."""
-    kernel = tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
-    return os.geteuid() != 0 or kernel >= _OWN_PID_MAX
 
 
 def contents(path: str) -> bytes:

@@ -249,3 +249,12 @@ def test_regression_a_recording_says_that_it_cannot_tell_others_apart(opened, tr
         result = opened("recorded").run(f"{MEANWHILE}; sleep 1; echo mine > mine")
     assert {each.path for each in result.changes.files} == {"README", "mine"}
     assert "What other programs changed meanwhile is among its changes, also for undo." in result.text
+
+
+def test_regression_a_cache_that_two_commands_write_was_changed_by_our_own_call(staged):
+    """The other command was called another program."""
+    cache = "mkdir -p .cache; echo '*' > .cache/.gitignore; echo {} > .cache/x"
+    with meanwhile(staged.run, cache.format(1)), pytest.raises(AgentFSError) as raised:
+        staged.run(f"{cache.format(2)}; {MEANWHILE}")
+    assert raised.value.code == "conflict"
+    assert "by another call of this workspace" in str(raised.value)
