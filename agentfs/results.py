@@ -29,16 +29,14 @@ class Containment(TypedDict):
         open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
             Neither can be led astray by a process that swaps directories for links.
         locks: "processes" if locks hold between processes, "threads" if only within this one.
-        run: What confines commands: "staged" (namespaces and an overlay), "recorded" (nothing: they have the
+        run: What confines commands: "staged" (namespaces, an overlay and a filter of system calls), "staged,
+            unfiltered" (on a machine whose system calls are not known), "recorded" (nothing: they have the
             rights of the user), or None if there is no `run`.
-        system_calls: "filtered" if staged commands get no namespaces, keyrings and rare sockets; "any" on a
-            machine whose calls are not known, and if commands are not staged.
     """
 
     open: Literal["openat2", "fd-walk"]
     locks: Literal["processes", "threads"]
-    run: Literal["staged", "recorded"] | None
-    system_calls: Literal["filtered", "any"]
+    run: Literal["staged", "staged, unfiltered", "recorded"] | None
 
 
 @frozen

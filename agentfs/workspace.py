@@ -179,9 +179,9 @@ class Workspace:
     def containment(self) -> results.Containment:
         """The mechanisms that now confine calls to the root and keep writers apart."""
         self._check_open()
-        found, is_staged = self._root.containment, self.policy.run == "staged"
-        if is_staged and commands.system_calls.filter_of_calls(os.uname().machine):
-            found["system_calls"] = "filtered"
+        found = self._root.containment
+        if found["run"] == "staged" and not commands.system_calls.filter_of_calls(os.uname().machine):
+            found["run"] = "staged, unfiltered"
         return found
 
     @property

@@ -202,7 +202,6 @@ class Root(RootContext):
             "open": "openat2" if fd >= 0 else "fd-walk",
             "locks": "threads" if lock_directory(self.path) is None else "processes",
             "run": self.policy.run,
-            "system_calls": "any",
         }
 
     def open_file(self, path: str) -> OpenFile:

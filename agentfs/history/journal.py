@@ -260,7 +260,9 @@ class Journal:
         """Return a text that names the author of a node at a path."""
         with self._lock:
             step = self.log.last_step_that_left(path, node)
-        return "another program" if step is None or step.label else "another call of this workspace"
+        own = "run: ", "background: ", "merge: "  # the labels of commands and of merged branches
+        is_own = step is not None and (not step.label or step.label.startswith(own))
+        return "another call of this workspace" if is_own else "another program"
 
     def position_of(self, checkpoint: str) -> int:
         """Return the position of a checkpoint; raises NotFoundError."""

@@ -44,7 +44,6 @@ _IGNORED, _VCS = "ignored", "version control"
 LEFT_OUT = {_IGNORED, _VCS}  # reasons for which a scan does not read contents
 UNSEEN = {"unreadable", "too deep"}  # reasons for which a scan may miss a change
 _STORES = {"objects", "lfs"}  # of git; a change there goes with one elsewhere
-_CHECKED_TOGETHER = 1000  # paths between two looks at the clock
 _MOST_NAMED = 20  # changed paths of an ignored directory
 _FIELDS = attrgetter("st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 _LARGEST_INTEGER = 2**63 - 1  # that SQLite and JSON readers store
@@ -125,12 +124,10 @@ class Scan:
 
     def _is_as_before(self) -> bool:
         """Return True if each path has the status with which it was seen, so that a walk finds no other."""
-        status = self._root.trees.status
         with suppress(OSError):  # a path is gone
-            for count, (path, seen) in enumerate(self._old.items()):
-                if count % _CHECKED_TOGETHER == 0:
-                    call_context.check()
-                if seen.young or seen.status is None or seen.status != Status.of(status(path)):
+            for path, seen in self._old.items():
+                call_context.check()
+                if seen.young or seen.status != Status.of(self._root.trees.status(path)):
                     return False
             return True
         return False
@@ -146,8 +143,6 @@ class Scan:
 
         Paths that the workspace itself has just made are left out.
         """
-        if self.paths is self._old:
-            return [], []
         changes: list[Change] = []
         lost: list[str] = []
         paths = self._old.keys() | self.paths.keys()
@@ -320,11 +315,7 @@ class Scan:
             return
         self._bytes += len(data)
         node = FileNode.of(status.mode, data, Metadata(status.mode & 0o777, (status.user, status.group)))
-        known = self._old.get(path)
-        if known is not None and isinstance(known.node, FileNode) and known.node == node:
-            node = replace(known.node, metadata=node.metadata)
-        else:
-            node = self._store.keep_node(node)
+        node = self._store.keep_node(node)
         # A file that has grown since `fstat` is young too, so the next scan reads it again.
         self.paths[path] = Seen(node, status, self._is_young(status) or len(data) != status.size)
 

@@ -152,7 +152,7 @@ def test_nothing_outside_is_written(confined, tree, tmp_path):
     assert not any(Path(each, "made").exists() for each in (Path.home(), "/etc", "/usr", "/var/tmp"))
 
 
-def test_nobody_sees_the_private_directory_for_temporaries(staged, tmp_path):
+def test_nobody_sees_the_private_directory_for_temporaries(confined, tmp_path):
     with tempfile.NamedTemporaryFile(dir="/tmp", prefix="agentfs-probe-") as probe:
         made = f"{probe.name}-made"
         seen = confined.run(f"ls -a /tmp; echo x > {made} && echo written").stdout

@@ -105,19 +105,11 @@ def test_usual_programs_work_within_the_limits(staged):
     assert staged.run(f'{PYTHON} -c "{script}"; echo x > /dev/null').stdout == b"works\n"
 
 
-@pytest.mark.parametrize(
-    ("run", "machine", "calls"),
-    [
-        ("staged", "x86_64", "filtered"),
-        ("staged", "riscv64", "any"),
-        ("recorded", "x86_64", "any"),
-        (None, "", "any"),
-    ],
-)
-def test_the_report_says_what_confines_commands(opened, monkeypatch, run, machine, calls):
-    ws = opened(run)
-    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
-    assert (ws.containment["run"], ws.containment["system_calls"]) == (run, calls)
+def test_the_report_says_what_confines_commands(opened, monkeypatch):
+    workspaces = [opened(run) for run in ("staged", "recorded", None)]
+    for machine, staged in (("x86_64", "staged"), ("riscv64", "staged, unfiltered")):
+        monkeypatch.setattr(os, "uname", lambda machine=machine: SimpleNamespace(machine=machine))
+        assert [ws.containment["run"] for ws in workspaces] == [staged, "recorded", None]
 
 
 def test_regression_a_deep_tree_does_not_stop_later_commands(staged):

@@ -10,7 +10,7 @@ import pytest
 
 from agentfs.commands.system_calls import filter_of_calls
 
-CALLS = {"x86_64": (0xC000003E, 41, 56, 272, 308), "aarch64": (0xC00000B7, 198, 220, 97, 268)}
+CALLS = {"x86_64": (0xC000003E, 41, 56, 272, 308, 248), "aarch64": (0xC00000B7, 198, 220, 97, 268, 217)}
 USER, FILES = 0x10000000, 0x400
 
 
@@ -32,11 +32,12 @@ def outcome(program: bytes, machine: int, number: int, argument: int = 0) -> int
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_filter_refuses_namespaces_of_users_and_rare_sockets(name):
-    machine, socket, clone, unshare, setns = CALLS[name]
+    machine, socket, clone, unshare, setns, keys = CALLS[name]
     program = filter_of_calls(name)
     for number, argument, error in [
         *((socket, family, 0) for family in (1, 2, 10, 16)),
         *((socket, family, errno.EAFNOSUPPORT) for family in (0, 3, 17, 31, 38, 40)),
+        *((keys + call, 0, errno.EPERM) for call in range(3)), (keys + 3, 0, 0),
         (clone, USER, errno.EPERM), (clone, FILES, 0), (unshare, USER, errno.EPERM), (unshare, FILES, 0),
         (setns, 0, errno.EPERM), (435, 0, errno.ENOSYS), (425, 0, errno.ENOSYS), (0, USER, 0), (500, 3, 0),
     ]:  # fmt: skip
