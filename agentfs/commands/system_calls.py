@@ -1,8 +1,10 @@
 """The system calls that a staged command may not make, as a seccomp filter for bubblewrap."""
 
 import errno
+import os
 import struct
 from collections.abc import Sequence
+from typing import Literal
 
 # The number of each machine in the audit system, and the numbers of its system calls.
 _MACHINES = {
@@ -18,7 +20,13 @@ _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # in
 _NUMBER, _MACHINE, _ARGUMENT = 0, 4, 16  # offsets of what can be loaded
 _ALLOWED, _REFUSED = 0x7FFF0000, 0x00050000
 
+Way = Literal["staged", "staged, unfiltered", "recorded"] | None
 _Instruction = tuple[int, int, int, int]  # with how many to skip if a test is true, and if it is false
+
+
+def named_way(run: Way) -> Way:
+    """Return `Policy.run` as `Containment` names it: a staged command may have no filter."""
+    return "staged, unfiltered" if run == "staged" and not filter_of_calls(os.uname().machine) else run
 
 
 def filter_of_calls(machine: str) -> bytes:
