@@ -29,17 +29,12 @@ class Command:
         id: The id, which `output` and `stop` of the workspace take.
     """
 
-    def __init__(
-        self,
-        id: str,  # noqa: A002 - the contract's name
-        process: "Process",
-        finish: Callable[[], RunResult],
-    ) -> None:
-        self.id = id
-        self._process, self._finish = process, finish
+    def __init__(self, name: str, process: "Process", finish: Callable[[], RunResult]) -> None:
+        """Wait for a process in a thread, and then call `finish` there; `name` becomes the id."""
+        self.id, self._process, self._finish = name, process, finish
         self._stop = threading.Event()
         self._outcome = Future[RunResult]()
-        threading.Thread(target=self._run, name=f"agentfs-{id}", daemon=True).start()
+        threading.Thread(target=self._run, name=f"agentfs-{name}", daemon=True).start()
 
     def _run(self) -> None:
         try:

@@ -46,9 +46,3 @@ class CapturedOutput:
                 return offset, bytes(self._head[offset:])
             kept_from = self.total - len(self._tail)
             return max(offset, kept_from), bytes(self._tail[max(offset - kept_from, 0) :])
-
-    def joined(self) -> tuple[bytes, int, bytes]:
-        """Return the start of the joined output, the number of bytes left out, and its end."""
-        with self._lock:
-            left_out = self.total - len(self._head) - len(self._tail)
-            return bytes(self._head), left_out, bytes(self._tail)

@@ -34,10 +34,11 @@ def output_text(data: bytes) -> str:
 
 def full_text(output: CapturedOutput) -> str:
     """Return the text of the whole output, as far as it is kept."""
-    head, left_out, tail = output.joined()
-    if not left_out:
+    _, head = output.read(0)
+    start, tail = output.read(len(head))
+    if start == len(head):
         return output_text(head + tail)
-    return f"{output_text(head)}\n[{plural(left_out, 'byte')} left out]\n{output_text(tail)}"
+    return f"{output_text(head)}\n[{plural(start - len(head), 'byte')} left out]\n{output_text(tail)}"
 
 
 def with_output(

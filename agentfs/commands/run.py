@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call, plural
-from agentfs.commands.apply_effects import Since, apply_merged, is_touched, merge_effects, result_of
+from agentfs.commands.apply_effects import apply_merged, is_touched, merge_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.effects import effects_of
 from agentfs.commands.masks import read_masks
@@ -174,8 +174,7 @@ def _take_effects(
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
             effects = effects_of(inside.overlays, inside.masks, root, around.limits.snapshot_bytes)
-            since = Since(staged.began, staged.position, staged.seen.names)
-            found = merge_effects(around, effects, since, {}, once=True).changes
+            found = merge_effects(around, effects, staged.since, {}, once=True).changes
             changes = [each for each in found if not each.changes_nothing or is_touched(root, each, effects)]
             given = around, changes, effects, inside.masks, label
             return call_context.run_to_end(lambda: apply_merged(*given, preview=request.preview))

@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from agentfs.commands.apply_effects import Since
 from agentfs.commands.first_process import FirstProcess
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.hidden_files import Sweep
@@ -86,16 +87,14 @@ class Staged(NamedTuple):
         stage: Its directories.
         inside: What it sees.
         seen: The tree as it was before.
-        began: A time of the file clock: every change of a file since then has a later time.
-        position: The position of the journal before.
+        since: When it began.
     """
 
     process: StagedProcess
     stage: Stage
     inside: Inside
     seen: Sweep
-    began: int
-    position: int
+    since: Since
 
 
 @contextmanager
@@ -115,7 +114,7 @@ def staged_process(around: Surroundings, request: CommandRequest, cwd: str) -> G
         inside = inside_of(*given, more=["--chdir", cwd], network=request.network)
         process = StagedProcess(stage, inside.sandbox, request, around.limits)
         try:
-            yield Staged(process, stage, inside, seen, began, position)
+            yield Staged(process, stage, inside, seen, Since(began, position, seen.names))
         finally:
             process.end()
 
