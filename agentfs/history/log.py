@@ -230,18 +230,6 @@ def is_in_scope(path: str, scope: Scope) -> bool:
     return scope is None or any(is_in(path, each) for each in scope)
 
 
-def _replay(standing: dict[int, list[Portion]], number: int, step: Step) -> None:
-    """Bring the portions of each step from the position before a step to the one after it."""
-    if step.toggles is None and step.changes:
-        paths = [each.path for each in step.changes]
-        standing[number] = [Portion((number, 0), True, number, step.groups, paths)]
-    for index, (of, takes_back, toggled) in enumerate(step.toggles or ()):
-        known = standing.get(of, ())  # without a step that was dropped
-        rest = [each._replace(paths=[path for path in each.paths if path not in toggled]) for each in known]
-        new = [Portion((number, index), not takes_back, of, each.groups, toggled) for each in known[:1]]
-        standing[of] = [each for each in rest if each.paths] + new
-
-
 def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Change, ...]:
     """Return the changes of those paths that are in a scope.
 
@@ -260,6 +248,57 @@ def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Chang
     return tuple(each for each in step.changes if each.path in taken)
 
 
+class Standing:
+    """What of each step is made or taken back at a position, and what `undo` and `redo` take together.
+
+    These units are the portions of a step or of a transaction; to redo, those that one step took back. With
+    `within`, the `groups` of a transaction, there are only steps of this transaction.
+    """
+
+    def __init__(self, within: Groups = ()) -> None:
+        self._within, self._depth = within, len(within)
+        self.portions: dict[int, list[Portion]] = {}  # by step
+        self.made: dict[object, list[Portion]] = {}  # by unit; the latest comes last, also in `back`
+        self.back: dict[object, list[Portion]] = {}
+
+    def add(self, number: int, step: Step) -> None:
+        """Go to the position after a step."""
+        if step.groups[: self._depth] != self._within:
+            return
+        if step.toggles is None and step.changes:
+            paths = [each.path for each in step.changes]
+            self._put(Portion((number, 0), True, number, step.groups, paths), step)
+        for index, (of, takes_back, toggled) in enumerate(step.toggles or ()):
+            known = self.portions.pop(of, [])  # none, if the step was dropped
+            for portion in known:
+                rest = [path for path in portion.paths if path not in toggled]
+                self._replace(portion, [portion._replace(paths=rest)] if rest else [])
+            for portion in known[:1]:
+                self._put(Portion((number, index), not takes_back, of, portion.groups, toggled), step)
+
+    def _place(self, portion: Portion) -> tuple[dict[object, list[Portion]], object]:
+        unit = portion.groups[self._depth : self._depth + 1] or portion.number
+        return (self.made, unit) if portion.is_made else (self.back, (unit, portion.order[0]))
+
+    def _put(self, portion: Portion, by: Step) -> None:
+        self.portions.setdefault(portion.number, []).append(portion)
+        groups = portion.groups[: self._depth + 1]
+        # An undo within a transaction is a part of the transaction, and not offered alone.
+        if portion.is_made or len(groups) == self._depth or by.groups[: self._depth + 1] != groups:
+            units, unit = self._place(portion)
+            units[unit] = [*units.pop(unit, ()), portion]
+
+    def _replace(self, portion: Portion, rest: list[Portion]) -> None:
+        if rest:
+            self.portions.setdefault(portion.number, []).extend(rest)
+        units, unit = self._place(portion)
+        if portion in (known := units.get(unit, [])):
+            at = known.index(portion)
+            known[at : at + 1] = rest
+            if not known:
+                del units[unit]
+
+
 class Log:
     """Steps and checkpoints. Only the oldest steps are ever removed."""
 
@@ -267,7 +306,7 @@ class Log:
         self._kept: list[Step] = []
         self._collapsed = set[int]()  # the numbers of kept steps with a moved tree
         self._change_count = 0
-        self._standing: dict[int, list[Portion]] = {}  # at the position `_replayed`
+        self._standing = Standing()  # at the position `_replayed`
         self._replayed = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.last_group = 0
@@ -319,46 +358,15 @@ class Log:
         self.last_group += 1
         return self.last_group
 
-    def portions(self, position: int | None = None) -> list[Portion]:
-        """Return what of each step is made or taken back at a position, by default the last; latest first."""
-        standing, done, last = self._standing, self._replayed, self.position
-        if position is None:
-            self._replayed = last
-        else:
-            standing, done, last = {}, self.dropped, position
-        for number in range(max(done, self.dropped) + 1, last + 1):
-            _replay(standing, number, self.step(number))
-        return sorted(chain(*standing.values()), reverse=True)
-
-    def units(
-        self, scope: Scope = None, within: Groups = ()
-    ) -> tuple[list[list[Portion]], list[list[Portion]]]:
-        """Return what `undo` can take back, and what `redo` can make again: portions by step, latest first.
-
-        The portions of a transaction are together; to redo, so is what one call took back. `within` is the
-        `groups` of the transaction that asks, which has only its own.
-        """
-        depth = len(within)
-        made: dict[object, list[Portion]] = {}
-        back: dict[object, list[Portion]] = {}
-        for portion in self.portions():
-            (by, _), is_made, number, groups, paths = portion
-            if depth and groups[:depth] != within:
-                continue
-            if scope is not None and not any(is_in_scope(path, scope) for path in paths):
-                continue
-            unit: object = groups[depth : depth + 1] or number
-            units = made if is_made else back
-            if not is_made:
-                # An undo within a transaction is a part of the transaction, and not offered alone.
-                if groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]:
-                    continue
-                unit = unit, by
-            if unit in units:
-                units[unit].append(portion)
-            else:
-                units[unit] = [portion]
-        return [*made.values()], [*back.values()]
+    def standing(self, within: Groups = (), position: int | None = None) -> Standing:
+        """Return what is made or taken back at a position, by default the last."""
+        last = self.position if position is None else position
+        standing, done = Standing(within), self.dropped
+        if not within and position is None:
+            standing, done, self._replayed = self._standing, self._replayed, last
+        for number in range(done + 1, last + 1):
+            standing.add(number, self.step(number))
+        return standing
 
     def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:
         """Return the toggled paths of each step; the steps of a transaction are one."""
@@ -385,10 +393,13 @@ class Log:
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
         """Return how to go back to a position: reverse all later steps, the latest first."""
         then = {
-            (each.number, path) for each in self.portions(position) if each.is_made for path in each.paths
+            (each.number, path)
+            for each in chain(*self.standing(position=position).portions.values())
+            for path in each.paths
+            if each.is_made
         }
         toggled: list[Portion] = []
-        for each in self.portions():
+        for each in chain(*self.standing().portions.values()):
             paths = [path for path in each.paths if ((each.number, path) in then) != each.is_made]
             toggled.append(each._replace(paths=paths))
         steps = reversed(self.after(position))
@@ -408,7 +419,7 @@ class Log:
         self._change_count -= sum(len(step.changes) for step in steps[:count])
         self._kept = steps[count:]
         self.dropped += count
-        self._standing = {number: each for number, each in self._standing.items() if number > self.dropped}
+        self._standing, self._replayed = Standing(), self.dropped
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
 
 

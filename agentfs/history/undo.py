@@ -14,7 +14,7 @@ from agentfs.fs import Change, FileNode, Root, collapsed, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
-from agentfs.history.log import Portion, UndoPlan
+from agentfs.history.log import Portion, UndoPlan, is_in_scope
 from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, path_notes
 from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
 from agentfs.results import UndoResult
@@ -34,7 +34,11 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     missing = " No step that can be undone has changed these paths." if scope else ""
 
     def plan() -> UndoPlan:
-        units, _ = log.units(scope, journal.groups)
+        units = [
+            unit
+            for unit in reversed(log.standing(journal.groups).made.values())
+            if scope is None or any(is_in_scope(path, scope) for each in unit for path in each.paths)
+        ]
         return log.plan(_first(units, steps, "undo", missing + journal.out_of_reach), scope)
 
     return _result(journal, context, plan, "Undid", call("undo"))
@@ -45,7 +49,7 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     log = journal.log
 
     def plan() -> UndoPlan:
-        _, units = log.units(within=journal.groups)
+        units = [*reversed(log.standing(journal.groups).back.values())]
         return log.plan(_first(units, steps, "redo"))
 
     return _result(journal, context, plan, "Redid", None)
@@ -67,7 +71,7 @@ def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]
     log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(chain(*log.units(within=journal.groups)[0]))
+        return log.plan(chain(*log.standing(journal.groups).made.values()))
 
     return retried(partial(_carry_out, journal, context, plan, partly=True))[1].clashes
 
@@ -135,7 +139,7 @@ def _result(
     with journal.exclusive():
         units = log.toggled(plan.toggles, groups)
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
-        undoable, redoable = map(len, log.units(within=groups))
+        standing = log.standing(groups)
     if outcome.clashes:
         clashing = {each.path for each in outcome.clashes}
         others = {each.path for each in outcome.changes if not each.of_directory} - clashing
@@ -157,7 +161,7 @@ def _result(
     notes = path_notes(root.display_path, reasons)
     count = len(units)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
-    result = UndoResult(count, files, undoable, redoable, notes=(*notes, *applied.notes))
+    result = UndoResult(count, files, len(standing.made), len(standing.back), notes=(*notes, *applied.notes))
     return with_text(result, head, below=file_lines(files))
 
 
