@@ -276,6 +276,11 @@ class Standing:
             for portion in known[:1]:
                 self._put(Portion((number, index), not takes_back, of, portion.groups, toggled), step)
 
+    def paths(self, *, made: bool) -> set[tuple[int, str]]:
+        """Return the numbers of steps and their paths that are made, or taken back."""
+        every = (each for portions in self.portions.values() for each in portions)
+        return {(each.number, path) for each in every if each.is_made is made for path in each.paths}
+
     def _place(self, portion: Portion) -> tuple[dict[object, list[Portion]], object]:
         unit = portion.groups[self._depth : self._depth + 1] or portion.number
         return (self.made, unit) if portion.is_made else (self.back, (unit, portion.order[0]))
@@ -361,10 +366,10 @@ class Log:
     def standing(self, within: Groups = (), position: int | None = None) -> Standing:
         """Return what is made or taken back at a position, by default the last."""
         last = self.position if position is None else position
-        standing, done = Standing(within), self.dropped
+        standing, done = Standing(within), 0
         if not within and position is None:
             standing, done, self._replayed = self._standing, self._replayed, last
-        for number in range(done + 1, last + 1):
+        for number in range(max(done, self.dropped) + 1, last + 1):
             standing.add(number, self.step(number))
         return standing
 
@@ -392,12 +397,7 @@ class Log:
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
         """Return how to go back to a position: reverse all later steps, the latest first."""
-        then = {
-            (each.number, path)
-            for each in chain(*self.standing(position=position).portions.values())
-            for path in each.paths
-            if each.is_made
-        }
+        then = self.standing(position=position).paths(made=True)
         toggled: list[Portion] = []
         for each in chain(*self.standing().portions.values()):
             paths = [path for path in each.paths if ((each.number, path) in then) != each.is_made]
@@ -419,7 +419,7 @@ class Log:
         self._change_count -= sum(len(step.changes) for step in steps[:count])
         self._kept = steps[count:]
         self.dropped += count
-        self._standing, self._replayed = Standing(), self.dropped
+        self._standing, self._replayed = Standing(), 0
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
 
 

@@ -120,7 +120,7 @@ def test_undo_redo_and_rollback(session, root):
         (["call", "undo", "steps=many"], "must be an integer"),
         (["log", "--limit=x"], "invalid int value"),
         (["log", "--root", "/"], "belongs to another workspace"),
-        (["call", "undo", "--root", "/"], "lies inside"),
+        (["call", "undo", "--root", "/"], "outside the workspace"),
     ],
 )
 def test_a_failure_is_2_and_on_standard_error(session, root, arguments, said):
