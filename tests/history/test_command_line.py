@@ -187,7 +187,6 @@ def test_repairs_are_reported(root, over):
     done = run("call", "undo", "--state", over[-1])
     assert done.returncode == 0
     assert done.stderr == (
-        'agentfs: a change of "a.txt" was under way when a process died, and is complete;'
-        " it is in the journal\n"
+        'agentfs: a change of "a.txt" was under way when a process died; it is complete, and in the journal\n'
     )
     assert (root / "a.txt").read_text() == "one\ntwo\n"
