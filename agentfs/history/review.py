@@ -211,9 +211,7 @@ class FoundFile(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """True if its hunks can only be decided together."""
-        nodes = self.change.before, self.change.after
-        by_lines = all(isinstance(node, FileNode) for node in nodes)
-        return not by_lines or self.shown.kind != "changed"
+        return _is_whole(self.change, self.shown.kind)
 
     @property
     def places(self) -> list[tuple[Hunk, TracedHunk]]:
@@ -276,19 +274,23 @@ def changed_files(
             kind = _kind(change, old_path, text_of(change.before), traced[change.path].text)
             shown = [path and root.display_path(path) for path in (change.path, old_path)]
             file = FileReview(shown[0], kind, (), shown[1] or None)
-            hunks = [*_hunks(change, file, traced[change.path], encoding)]
-            later = [each for each in hunks if each[1].is_after(position)]
-            if since and not later:
-                continue
+            hunks = [*_hunks(change, file, traced[change.path], encoding)] if shows else []
+            if since and shows:
+                later = [each for each in hunks if each[1].is_after(position)]
+                if not later:
+                    continue
+                hunks = hunks if _is_whole(change, kind) else later
             closed += [] if shows else paths
-            found = FoundFile(change, old_path, file, tuple(place for _, place in hunks))
-            hunks = later if since and not found.is_whole else hunks
-            hunks = hunks if shows else []
             file = replace(file, hunks=tuple(hunk for hunk, _ in hunks))
-            files.append(found._replace(shown=file, traced=tuple(place for _, place in hunks)))
+            files.append(FoundFile(change, old_path, file, tuple(place for _, place in hunks)))
     reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
     notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
     return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), tuple(notes))
+
+
+def _is_whole(change: Change, kind: str) -> bool:
+    by_lines = all(isinstance(node, FileNode) for node in (change.before, change.after))
+    return not by_lines or kind != "changed"
 
 
 def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None) -> Iterator[Change]:
