@@ -249,9 +249,9 @@ def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Chang
 
 
 class Standing:
-    """What of each step is made or taken back at a position, and what `undo` and `redo` take together.
+    """The portions of each step at a position, and the units that `undo` and `redo` take.
 
-    These units are the portions of a step or of a transaction; to redo, those that one step took back. With
+    A unit has the portions of a step or of a transaction; to redo, those that one step took back. With
     `within`, the `groups` of a transaction, there are only steps of this transaction.
     """
 
