@@ -727,7 +727,7 @@ class Review(Result):
 
     Attributes:
         files: The changed files, in order of path.
-        since: The checkpoint that the files are compared with; None for the opening.
+        since: The checkpoint after which a step has written in each hunk; None for all hunks.
     """
 
     files: tuple[FileReview, ...]

@@ -1010,7 +1010,7 @@ class Workspace:
         """Show what has changed, hunk by hunk, with the author of each line, to accept it or take it back.
 
         Args:
-            since: A checkpoint; by default the opening, or with `state` the first step that is kept.
+            since: A checkpoint: only hunks with lines of later steps, or of other programs; by default all.
             paths: Only what changed at or below these paths.
 
         Returns:
