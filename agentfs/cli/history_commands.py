@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import chain
 from typing import Any
 
 from agentfs import history
@@ -47,7 +46,7 @@ def show_log(options: CommandOptions) -> int:
 
 def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
-    first, standing = log.dropped, {each.order[0] for each in chain(*log.standing().portions.values())}
+    first, standing = log.dropped, log.standing().latest
 
     def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
         return {

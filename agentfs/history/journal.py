@@ -1,5 +1,6 @@
 """The journal of one workspace: its steps, checkpoints and accepted bases, and a change under way."""
 
+import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -95,8 +96,7 @@ class Journal:
         """Return this journal for a transaction: its steps belong together."""
         other = copy(self)
         other._main, other.directory = self.main, None  # noqa: SLF001 - its own
-        with self._lock:
-            other.groups = (*self.groups, self.log.new_group())
+        other.groups = (*self.groups, int.from_bytes(os.urandom(6)))
         watch_forks(other)
         return other
 

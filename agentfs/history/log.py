@@ -162,17 +162,11 @@ def net_changes(steps: Iterable[Step]) -> list[Change]:
 
 
 def add_changes(total: dict[str, Change], changes: Iterable[Change]) -> None:
-    """Add changes to net changes by path."""
+    """Add changes to net changes by path; `moved_from` is a path of before all of them."""
     for change in changes:
-        known, origin = total.get(change.path, change), first_path(change, total)
-        total[change.path] = Change(change.path, known.before, change.after, origin)
-
-
-def first_path(change: Change, earlier: Mapping[str, Change]) -> str:
-    """Return where the node of a change was moved from, as of the start of the net changes before it."""
-    moved_from = change.moved_from if change.before is None else change.path
-    known = earlier.get(moved_from)
-    return known.moved_from if known is not None and known.moved_from else change.moved_from
+        known = total.get(change.path, change)
+        origin = total.get(change.path if change.before else change.moved_from, change).moved_from
+        total[change.path] = Change(change.path, known.before, change.after, origin or change.moved_from)
 
 
 def with_contents(steps: Sequence[Step], read: Callable[[str], Node | None]) -> list[Step]:
@@ -281,6 +275,11 @@ class Standing:
         every = (each for portions in self.portions.values() for each in portions)
         return {(each.number, path) for each in every if each.is_made is made for path in each.paths}
 
+    @property
+    def latest(self) -> set[int]:
+        """The numbers of the steps that have left a portion as it is."""
+        return {each.order[0] for portions in self.portions.values() for each in portions}
+
     def _place(self, portion: Portion) -> tuple[dict[object, list[Portion]], object]:
         unit = portion.groups[self._depth : self._depth + 1] or portion.number
         return (self.made, unit) if portion.is_made else (self.back, (unit, portion.order[0]))
@@ -297,10 +296,9 @@ class Standing:
         if rest:
             self.portions.setdefault(portion.number, []).extend(rest)
         units, unit = self._place(portion)
-        if portion in (known := units.get(unit, [])):
-            at = known.index(portion)
-            known[at : at + 1] = rest
-            if not known:
+        if portion in units.get(unit, ()):
+            units[unit] = [*(each for each in units[unit] if each is not portion), *rest]
+            if not units[unit]:
                 del units[unit]
 
 
@@ -314,7 +312,6 @@ class Log:
         self._standing = Standing()  # at the position `_replayed`
         self._replayed = 0
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
-        self.last_group = 0
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
 
     @property
@@ -356,12 +353,6 @@ class Log:
         if len(step.changes) > 1 and any(isinstance(each.after, MovedTree) for each in step.changes):
             self._collapsed.add(self.position)
         self._change_count += len(step.changes)
-        self.last_group = max(self.last_group, *step.groups, 0)
-
-    def new_group(self) -> int:
-        """Return a number for steps that belong together."""
-        self.last_group += 1
-        return self.last_group
 
     def standing(self, within: Groups = (), position: int | None = None) -> Standing:
         """Return what is made or taken back at a position, by default the last."""
@@ -373,13 +364,9 @@ class Log:
             standing.add(number, self.step(number))
         return standing
 
-    def toggled(self, toggles: Iterable[Toggle], within: Groups) -> list[set[str]]:
-        """Return the toggled paths of each step; the steps of a transaction are one."""
-        found: dict[object, set[str]] = {}
-        for number, _, paths in toggles:
-            unit = self.step(number).groups[len(within) :][:1] or number
-            found.setdefault(unit, set()).update(paths)
-        return [*found.values()]
+    def unit_of(self, number: int, within: Groups) -> object:
+        """Return what a step is a unit of: itself or a transaction."""
+        return self.step(number).groups[len(within) :][:1] or number
 
     def plan(self, portions: Iterable[Portion], scope: Scope = None) -> UndoPlan:
         """Return how to take back what is made of some portions, and to make again what is not."""
@@ -396,14 +383,28 @@ class Log:
         return UndoPlan(tuple(steps), tuple(toggles), left)
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
-        """Return how to go back to a position: reverse all later steps, the latest first."""
-        then = self.standing(position=position).paths(made=True)
+        """Return how to go back to a position: reverse what later steps have changed, the latest first.
+
+        Later steps that were taken back by steps that did nothing else, and these steps, are left out.
+        """
+        then, made = self.standing(position=position).paths(made=True), self.standing().paths(made=True)
         toggled: list[Portion] = []
         for each in chain(*self.standing().portions.values()):
             paths = [path for path in each.paths if ((each.number, path) in then) != each.is_made]
             toggled.append(each._replace(paths=paths))
-        steps = reversed(self.after(position))
-        back = (reverse(_changes_in(step, [each.path for each in step.changes], scope)) for step in steps)
+        later = range(self.position, position, -1)
+        links = [{number, of} for number in later for of, _, _ in self.step(number).toggles or ()]
+        mixed, more = set[int](), {of for link in links for of in link if of <= position}
+        while more:
+            mixed |= more
+            more = {number for link in links if link & more for number in link} - mixed
+        back: list[tuple[Change, ...]] = []
+        for number in later:
+            step = self.step(number)
+            is_all = number in mixed
+            if is_all or step.toggles is None:
+                paths = [each.path for each in step.changes if is_all or (number, each.path) in made]
+                back.append(reverse(_changes_in(step, paths, scope)))
         return UndoPlan(tuple(back), self.plan(toggled, scope).toggles)
 
     @property

@@ -96,15 +96,14 @@ class OpenRecordings:
             with self._journal.exclusive():
                 if opened not in self._open:
                     return  # another thread has ended it since
-                is_last = len(self._open) == 1
-                self._settle(opened, [_DROP] if is_last else [])
+                self._settle(opened, [_DROP] if len(self._open) == 1 else [])
                 self._open.remove(opened)
         except BaseException as error:
             opened.has_failed = True
             if isinstance(error, AgentFSError) and not isinstance(error, ClosedError | RefusedError):
                 late = isinstance(error, DeadlineExceededError)
-                reason = "looking at the tree takes too long." if late else error.message
-                message = f"The recording {quote(opened.label)} has no step yet: {reason}"
+                message = f"The recording {quote(opened.label)} has no step yet: "
+                message += "looking at the tree takes too long." if late else error.message
                 hint = "Its changes are kept: the next recording, undo, rollback or changes makes it."
                 raise type(error)(message, hint=hint, details=error.details) from None
             raise
@@ -165,10 +164,8 @@ class OpenRecordings:
         (opened,) = self._open
         opened.has_failed = True
         self.end(opened)
-        count = sum(len(step.changes) for step in opened.parts)
-        found = plural(count, "path") if count else "nothing that can be undone"
-        what = f"recording {quote(opened.label)} was open when a process died; recorded until now"
-        return f"{what}: {found}"
+        count = plural(sum(len(step.changes) for step in opened.parts), "path")
+        return f"recording {quote(opened.label)} was open when a process died; recorded until now: {count}"
 
     def _follow_others(self, changes: Sequence[Change]) -> bool:
         """Return True if a path or its directory is not as it was last seen, or an entry below is gone."""
@@ -209,12 +206,11 @@ class OpenRecordings:
 
     def _row(self) -> Statement:
         """Return the statement that stores the open recording, in case that this process dies."""
-        first = self._open[0]
         seen = [
             (path, node_to_json(each.node), each.reason, None if each.node else each.status)
             for path, each in (self._seen.items() if self._journal.is_kept else ())
         ]
-        plain = {"label": first.label, "ignored": first.ignored, "seen": seen}
+        plain = {"label": self._open[0].label, "ignored": self._open[0].ignored, "seen": seen}
         return put_meta("recordings", {**plain, "position": self._journal.log.position})
 
 

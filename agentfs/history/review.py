@@ -198,25 +198,13 @@ _MOST_LONGER = 10  # times the length of a line whose characters are all made vi
 
 
 class FoundFile(NamedTuple):
-    """The change of one file since its base; `old_path` is "" if it is not renamed.
-
-    `traced` has the places of the hunks that `shown` has.
-    """
+    """The change of one file since its base; `old_path` is "" if it is not renamed."""
 
     change: Change
     old_path: str
     shown: FileReview
-    traced: tuple[TracedHunk, ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """True if its hunks can only be decided together."""
-        return _is_whole(self.change, self.shown.kind)
-
-    @property
-    def places(self) -> list[tuple[Hunk, TracedHunk]]:
-        """Its hunks with their places."""
-        return [*zip(self.shown.hunks, self.traced, strict=True)]
+    is_whole: bool  # True if its hunks can only be decided together
+    places: tuple[tuple[Hunk, TracedHunk], ...]
 
     @property
     def ids(self) -> list[str]:
@@ -272,6 +260,8 @@ def changed_files(
             call_context.check()
             shows, encoding = all(map(may_show, paths)), journal.encodings.get(change.path)
             kind = _kind(change, old_path, text_of(change.before), traced[change.path].text)
+            by_lines = all(isinstance(node, FileNode) for node in (change.before, change.after))
+            is_whole = not by_lines or kind != "changed"
             shown = [path and root.display_path(path) for path in (change.path, old_path)]
             file = FileReview(shown[0], kind, (), shown[1] or None)
             hunks = [*_hunks(change, file, traced[change.path], encoding)] if shows else []
@@ -279,18 +269,13 @@ def changed_files(
                 later = [each for each in hunks if each[1].is_after(position)]
                 if not later:
                     continue
-                hunks = hunks if _is_whole(change, kind) else later
+                hunks = hunks if is_whole else later
             closed += [] if shows else paths
             file = replace(file, hunks=tuple(hunk for hunk, _ in hunks))
-            files.append(FoundFile(change, old_path, file, tuple(place for _, place in hunks)))
+            files.append(FoundFile(change, old_path, file, is_whole, tuple(hunks)))
     reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
     notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
     return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), tuple(notes))
-
-
-def _is_whole(change: Change, kind: str) -> bool:
-    by_lines = all(isinstance(node, FileNode) for node in (change.before, change.after))
-    return not by_lines or kind != "changed"
 
 
 def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None) -> Iterator[Change]:

@@ -137,7 +137,7 @@ def _result(
     log, root, groups = journal.log, context.root, journal.groups
     plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan))
     with journal.exclusive():
-        units = log.toggled(plan.toggles, groups)
+        units = {log.unit_of(number, groups) for number, _, _ in plan.toggles}
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
         standing = log.standing(groups)
     if outcome.clashes:
@@ -145,7 +145,8 @@ def _result(
         others = {each.path for each in outcome.changes if not each.of_directory} - clashing
         rest: NextCall | None = None
         if again is not None and 0 < len(others) <= MOST_OFFERED:
-            count = sum(not others.isdisjoint(paths) for paths in units)
+            own = [number for number, _, paths in plan.toggles if not others.isdisjoint(paths)]
+            count = len({log.unit_of(number, groups) for number in own})
             steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
             shown = [*map(root.display_path, sorted(others))]
             rest = call(again["name"], **again["arguments"], **steps, paths=shown)

@@ -162,6 +162,16 @@ def test_regression_a_rollback_after_a_partial_undo_keeps_what_came_before_the_c
     assert snapshot(tmp_path) == before
 
 
+def test_regression_a_rollback_over_a_step_that_was_undone_leaves_what_others_wrote(ws, tmp_path):
+    """Each step after the checkpoint was reversed alone, and the file of the others was in the way."""
+    ws.checkpoint("c")
+    ws.write("a", "1\n")
+    ws.undo()
+    (tmp_path / "a").write_text("theirs\n")
+    assert ws.rollback("c").files == ()
+    assert (tmp_path / "a").read_text() == "theirs\n"
+
+
 def test_regression_an_undone_recording_can_be_redone_after_a_write(ws, tmp_path):
     with ws.recording("report"):
         (tmp_path / "report.md").write_text("long\n")

@@ -141,7 +141,7 @@ def test_regression_a_step_under_way_in_a_recording_is_not_recorded_again(tmp_pa
     make(top)
     after = snapshot(top)
     with Workspace(top, state=state) as ws:
-        assert ws.recovery_notes[1].endswith("recorded until now: nothing that can be undone")
+        assert ws.recovery_notes[1].endswith("recorded until now: 0 paths")
         steps = len(standing(ws)) - 1
         assert steps == (before != after)
         for _ in range(2 * steps):
