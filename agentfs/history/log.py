@@ -383,28 +383,22 @@ class Log:
         return UndoPlan(tuple(steps), tuple(toggles), left)
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
-        """Return how to go back to a position: reverse what later steps have changed, the latest first.
+        """Return how to go back to a position: reverse later steps, the latest first.
 
-        Later steps that were taken back by steps that did nothing else, and these steps, are left out.
+        A file that has its node of then again, and was not moved, is left to whoever has changed it since.
         """
-        then, made = self.standing(position=position).paths(made=True), self.standing().paths(made=True)
+        then = self.standing(position=position).paths(made=True)
         toggled: list[Portion] = []
         for each in chain(*self.standing().portions.values()):
             paths = [path for path in each.paths if ((each.number, path) in then) != each.is_made]
             toggled.append(each._replace(paths=paths))
-        later = range(self.position, position, -1)
-        links = [{number, of} for number in later for of, _, _ in self.step(number).toggles or ()]
-        mixed, more = set[int](), {of for link in links for of in link if of <= position}
-        while more:
-            mixed |= more
-            more = {number for link in links if link & more for number in link} - mixed
+        later = self.after(position)
+        same = {each.path for each in net_changes(later) if each.changes_nothing}
+        same -= {path for step in later for each in step.changes for path in _entangled(each)}
         back: list[tuple[Change, ...]] = []
-        for number in later:
-            step = self.step(number)
-            is_all = number in mixed
-            if is_all or step.toggles is None:
-                paths = [each.path for each in step.changes if is_all or (number, each.path) in made]
-                back.append(reverse(_changes_in(step, paths, scope)))
+        for step in reversed(later):
+            paths = [each.path for each in step.changes if each.path not in same]
+            back.append(reverse(_changes_in(step, paths, scope)))
         return UndoPlan(tuple(back), self.plan(toggled, scope).toggles)
 
     @property
@@ -422,6 +416,13 @@ class Log:
         self.dropped += count
         self._standing, self._replayed = Standing(), 0
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
+
+
+def _entangled(change: Change) -> tuple[str, ...]:
+    """Return the paths of a move or of a directory, on which other paths depend."""
+    nodes = change.before, change.after
+    depends = change.moved_from or any(isinstance(node, MovedNode | DirectoryNode) for node in nodes)
+    return (change.path, change.moved_from) if depends else ()
 
 
 def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:
