@@ -27,10 +27,11 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, Received, disconnected
 from agentfs.remote.narrow import SENT, narrowed
 from agentfs.results import RecordedResult
+from agentfs.tools.gate import check_open, guard_methods
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
-_OPENED = tuple[str, Policy]  # the root and the policy of a server
+_OPENED = tuple[str, Policy, tuple[str, ...]]  # the root, the policy and the recovery notes of a server
 # The effect of a method, the type hint of its result, and the default of its timeout.
 Declared = tuple[str, Any, Any]
 
@@ -45,7 +46,7 @@ class _Session:
         self._process = 0  # the one whose threads carry the messages
         self.numbers = itertools.count(1)
         self.closed = False
-        self.root, self.policy = "", Policy()  # of the server
+        self.root, self.policy, self.notes = "", Policy(), tuple[str, ...]()  # of the server
         self.connection()
 
     def __del__(self) -> None:
@@ -61,7 +62,7 @@ class _Session:
                 connection = self._connect()
                 try:
                     answer = connection.call(0, self._opening, 0.0, lambda _: None, changes=False)
-                    self.root, self.policy = _value_of(answer, _OPENED, applied=False)
+                    self.root, self.policy, self.notes = _value_of(answer, _OPENED, applied=False)
                 except BaseException:
                     connection.close()
                     raise
@@ -78,6 +79,7 @@ class _Session:
             connection.close()
 
 
+@guard_methods
 class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.suppress
     """Open a workspace on another machine or in a container, where the same version of agentfs is installed.
 
@@ -104,6 +106,8 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
 
     root: str = ""  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
     workdir: str = "."  # pyright: ignore[reportIncompatibleMethodOverride] - it stays
+
+    _has_notes = True  # on the recovery; those of a view of some paths would name others
 
     def __init__(
         self,
@@ -136,11 +140,17 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
         """This workspace for the program itself; see `Workspace.host`."""
         return self._inside("host", {}, host_policy(self.policy))
 
+    @property
+    def recovery_notes(self) -> tuple[str, ...]:
+        """Notes on the recovery at the last connection; see `Workspace.recovery_notes`."""
+        return self._session.notes if self._has_notes else ()
+
     def view(self, **given: Any) -> Self:
         """Return a view of this workspace; see `Workspace.view`."""
         given = {name: value for name, value in given.items() if value is not None}
         other = self._inside("view", given, given.get("policy", self.policy))
         other.limits = given.get("limits", self.limits)
+        other._has_notes = self._has_notes and "only" not in given
         other.workdir = other._call("workdir", {}, ("none", str, None))
         return other
 
@@ -153,8 +163,7 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
     @contextmanager
     def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
         """Record what changes in the tree of the remote side; see `Workspace.recording`."""
-        given = {"label": label, "include_ignored": include_ignored}
-        with self._block("recording", given) as (_, recorded):
+        with self._block("recording", {"label": label, "include_ignored": include_ignored}) as (_, recorded):
             yield recorded
 
     def close(self) -> None:
@@ -290,6 +299,7 @@ def _sent(name: str, local: Any) -> Any:
     if isinstance(local, property):
         return property(lambda self: self._call(name, {}, _declared(local.fget)), doc=local.__doc__)
 
+    @check_open
     @functools.wraps(local)
     def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         _, *given = inspect.signature(local).bind(None, *args, **kwargs).arguments.items()

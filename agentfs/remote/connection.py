@@ -56,13 +56,13 @@ class Connection:
             changes: True if the call may change something.
         """
         inbox = self._inboxes[number] = queue.SimpleQueue()
-        until = time.monotonic() + seconds + self._patience
+        until = time.monotonic() + min(seconds + self._patience, threading.TIMEOUT_MAX)
         if sent := not self._reason:  # looked at only now, because `lose` wakes only the inboxes that exist
             self._outgoing.put(line)
         else:
             inbox.put(None)
         try:
-            while (found := inbox.get(timeout=_seconds_to(until))) is not None:
+            while (found := inbox.get(timeout=max(until - time.monotonic(), 0.0))) is not None:
                 if not found.keys() & {"ask", "progress"}:
                     return found
                 began = time.monotonic()
@@ -154,7 +154,3 @@ def _start(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, name=f"agentfs-connect{work.__name__}", daemon=True)
     thread.start()
     return thread
-
-
-def _seconds_to(until: float) -> float:
-    return min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)

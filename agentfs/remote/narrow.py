@@ -5,13 +5,12 @@ Both sides compute the policy, so neither can widen it.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.policy import Policy, Protect
 from agentfs.workspace import Workspace
 
-_T = TypeVar("_T")
 _LOCAL = {"close", "tools", "recorded", "branch", "branches"}
 # The methods and properties that a client can name, and what a toolkit needs.
 SENT = {
@@ -23,13 +22,11 @@ SENT = {
 
 def check_server_policy(policy: Policy) -> None:
     """Raise `invalid_argument` for a policy of a server that needs somebody to ask."""
-    default = Policy()
-    for name in ("mode", "allow", "ask", "on_ask"):
-        if getattr(policy, name) != getattr(default, name):
-            raise InvalidArgumentError(
-                f"A server's policy has no `{name}`: whoever connects is asked.",
-                hint="Write deny rules, or pass it to `connect`.",
-            )
+    if policy != replace(policy, mode="default", allow=(), ask=(), on_ask=None):
+        raise InvalidArgumentError(
+            "A server's policy has no `mode`, `allow`, `ask` and `on_ask`: whoever connects is asked.",
+            hint="Write deny rules, or pass it to `connect`.",
+        )
 
 
 def narrowed(policy: Policy, server: Policy) -> Policy:
@@ -56,5 +53,5 @@ def _protected(own: Sequence[str], given: Sequence[str]) -> Sequence[str]:
     return _union(own, [each for each in given if not each.startswith("!")])
 
 
-def _union(own: Sequence[_T], given: Sequence[_T]) -> Sequence[_T]:
+def _union(own: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
     return (*own, *(each for each in given if each not in own))

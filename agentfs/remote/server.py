@@ -30,10 +30,6 @@ _MAX_VIEWS = 64
 _BLOCKS = {"transaction", "recording"}
 
 
-class _CallbackError(Exception):
-    """A function of the client has raised an exception that only the client knows."""
-
-
 def serve(root: str, **options: Any) -> int:
     """Serve one client over standard input and output until it leaves; return the exit status.
 
@@ -113,10 +109,7 @@ class Server:
             self._workspace.close()
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        def report(entries: int) -> None:
-            self._send(wire.to_line({"of": number, "progress": entries}))
-
-        progress = report if message.get("progress") else None
+        progress = functools.partial(self._report, number) if message.get("progress") else None
         self._calls[number] = call_context.Execution(message.get("tool"), on_progress=progress)
         self._workers.submit(self._work, number, message)
 
@@ -158,8 +151,7 @@ class Server:
         path = self._allowed_root(root)
         if state is not None:
             if self._state is None or state != os.path.basename(state) or state in {"", ".", ".."}:
-                hint = "Start the server with `--state DIRECTORY`; pass the name of one inside."
-                raise errors.RefusedError("The server keeps no such state.", hint=hint)
+                raise errors.RefusedError("The server keeps no such state: see `agentfs serve --state`.")
             state = os.path.join(self._state, state)
         policy = narrowed(policy, self._policy)
         workspace = Workspace(path, policy=policy, limits=limits, state=state, mounts=self._mounts)
@@ -167,7 +159,7 @@ class Server:
             workspace.close()
             raise errors.RefusedError("The root was moved while the workspace opened it.")
         self._workspace = workspace
-        return [path, self._policy]
+        return [path, self._policy, workspace.recovery_notes]
 
     def _allowed_root(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""
@@ -222,8 +214,11 @@ class Server:
 
         reply = self._calls[call].wait_for(start)
         if reply.get("raised") is True:
-            raise _CallbackError
+            raise RuntimeError("A function of the client failed.")  # only the client knows how
         return reply.get("value")
+
+    def _report(self, number: int, entries: int) -> None:
+        self._send(wire.to_line({"of": number, "progress": entries}))
 
     def _send(self, line: bytes) -> None:
         rest = memoryview(line)

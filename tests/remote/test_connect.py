@@ -150,6 +150,14 @@ def test_an_error_keeps_the_rows_of_its_lines(remote, tmp_path):
     assert f"\n[LID:{ids[0]}] one\n" in answer.data["error"]
 
 
+def test_recovery_notes_outlast_the_workspace_and_a_view_of_some_directories_has_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(Workspace, "recovery_notes", ("a note",))  # of the server, in this process
+    (tmp_path / "in").mkdir()
+    with connect(open_pipe(), tmp_path) as remote:
+        seen, blind = (remote, remote.host, remote.view(workdir="in")), remote.view(only=["in"]).view()
+    assert [each.recovery_notes for each in (*seen, blind)] == [("a note",)] * 3 + [()]
+
+
 def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("x\n" * 9)

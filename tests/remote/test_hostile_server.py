@@ -56,7 +56,7 @@ class RemoteSide:
 
 
 HELLO = {"of": 0}
-OPENED = ["/far", {"$": "Policy"}]
+OPENED = ["/far", {"$": "Policy"}, []]
 
 
 def line(message):
@@ -119,10 +119,11 @@ GREETINGS = {
     "an echo": lambda message: iter([line(message)] * 3),
     "deep": lambda _: iter([b'{"of":0,"value":' + b"[" * 100_000 + b"\n"]),
     "nothing": greeting(),
-    "no policy": greeting(value=["/far", None]),
-    "a policy that is none": greeting(value=["/far", {"$": "Policy", "mode": 5}]),
-    "limits as a policy": greeting(value=["/far", {"$": "Limits"}]),
-    "a root that is none": greeting(value=[5, {"$": "Policy"}]),
+    "no policy": greeting(value=["/far", None, []]),
+    "a policy that is none": greeting(value=["/far", {"$": "Policy", "mode": 5}, []]),
+    "limits as a policy": greeting(value=["/far", {"$": "Limits"}, []]),
+    "a root that is none": greeting(value=[5, {"$": "Policy"}, []]),
+    "notes that are none": greeting(value=[*OPENED[:2], [5]]),
     "one value more": greeting(value=[*OPENED, 5]),
     "an error that is none": greeting(error=5),
     "an error with a wrong message": greeting(error={"$": "error", "message": {"$": "os.system"}}),
