@@ -256,7 +256,7 @@ class Batch:
                 except BaseException as error:
                     self._remove_temporaries()  # reversals may need their space
                     # An interrupt may come after the last change.
-                    all_made = self._made and all(self._present(each) == each.after for each in recorded)
+                    all_made = self._made and all(map(self._is_made, recorded))
                     if isinstance(error, Exception) or not all_made:
                         with call_context.uncounted():
                             self._reverse(error)  # before the journal looks at the outcome
@@ -269,8 +269,8 @@ class Batch:
         notes = [note if one else f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
 
-    def _present(self, change: Change) -> Node | None:
-        return _present(self._context, change, self._max_bytes)
+    def _is_made(self, change: Change) -> bool:
+        return _present(self._context, change, self._max_bytes) == change.after
 
     def _names(self, paths: Sequence[str]) -> str:
         shown = [quote(self._context.displayed(path)) for path in sorted(paths)]
@@ -288,9 +288,12 @@ class Batch:
     def _build_all(self, steps: Sequence[_Step]) -> tuple[Change, ...]:
         """Build the new nodes; return the changes for the journal, with the modes of new files."""
         left = _in_order(steps)
-        self._closed = {each.change.path for each in left if _is_closed(each.change.before)}
-        files = [each for each in left if isinstance(each.change.after, FileNode)]
-        is_synced = len(files) < _SYNCED_TOGETHER
+        files = 0
+        for step in left:
+            files += isinstance(step.change.after, FileNode)
+            if _is_closed(step.change.before):
+                self._closed.add(step.change.path)
+        is_synced = files < _SYNCED_TOGETHER
         top: _Step | None = None  # the outermost new directory
         for step in left:
             call_context.check()
@@ -341,10 +344,9 @@ class Batch:
         synced: set[int] = set()
         for path in {os.path.dirname(each): each for each in self._temporaries}.values():
             with self._at(path) as at:
-                device = os.fstat(at.parent).st_dev
-                if device not in synced:
+                if (device := os.fstat(at.parent).st_dev) not in synced:
                     syscalls.sync_file_system(at.parent)
-                synced.add(device)
+                    synced.add(device)
 
     def _new_temporary(self, directory: str) -> str:
         """Return the path of a new temporary in a directory.
@@ -544,7 +546,7 @@ class Batch:
     def _restore_entry(self, change: Change) -> None:
         """Put the old file or link back, or remove the new one."""
         path, before, after = change.path, change.before, change.after
-        present = self._present(change)
+        present = _present(self._context, change, self._max_bytes)
         if present == before or present != after:
             return
         if before is None:

@@ -91,8 +91,7 @@ class RootContext:
         advice = "" if policy.read_only else f"{advice} Policy(read_only=True)."
         root = OpenTree("", self.path, open_top(self.path, what, advice))
         self.ignores_case = _ignores_case(root.handle.fd)  # True if the file system of the root ignores case
-        trees = Trees(root, mounts or {}, read_only=policy.read_only)
-        self.trees = trees
+        self.trees = trees = Trees(root, mounts or {}, read_only=policy.read_only)
         # The model may use either spelling of the root.
         self.roots = {**trees.absolute_places, absolute_parts(self.path): (), absolute_parts(given): ()}
         self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)

@@ -59,7 +59,8 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         protected = protected or context.unreadable.covers(leads_to)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
-    ext, mount = extension.lower() if dot else "", context.trees.mark(real_path)
+    ext = extension.lower() if dot else ""
+    mount = context.trees.mark(real_path) if context.trees.others else None
     return Entry(path, displayed, kind, is_dir, size, status.st_mtime, ext, target, protected, mount)
 
 

@@ -124,7 +124,7 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     names = {"": False} if directory is None else keys
     try:
         for name, shared in names.items():
-            file = os.path.join(directory or "", name)
+            file = f"{directory}/{name}" if name else ""
             if file in own:  # a change within another one
                 if own[file][1] and not shared:  # others may be changing the outer tree too
                     raise oserrors.around_a_change(path)
@@ -145,7 +145,9 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     finally:
         if own is _locks.own:  # otherwise this is a forked copy, which holds nothing
             for file in taken:
-                let_go(own.pop(file)[0])
+                fd, _ = own.pop(file)
+                _locks.held.discard(fd)
+                syscalls.close(fd)
                 if not file:
                     _locks.without_directory.release()
 

@@ -38,15 +38,6 @@ _KINDS = {
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
 }
-_HINTS = (  # for a missing path that a pattern matches
-    (
-        r"@\w+_[0-9a-f]{4,}$",
-        "A stored result is lost when its process ends or newer ones replace it: repeat its call.",
-    ),
-    (r"~", "`~` is not expanded."),
-    (r".*://|file:", "Give a path, not a URL."),
-    (r".*\\", "Put `/` between names."),
-)
 # The class, the message with `{}` for the path, and the hint.
 _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
     errno.ELOOP: (LinkLoopError, "{} is a symbolic link that cannot be followed here.", ""),
@@ -110,7 +101,13 @@ def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> st
         if unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", failed_at):
             return f"{quote(similar[0])} exists: it has the same letters in another Unicode form."
         return f"Did you mean {' or '.join(map(quote, similar))}?"
-    return next((hint for pattern, hint in _HINTS if re.match(pattern, path, re.DOTALL)), "")
+    if re.fullmatch(r"@\w+_[0-9a-f]{4,}", path):
+        return "A stored result is lost when its process ends or newer ones replace it: repeat its call."
+    if path.startswith("~"):
+        return "`~` is not expanded."
+    if "://" in path or path.startswith("file:"):
+        return "Give a path, not a URL."
+    return "Put `/` between names." if "\\" in path else ""
 
 
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:

@@ -442,7 +442,6 @@ class Root(RootContext):
                     error.details["similar"] = [inside]
                     error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
-        start = self.start
-        if not start or path.startswith("/"):
+        if not self.start or path.startswith("/"):
             return parsed
-        return parsed._replace(parts=(*start.split("/"), *parsed.parts))
+        return parsed._replace(parts=(*self.start.split("/"), *parsed.parts))
