@@ -39,32 +39,6 @@ def reopened(root, tmp_path):
         ws.close()
 
 
-def test_the_journal_goes_on_where_it_stopped(root, reopened):
-    original = snapshot(root)
-    ws = reopened()
-    ws.edit("a.txt", "two", "zwei")
-    ws.checkpoint("turn")
-    ws.write("new/b.txt", "text\n")
-    ws.read("a.txt")
-    ws.delete("a.txt")
-    last = snapshot(root)
-    ws.undo()
-    ws = reopened()
-    assert ws.recovery_notes == ()
-    assert len(standing(ws)) == 2
-    assert ws.redo().steps == 1
-    assert snapshot(root) == last
-    patch = ws.changes().patch
-    ws = reopened()
-    assert ws.changes().patch == patch
-    assert ws.rollback("turn").steps == 2
-    ws = reopened()
-    assert ws.undo().undoable == 0
-    assert snapshot(root) == original
-    assert reopened().redo(3).redoable == 0
-    assert snapshot(root) == last
-
-
 def test_it_goes_on_in_another_process(root, tmp_path):
     state = tmp_path / "state"
     code = "import sys; from agentfs import Workspace; ws = Workspace(sys.argv[1], state=sys.argv[2]); "
@@ -141,24 +115,6 @@ def test_the_owner_of_a_deleted_file_comes_back(root, reopened):
     reopened().undo()
     found = (root / "a.txt").stat()
     assert (found.st_uid, found.st_gid) == (1234, 2345)
-
-
-def test_changes_made_side_by_side_are_all_there_afterwards(root, reopened):
-    ws = reopened()
-
-    def work(number):
-        for turn in range(10):
-            ws.write(f"{number}/{turn}", f"{number} {turn}\n")
-            ws.edit(f"{number}/{turn}", f"{turn}\n", "changed\n")
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    ws = reopened()
-    assert ws.undo(160).steps == 160
-    assert sorted(snapshot(root)) == ["a.txt"]
 
 
 def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):

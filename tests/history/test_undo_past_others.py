@@ -49,22 +49,6 @@ def test_our_change_is_taken_out_and_theirs_stays(reopened, tmp_path):
     assert file.read_text() == TEN.replace("9\n", "nine, theirs\n")
 
 
-def test_a_redo_is_merged_too(reopened, tmp_path):
-    file = tmp_path / "root" / "a"
-    reopened().edit("a", "2\n", "two\n")
-    reopened().undo()
-    replace(file, "9\n", "nine\n")
-    reopened().redo()
-    assert file.read_text() == TEN.replace("9\n", "nine\n").replace("2\n", "two\n")
-    replace(file, "two\n", "TWO\n")
-    before = file.read_text()
-    with pytest.raises(
-        ConflictError, match=r'"a" was changed \(line 2\) by another program; nothing was undone'
-    ):
-        reopened().undo()
-    assert file.read_text() == before
-
-
 def test_several_steps_with_changes_of_others_between_them_are_undone_at_once(reopened, tmp_path):
     file = tmp_path / "root" / "a"
     reopened().edit("a", "1\n", "one\n")
