@@ -85,7 +85,7 @@ def merge_branch(
 
 def _made(log: Log, merges: Sequence[tuple[int, Versions]]) -> Versions:
     """Return what was merged last at each path, except what was taken back since."""
-    back = log.standing().paths(made=False)
+    back = log.standing(position=log.position).paths(made=False)
     return {
         path: version
         for number, versions in merges

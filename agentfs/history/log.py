@@ -263,9 +263,9 @@ class Standing:
             paths = [each.path for each in step.changes]
             self._put(Portion((number, 0), True, number, step.groups, paths), step)
         for index, (of, takes_back, toggled) in enumerate(step.toggles or ()):
-            known = self.portions.pop(of, [])  # none, if the step was dropped
+            known, gone = self.portions.pop(of, []), {*toggled}  # none, if the step was dropped
             for portion in known:
-                rest = [path for path in portion.paths if path not in toggled]
+                rest = [path for path in portion.paths if path not in gone]
                 self._replace(portion, [portion._replace(paths=rest)] if rest else [])
             for portion in known[:1]:
                 self._put(Portion((number, index), not takes_back, of, portion.groups, toggled), step)
@@ -355,7 +355,7 @@ class Log:
         self._change_count += len(step.changes)
 
     def standing(self, within: Groups = (), position: int | None = None) -> Standing:
-        """Return what is made or taken back at a position, by default the last."""
+        """Return what is made or taken back at a position; for the last one, the journal must be locked."""
         last = self.position if position is None else position
         standing, done = Standing(within), 0
         if not within and position is None:

@@ -140,6 +140,7 @@ def _result(
         units = {log.unit_of(number, groups) for number, _, _ in plan.toggles}
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
         standing = log.standing(groups)
+        left = len(standing.made), len(standing.back)
     if outcome.clashes:
         clashing = {each.path for each in outcome.clashes}
         others = {each.path for each in outcome.changes if not each.of_directory} - clashing
@@ -162,7 +163,7 @@ def _result(
     notes = path_notes(root.display_path, reasons)
     count = len(units)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
-    result = UndoResult(count, files, len(standing.made), len(standing.back), notes=(*notes, *applied.notes))
+    result = UndoResult(count, files, *left, notes=(*notes, *applied.notes))
     return with_text(result, head, below=file_lines(files))
 
 
