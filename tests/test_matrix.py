@@ -1426,16 +1426,13 @@ def columns() -> Iterator[Any]:
     """Yield a way, a method and more dimensions; a branch shows its changes only after a merge."""
     for method, row in METHODS.items():
         yield pytest.param("connect", method, {}, id=f"connect-{method}")
-        if (
-            row.kind in {"read", "search"}
-            and row.run is None
-            and row.before is Method._field_defaults["before"]
-        ):
+        is_plain = row.run is None and row.before is Method._field_defaults["before"]
+        if is_plain and row.kind in {"read", "search"}:
             yield pytest.param("branch", method, {"mounts": ("none",)}, id=f"branch-{method}")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("way", "method", "more"), columns())
+@pytest.mark.parametrize(("way", "method", "more"), list(columns()))
 def test_laws_hold_over_connect_and_in_a_branch_for_every_two_values(way, method, more):
     """All cells of the column of `connect` are checked by `scripts/remote_column.py`."""
     column = all_pairs(DIMENSIONS | {"method": (method,), "way": (way,)} | more, takes)
