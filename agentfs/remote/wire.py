@@ -66,8 +66,9 @@ def _classes(*modules: ModuleType) -> dict[str, Any]:
     }
 
 
-TO_CLIENT = _classes(results, limits, policy, permissions, advice)  # the classes of messages to the client
-CLASSES = {"Function": Function, **TO_CLIENT, **_classes(page, change_options, options)}
+# The classes of messages to the client. A question about a `SpliceOptions` has its function as an argument.
+TO_CLIENT = {"Function": Function, **_classes(results, limits, policy, permissions, advice)}
+CLASSES = {**TO_CLIENT, **_classes(page, change_options, options)}
 _INSTANCES = {each: InstanceOf(each) for each in (*CLASSES.values(), bytes, Callable, PathLike, type(None))}
 _LEAVES: dict[str, type[AgentFSError]] = {
     each.code: each

@@ -197,6 +197,19 @@ def test_functions_of_the_program_are_called_locally_without_a_lock(remote, tmp_
         kit.splice(remote, "a.txt", fails)
 
 
+def test_regression_a_change_by_a_function_is_asked_about(remote, tmp_path):
+    """The question lost the connection, as for a patch, whose arguments have a function."""
+    (tmp_path / "a.txt").write_text("one\n")
+    asked = []
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch"
+    for answer, text in ((False, "one\n"), (True, "two\n")):
+        policy = Policy(on_ask=lambda request, answer=answer: asked.append(request.diff) or answer)
+        tools = remote.view(policy=policy).tools(dialect="apply-patch")
+        assert tools.call("apply_patch", {"input": patch}).success is answer
+        assert (tmp_path / "a.txt").read_text() == text
+    assert ["+two" in each for each in asked] == [True, True]
+
+
 async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
     for number in range(30):
         (tmp_path / f"d{number}").mkdir()
