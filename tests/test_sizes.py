@@ -20,7 +20,7 @@ MOST = {
     ("frameworks",): 596,
     ("dialects",): 2_378,
     ("remote",): 723,
-    ("branches",): 399,
+    ("branches",): 400,
     ("store",): 473,
     ("commands",): 2_091,
     ("tools", "arguments", "habits"): 1_845,

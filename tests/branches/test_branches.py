@@ -286,6 +286,13 @@ def test_a_merge_over_the_limit_applies_nothing(opened, tree):
     assert sorted(os.listdir(tree)) == [".env", "big1", "src"]
 
 
+def test_regression_a_branch_keeps_its_journal_within_a_small_limit(opened):
+    """The limit on files was that of what is kept, without the rest of the database: no branch could open."""
+    with opened(limits=Limits(snapshot_bytes=6_000)).branch("one") as branch:
+        branch.write("n", "x\n")
+        assert branch.undo().files
+
+
 @pytest.mark.full
 def test_ten_thousand_changed_files(branch, ws, tree):
     branch.run("mkdir many; for ((n = 0; n < 10000; n++)); do echo $n > many/$n; done")
