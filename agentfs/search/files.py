@@ -110,6 +110,7 @@ class FileSource:
         if sort != "path" or unique:
             paths, self.reached = sorted_paths(tree, sort, unique=unique)
             files += map(NamedFile, paths)
+            tree = iter(())  # not the rest of a walk that ended early
         yield self._named, files
         for directory, entries in tree:
             if self.walk.follow and any(file.is_symlink() for file in entries):

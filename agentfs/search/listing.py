@@ -49,10 +49,8 @@ def _path_text(entry: Entry, least_size: int) -> tuple[str, str]:
     path = one_line(entry.path)
     tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
-        return (
-            path,
-            f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}",
-        )
+        target = "(outside the workspace)" if entry.target is None else one_line(entry.target)
+        return path, f"{tail} -> {target}"
     if entry.is_dir:
         return f"{path}/", "" if entry.mount is None else f"  ({entry.mount} mount)"
     if entry.type == "other":

@@ -104,6 +104,13 @@ def test_a_long_line_is_searched_if_its_memory_is_bounded(ws: Workspace) -> None
     assert ws.grep("(ab)+c").total_matches == 1
 
 
+def test_a_line_that_is_too_long_for_a_pattern_has_no_empty_match(ws: Workspace) -> None:
+    (Path(ws.root) / "f.txt").write_bytes(b"ab" * 330_000 + b"\n")
+    for options in ({}, {"multiline": True}):
+        result = ws.grep("(?:ab)*", **options)
+        assert (result.total_matches, result.skipped.long_lines) == (0, 1)
+
+
 def test_a_multiline_search_says_which_text_was_too_long(ws: Workspace) -> None:
     (Path(ws.root) / "f.txt").write_bytes(b"ab\n" * (3 * MIB))
     (Path(ws.root) / "g.txt").write_bytes(b"ab\n" * 10)
@@ -281,11 +288,14 @@ def test_a_crowded_directory_is_listed_in_part_and_said_so(
 def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(300):
-        (Path(ws.root) / f"f{number:03}").touch()
+    for number in range(150):
+        path = Path(ws.root) / f"d{number}"
+        path.mkdir()
+        (path / "f").write_text("x\n")
     monkeypatch.setattr(entry_pages, "_MAX_SORTED", 100)
     for result in (ws.glob("*", sort="size", limit=5), ws.grep("x", sort="size")):
         assert (result.skipped.reached, result.exact) == ("memory", False)
+        assert getattr(result, "total", getattr(result, "searched_files", None)) == 100
         assert "the most memory" in result.text
 
 
