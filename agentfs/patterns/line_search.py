@@ -142,11 +142,10 @@ class LineSearch:
         while batch := list(islice(rest, 1 if pattern.by_line else at_once)):
             searched = [(start, end) for start, end in batch if end - start <= pattern.longest]
             self.too_long += len(batch) - len(searched)
-            if not searched:
-                continue
             places = [0, *accumulate(end - start + 1 for start, end in searched)]
             behind = -1
-            for match in self._timed("\n".join([text[start:end] for start, end in searched])):
+            joined = "\n".join([text[start:end] for start, end in searched])
+            for match in self._timed(joined) if searched else ():
                 first, last = match.span()
                 if first != last or first != behind:
                     index = bisect_right(places, first) - 1
