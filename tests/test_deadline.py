@@ -138,10 +138,10 @@ def test_waiting_for_a_permission_is_not_counted(tmp_path):
 
 SLOW = """
 import os, sys, time
-real_read, real_preadv = os.read, os.preadv
-def read(fd, size):
+real_pread, real_preadv = os.pread, os.preadv
+def pread(fd, size, offset):
     time.sleep(0.05)
-    return real_read(fd, min(size, 4096))
+    return real_pread(fd, min(size, 4096), offset)
 def preadv(fd, buffers, offset):
     time.sleep(0.05)
     return real_preadv(fd, [memoryview(buffers[0])[:4096]], offset)
@@ -161,7 +161,7 @@ calls = {
     "apply_patch": lambda: ws.tools(dialect="apply-patch").call("apply_patch", {"input":
         "*** Begin Patch\\n*** Add File: new\\n+x\\n*** Update File: big\\n@@\\n-a\\n+b\\n*** End Patch"}),
 }
-os.read, os.preadv = read, preadv
+os.pread, os.preadv = pread, preadv
 for name, call in calls.items():
     began = time.monotonic()
     try:
