@@ -33,7 +33,7 @@ def many_edits(tmp_path):
 
 def test_multi_edit_of_many_edits_is_refused_at_the_deadline(tmp_path, many_edits):
     before = (tmp_path / "big.txt").read_bytes()
-    with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=0.15)) as ws:
         error = refused(ws.multi_edit, "big.txt", many_edits)
     assert "nothing was changed" in error.message
     assert (tmp_path / "big.txt").read_bytes() == before

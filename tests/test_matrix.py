@@ -1399,7 +1399,7 @@ def few_cells() -> Iterator[Any]:
     """Yield the drawn cells of each method; one at a time of the costliest."""
     for method in METHODS:
         cells = [cell for cell in DRAWN if cell["method"] == method]
-        size = 1 if method.startswith(("grep", "run")) else 2
+        size = 1 if method.startswith(("changes", "grep", "run")) else 2
         for begin in range(0, len(cells), size):
             yield pytest.param(cells[begin : begin + size], id=f"{method} {begin}" if begin else method)
 

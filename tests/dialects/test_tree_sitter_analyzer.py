@@ -726,13 +726,13 @@ SCOPES = {
 }
 
 
+@pytest.mark.parametrize("mode", [*MODES, None])
 @pytest.mark.parametrize("scope", TABLE)
-def test_the_table_of_token_costs(project, scope):
-    for mode, (least, most) in zip((*MODES, None), TABLE[scope], strict=True):
-        found = project.call("search_content", {**SCOPES[scope], **({mode: True} if mode else {})})
-        tokens = estimate_tokens(found.content_with_notes)
-        assert least <= tokens <= most, (mode, tokens)
-        assert found.data["format"] == (mode or "full")
+def test_the_table_of_token_costs(project, scope, mode):
+    least, most = dict(zip((*MODES, None), TABLE[scope], strict=True))[mode]
+    found = project.call("search_content", {**SCOPES[scope], **({mode: True} if mode else {})})
+    assert least <= estimate_tokens(found.content_with_notes) <= most
+    assert found.data["format"] == (mode or "full")
 
 
 @pytest.mark.parametrize("scope", TABLE)
@@ -1073,13 +1073,13 @@ def test_events_carry_the_format_and_data_the_tokens_saved(project, ws):
     assert saved[4] == 0 < saved[5]
 
 
-def test_tokens_saved_are_near_the_cost_of_the_full_results(project):
-    for asked in SCOPES.values():
-        full = estimate_tokens(project.call("search_content", asked).content)
-        for mode in MODES:
-            found = project.call("search_content", {**asked, mode: True})
-            would = found.data["tokens_saved"] + estimate_tokens(found.content)
-            assert 0.6 < would / full < 1.6, (asked, mode)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_tokens_saved_are_near_the_cost_of_the_full_results(project, scope):
+    full = estimate_tokens(project.call("search_content", SCOPES[scope]).content)
+    for mode in MODES:
+        found = project.call("search_content", {**SCOPES[scope], mode: True})
+        would = found.data["tokens_saved"] + estimate_tokens(found.content)
+        assert 0.6 < would / full < 1.6, mode
 
 
 def test_nothing_is_answered_from_memory(call, tmp_path):

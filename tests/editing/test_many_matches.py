@@ -122,6 +122,7 @@ def test_the_diff_of_a_file_of_many_lines_that_is_replaced_can_be_applied(tmp_pa
     assert patched(text, result.diff) == content
 
 
+@pytest.mark.full
 def test_nothing_counts_as_read_after_an_external_change_of_a_text_too_large_to_cache(tmp_path):
     """A text over 8 MiB is not cached, so later changes by another program are not known."""
     content = "".join(f"{number:07} " + "x" * 990 + "\n" for number in range(8450))

@@ -81,7 +81,10 @@ CASES = {
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.full] * (name in {"patch", "undo"})) for name in CASES]
+    params=[
+        pytest.param(name, marks=[pytest.mark.full] * (name in {"patch", "undo", "replace"}))
+        for name in CASES
+    ]
 )
 def case(request):
     return CASES[request.param]

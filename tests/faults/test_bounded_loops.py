@@ -180,7 +180,7 @@ LOOPS = {
     ),
     "ranges that overlap": lambda: edit_lines(
         lambda ids: [
-            LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(5000)
+            LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(3000)
         ]
     ),
     "ranges that are apart": lambda: edit_lines(

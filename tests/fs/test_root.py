@@ -261,16 +261,17 @@ def calls_of(root: Root):
 INSIDE = {"read": b"a/b/t\n", "scan": [("t", 6)], "entry": 6, "change": b"a/b/t\n", "create": None}
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("decoy", ["out", "root/decoy"])
 @pytest.mark.parametrize("call", sorted(INSIDE))
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 def test_a_directory_swapped_for_a_link_at_any_step_leads_nowhere_outside(
-    tree, tmp_path, monkeypatch, mechanism, call, decoy
+    tree, tmp_path, monkeypatch, mechanism, call, decoy, every
 ):
     force(monkeypatch, mechanism)
     outcomes = set()
     (tmp_path / "out" / "t").write_bytes(SECRET)
-    for at in itertools.count():
+    for at in itertools.count(0, every):
         top = tmp_path / f"try{at}" / "root"
         (top / "a" / "b").mkdir(parents=True)
         (top / "decoy").mkdir()
