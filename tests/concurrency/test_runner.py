@@ -334,7 +334,7 @@ def test_a_cancelled_call_has_an_end_event(tmp_path):
             time.sleep(0.05)
 
         with Workspace(tmp_path, on_event=events.append) as ws:
-            for number in range(1000):
+            for number in range(600):
                 (tmp_path / f"{number}.txt").touch()
             task = asyncio.create_task(ws.tools().acall("grep", {"pattern": "nothing"}, on_progress=report))
             await under_way.wait()
