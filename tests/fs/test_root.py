@@ -331,7 +331,7 @@ routes = st.lists(st.sampled_from(PIECES), min_size=1, max_size=7).map("/".join)
     sys.platform != "linux" or platform.machine() != "x86_64", reason="judged by openat2 of Linux"
 )
 @law(
-    60,
+    45,
     400,
     links=st.dictionaries(
         st.sampled_from(["l", "m", "d/l", "d/n", "d/e/m"]), routes.filter(lambda r: not r.startswith("/"))
