@@ -26,7 +26,7 @@ def is_plain(name: str) -> bool:
         codec = codecs.lookup(name)
     except (LookupError, ImportError):
         return False
-    return codec._is_text_encoding and codec.name not in NOT_PLAIN  # type: ignore[attr-defined]
+    return codec._is_text_encoding and codec.name not in NOT_PLAIN  # type: ignore[attr-defined] # private
 
 
 @part_or_all(2)

@@ -56,7 +56,7 @@ class Sandbox(NamedTuple):
         found = [*self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
         limit = ["--size", str(size)]
         found += [*limit, "--perms", "0755", "--tmpfs", "/run", "--dev", "/dev", "--proc", "/proc"]
-        found += [*limit, "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+        found += [*limit, "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108 - a new one
         for path in view.private:
             found += ["--bind", stage.add_place(path), path]
             if root.startswith(f"{path}/") and (above := os.path.dirname(root)) != path:

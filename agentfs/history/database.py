@@ -296,7 +296,7 @@ class Contents:
                 except BaseException:
                     self._forget(digest)
                     raise
-        return self.stored(node)  # type: ignore[return-value]
+        return self.stored(node)  # type: ignore[return-value] # a file stays one
 
     def stored(self, node: FileNode) -> FileNode:
         """Return a node whose content loads from here, where it is already."""

@@ -198,6 +198,7 @@ class Toolset:
         """The names of the tools, in order."""
         return tuple(self._tools)
 
+    # The contract names the parameter `format`, as the builtin.
     def schemas(self, format: str = "openai", *, strict: bool = False, native: bool = False) -> list[Any]:  # noqa: A002
         """Return the schemas of the tools for a provider's API.
 

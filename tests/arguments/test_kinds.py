@@ -335,7 +335,7 @@ def test_a_hint_that_cannot_be_resolved_is_an_error():
 
         __annotations__ = {"other": "Missing"}
 
-    def use(broken: dataclass(Broken)) -> str:  # type: ignore[valid-type]
+    def use(broken: dataclass(Broken)) -> str:  # type: ignore[valid-type] # broken
         """Use.
 
         Args:

@@ -107,7 +107,7 @@ def test_changes_of_other_threads_wait_for_a_scan_and_are_their_own_steps(root, 
 
 def test_an_end_without_time_is_made_up_for(root, slow):
     with Workspace(root, limits=Limits(timeout=0.3)) as ws:
-        with pytest.raises(DeadlineExceededError) as caught, ws.recording("x") as recorded:  # noqa: PT012
+        with pytest.raises(DeadlineExceededError) as caught, ws.recording("x") as recorded:  # noqa: PT012 - its end raises
             (root / "src" / "new").write_text("new\n")
             slow.set()
         assert recorded.result is None
@@ -154,7 +154,7 @@ def test_line_8_a_recording_whose_end_fails_is_kept(root, tmp_path, monkeypatch,
         return write(database, statements)
 
     with Workspace(root, state=state) as ws:
-        with pytest.raises(FileIOError) as caught, ws.recording("make") as recorded:  # noqa: PT012
+        with pytest.raises(FileIOError) as caught, ws.recording("make") as recorded:  # noqa: PT012 - its end raises
             (root / "new").write_text("new\n")
             monkeypatch.setattr(Database, "write", failing)
         assert "Nothing was changed" not in str(caught.value)

@@ -113,7 +113,7 @@ async def over_stdio(directory):
 async def over_http(directory):
     command = [sys.executable, "-m", "tests.tools.gate_table", str(directory), "http"]
     with ExitStack() as stack:
-        started = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)  # noqa: ASYNC220
+        started = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it starts once
         process = stack.enter_context(started)
         stack.callback(process.terminate)
         port = int(process.stdout.readline())
