@@ -254,7 +254,7 @@ class Mount:
 
     def __post_init__(self) -> None:
         given: dict[str, Any] = vars(self)
-        if not isinstance(given["source"], (str, os.PathLike)):
+        if not isinstance(given["source"], (str, os.PathLike)) or not os.fspath(given["source"]):
             raise InvalidArgumentError(f"Mount.source cannot be {given['source']!r}.")
         Policy(read_only=self.read_only)  # checks the value
 

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 549,
+    ("cli",): 519,
     ("mcp",): 260,
     ("frameworks",): 596,
     ("dialects",): 2_378,

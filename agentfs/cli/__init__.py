@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from agentfs.cli.command_options import Subcommand, parse_command_line
 from agentfs.cli.history_commands import show_diff, show_log, show_review
 from agentfs.cli.output import FAILED, print_error, write_output
-from agentfs.cli.servers import serve_mcp, serve_remote
-from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, show_schemas
+from agentfs.cli.tool_commands import RUN_FAILED, run_call, run_command, serve_mcp, serve_remote, show_schemas
 from agentfs.errors import AgentFSError
 from agentfs.fs import typed
 

@@ -10,15 +10,12 @@ from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
 import agentfs
 from agentfs.cli.output import FAILED, print_error
-from agentfs.errors import InvalidArgumentError
 from agentfs.policy import Mount
 
 
 def mount_of(source: str) -> Mount:
     """Return the mount of a directory, written as PATH or PATH:ro."""
-    if not (path := source.removesuffix(":ro")):
-        raise InvalidArgumentError("A mount has no path.")
-    return Mount(path, read_only=path != source)
+    return Mount(source.removesuffix(":ro"), read_only=source.endswith(":ro"))
 
 
 def mount(text: str) -> tuple[str, Mount]:
@@ -118,14 +115,12 @@ def parse_command_line(
         argcomplete.autocomplete(parser)
     name, rest = _command_first([*argv[1:2], "--help"] if [*argv[:1]] == ["help"] else argv)
     if name not in commands:
-        parser.parse_args([name] if name else rest)  # prints the help, the version or an error
-        parser.error("there is no command")
-    own: Sequence[str] = ()
-    if "--" in rest and "WORDS" in commands[name].options:  # words follow, whatever they look like
-        at = rest.index("--")
-        rest, own = rest[:at], rest[at + 1 :]
-    found: dict[str, Any] = vars(parsers.choices[name].parse_intermixed_args(rest))
-    if own:
+        # Ends: prints the help, the version or an error.
+        parser.parse_args([name] if name else [each for each in rest if each.startswith("-")])
+    # Words follow `--`, whatever they look like.
+    at = rest.index("--") if "--" in rest and "WORDS" in commands[name].options else len(rest)
+    found: dict[str, Any] = vars(parsers.choices[name].parse_intermixed_args(rest[:at]))
+    if own := rest[at + 1 :]:
         found["words"] = [*found["words"], *own]
     return commands[name], CommandOptions(**found)
 

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any
 
 from agentfs import history
@@ -29,41 +29,38 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 def show_log(options: CommandOptions) -> int:
     """List the steps, the latest first."""
     with closing(history.state.read_journal(options.state or "", options.root)) as journal:
-        rows = list(_rows(journal.log))[: options.limit]
+        steps = list(_steps(journal.log))[: options.limit]
     if options.json:
-        print_text(to_json([row for row, _ in rows]))
+        print_text(to_json([row for row, _ in steps]))
         return 0
-    width = len(str(rows[0][0]["step"])) if rows else 1
-    for row, description in rows:
+    width = len(str(steps[0][0]["step"])) if steps else 1
+    for row, description in steps:
         for name in row["checkpoints"]:
             print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
         if row["step"]:
             when = time.strftime(_TIME, time.localtime(row["time"])) if row["time"] else f"{'earlier':19}"
-            undone = "undone: " if row["undone"] else ""
-            print_text(f"{row['step']:{width}}  {when}  {undone}{description}")
+            print_text(f"{row['step']:{width}}  {when}  {'undone: ' * row['undone']}{description}")
     return 0
 
 
-def _rows(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
+def _steps(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
     first, standing = log.dropped, log.standing().latest
-
-    def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
-        return {
+    for number, step in reversed([(first, Step(())), *enumerate(log.after(first), first + 1)]):
+        row = {
             "step": number,
-            "time": seconds,
+            "time": step.time or None,
             "label": step.label,
-            "undone": seconds is not None and number not in standing,
+            "undone": number > first and number not in standing,
             "reverts": [of for of, takes_back, _ in step.toggles or () if takes_back],
             "makes_again": [of for of, takes_back, _ in step.toggles or () if not takes_back],
             "checkpoints": [name for name, position in log.checkpoints.items() if position == number],
             "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
-
-    for number, step in reversed(list(enumerate(log.after(first), first + 1))):
-        yield row(number, step, step.time), history.report.describe_step(step)
-    if first or 0 in log.checkpoints.values():
-        yield row(first, Step((), 0.0), None), "earlier steps, no longer kept"
+        if number > first:
+            yield row, history.report.describe_step(step)
+        elif first or row["checkpoints"]:
+            yield row, "earlier steps, no longer kept"
 
 
 def show_diff(options: CommandOptions) -> int:
@@ -84,9 +81,13 @@ def show_diff(options: CommandOptions) -> int:
 def show_review(options: CommandOptions) -> int:
     """Print a review as text, JSON or a page, or apply decisions."""
     if options.apply:
-        decisions, state = _decisions(options.apply), options.state or ""
+        given, state = read_settings(options.apply), options.state or ""
         with Workspace(history.state.root_of(state), state=state) as workspace:
-            print_text(str(workspace.apply_review(**decisions)))
+            try:
+                print_text(str(workspace.apply_review(**json.loads(given))))
+            except (TypeError, ValueError, RecursionError):
+                wrong = f"{quote(options.apply)} has no decisions of a review."
+                raise InvalidArgumentError(wrong, hint="Save them from the page of --html.") from None
         return 0
     with _opened(options) as (journal, context):
         review = history.review.review(journal, context, options.since, options.paths)
@@ -104,15 +105,3 @@ def _opened(options: CommandOptions) -> Generator[tuple[Journal, Context]]:
         Root(history.state.root_of(state), Policy(read_only=True)) as root,
     ):
         yield journal, Context(root, ReadTracker(), Limits(), OutputStore())
-
-
-def _decisions(path: str) -> dict[str, Any]:
-    """Read a file of decisions: ids to accept and to reject, and new texts by id."""
-    given, kinds = read_settings(path), {"accept": list, "reject": list, "edit": dict}
-    with suppress(ValueError, LookupError, AttributeError, RecursionError):
-        decisions: dict[str, Any] = json.loads(given)
-        if all(isinstance(value, kinds[name]) for name, value in decisions.items()):
-            return decisions
-    raise InvalidArgumentError(
-        f"{quote(path)} has no decisions of a review.", hint="Save them from the page of --html."
-    )

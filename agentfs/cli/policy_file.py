@@ -17,6 +17,7 @@ from agentfs.workspace import Workspace
 
 _FUNCTIONS = {"on_ask", "after_change", "count_tokens"}  # cannot be written in a file
 _TABLES, _TEXTS = ("protect", "limits", "mounts"), ("root", "dialect", "prefix")
+_RULES = ("deny", "ask", "allow")
 _KINDS = {dict: "table", str: "string"}
 
 
@@ -36,39 +37,27 @@ def settings_of(options: CommandOptions, limits: Limits) -> Settings:
 
     Raises:
         AgentFSError: `io` if the file cannot be read; `invalid_argument`, with the key and the valid names,
-            for anything that is not a setting; `refused` if the workspace has the file, because a model could
-            change it.
+            for anything that is not a setting; `refused` if the workspace has the file, or a link on the way
+            to it, because a model could change it.
     """
     found = _settings({}, ".", limits) if options.policy is None else read_policy_file(options.policy, limits)
+    own, protect = found.policy, found.policy.protect
+    rules: dict[str, Any] = {name: [*getattr(own, name), *getattr(options, name)] for name in _RULES}
     policy = replace(
-        found.policy,
-        deny=[*found.policy.deny, *options.deny],
-        ask=[*found.policy.ask, *options.ask],
-        allow=[*found.policy.allow, *options.allow],
-        protect=replace(found.policy.protect, read=[*found.policy.protect.read, *options.protect]),
-        read_only=options.read_only or found.policy.read_only,
+        own,
+        **rules,
+        protect=replace(protect, read=[*protect.read, *options.protect]),
+        read_only=options.read_only or own.read_only,
     )
-    found = found._replace(
-        root=options.root or found.root,
-        policy=policy,
-        mounts={**found.mounts, **dict(options.mount)},
-        dialect=options.dialect or found.dialect,
-        prefix=found.prefix if options.prefix is None else options.prefix,
-    )
+    given = {name: getattr(options, name) for name in _TEXTS if getattr(options, name) is not None}
+    found = found._replace(policy=policy, mounts={**found.mounts, **dict(options.mount)}, **given)
     if options.policy is not None and options.connect is None and not policy.read_only:
-        _check_outside(options.policy, found)
+        for top in (found.root, *(mount.source for mount in found.mounts.values())):
+            for place in places_inside(top, options.policy):
+                file = quote(options.policy)
+                wrong = f"The policy file {file} is in the workspace, where a model could use it."
+                raise RefusedError(wrong, hint=f"Move {quote(place)} elsewhere.", details={"path": place})
     return found
-
-
-def _check_outside(path: str, settings: Settings) -> None:
-    """Raise `refused` if the policy file, or a link that leads to it, is in a workspace."""
-    for top in (settings.root, *(mount.source for mount in settings.mounts.values())):
-        for place in places_inside(top, path):
-            raise RefusedError(
-                f"The policy file {quote(path)} is in the workspace, where a model could use it.",
-                hint=f"Move {quote(place)} elsewhere.",
-                details={"path": place},
-            )
 
 
 def opened(settings: Settings, options: CommandOptions, *, watch: bool = False) -> Workspace:

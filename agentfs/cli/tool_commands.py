@@ -1,5 +1,6 @@
-"""`agentfs call`, `agentfs schemas`, `agentfs run` and `agentfs branch`."""
+"""`agentfs call`, `schemas`, `run`, `branch`, `mcp` and `serve`: what works in a workspace."""
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,11 +13,15 @@ from agentfs.base.visible import to_json
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import FAILED, input_text, print_error, print_text, write_output
 from agentfs.cli.policy_file import opened, settings_of
-from agentfs.errors import AgentFSError, InvalidArgumentError
-from agentfs.limits import HARD_FILE_BYTES, Limits
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnsupportedSystemError
+from agentfs.limits import HARD_FILE_BYTES, MIB, Limits
+from agentfs.permission.ask import ask
+from agentfs.remote.server import serve
 from agentfs.results import RunResult
 from agentfs.workspace import Workspace
 
+_MCP_EXTRA = "Install the extra `mcp`: pip install mcp anyio uvicorn"
+_WATCH_BYTES = 128 * MIB  # an MCP server may be one of several on a machine
 _NOTHING_FOUND = 1
 _TIMED_OUT = 124
 RUN_FAILED = 125  # as `timeout` and `env` end if they fail themselves
@@ -53,7 +58,9 @@ def show_schemas(options: CommandOptions) -> int:
 def run_command(options: CommandOptions) -> int:
     """Run a command under the rules of a workspace or in a branch; print its output and its changes."""
     try:
-        with _able_to_run(options) as workspace:
+        settings = settings_of(options, Limits(file_bytes=HARD_FILE_BYTES))
+        policy = replace(settings.policy, run=options.mode or settings.policy.run or "staged")
+        with opened(settings._replace(policy=policy), options) as workspace:
             if options.name:
                 return _run_in_branch(workspace, options)
             result = workspace.run(_command_of(options), options.timeout, preview=options.preview)
@@ -78,10 +85,39 @@ def _run_in_branch(workspace: Workspace, options: CommandOptions) -> int:
     return status
 
 
-def _able_to_run(options: CommandOptions) -> Workspace:
-    settings = settings_of(options, Limits(file_bytes=HARD_FILE_BYTES))
-    policy = replace(settings.policy, run=options.mode or settings.policy.run or "staged")
-    return opened(settings._replace(policy=policy), options)
+def serve_mcp(options: CommandOptions) -> int:
+    """Serve the tools over MCP."""
+    settings = settings_of(options, Limits(watch_bytes=_WATCH_BYTES))
+    if settings.policy.ask and settings.policy.on_ask is None:
+        # The client's user is asked about what a rule of `ask` covers, and nothing else.
+        allow = settings.policy.allow or ("*",)
+        settings = settings._replace(policy=replace(settings.policy, on_ask=ask, allow=allow))
+    if options.http is None and (options.token_env is not None or options.http_name):
+        raise InvalidArgumentError("--token-env and --http-name need --http HOST:PORT.")
+    token = None if options.token_env is None else os.environ.get(options.token_env)
+    if options.token_env is not None and not token:
+        raise InvalidArgumentError(f"The environment variable {options.token_env} is not set.")
+    names = [name.strip() for name in options.tools.split(",")] if options.tools else None
+    with opened(settings, options, watch=not options.no_watch) as workspace:
+        try:
+            from agentfs import mcp  # noqa: PLC0415 - needs the extra
+        except ModuleNotFoundError as error:
+            missing = (error.name or "mcp").partition(".")[0]
+            raise UnsupportedSystemError(f"{missing!r} is not installed. {_MCP_EXTRA}") from None
+        tools = mcp.offered(workspace, names, dialect=settings.dialect, prefix=settings.prefix)
+        if options.http is None:
+            mcp.serve_stdio(tools)
+        else:
+            mcp.serve_http(tools, options.http, token=token, names=options.http_name)
+    return 0
+
+
+def serve_remote(options: CommandOptions) -> int:
+    """Serve a client of `agentfs.connect`."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
+        raise InvalidArgumentError("Standard input is closed.")
+    settings = settings_of(options, Limits())
+    return serve(settings.root, policy=settings.policy, state=options.state, mounts=settings.mounts)
 
 
 def _command_of(options: CommandOptions) -> str:
