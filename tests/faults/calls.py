@@ -1,45 +1,26 @@
-"""Helpers that kill or fail a change of many files at its system calls: all is old or all is new."""
+"""One injector of faults for system calls, and the changes of a small tree that all tests of faults make."""
 
 import fcntl
 import os
 import shutil
 import signal
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from agentfs import AgentFSError, Workspace
+from agentfs import Workspace
+from agentfs.errors import ConflictError
 from agentfs.fs import syscalls
-from tests.history.judges import Snapshot, snapshot
+from tests.history.judges import Snapshot
 
-CALLS = [
-    *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
-    *("stat", "lstat", "fstat", "readlink", "symlink", "fchmod", "fchown", "lseek", "listdir", "scandir"),
-]
-ALL = [*CALLS, "flock"]
 CHANGING = {
-    "open",
-    "write",
-    "fsync",
-    "link",
-    "unlink",
-    "replace",
-    "rename",
-    "mkdir",
-    "rmdir",
-    "fchmod",
-    "symlink",
+    *("open", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir", "fchmod", "symlink")
 }
-
-
-def some_of(names: Sequence[str], every: int) -> list[int]:
-    """Return the numbers, from 1, of the first call of each name and of each `every`-th one after it."""
-    numbers: dict[str, list[int]] = {}
-    for number, name in enumerate(names, 1):
-        numbers.setdefault(name, []).append(number)
-    return sorted(number for each in numbers.values() for number in each[::every])
+CALLS = [
+    *("open", "close", "read", "readv", "pread", "preadv", "write", "fsync", "ftruncate", "lseek", "link"),
+    *("replace", "rename", "mkdir", "rmdir", "stat", "lstat", "fstat", "readlink", "symlink", "fchmod"),
+    *("unlink", "fchown", "chmod", "listdir", "scandir", "flock", "read_at"),
+]
 
 
 class CountedCalls:
@@ -47,11 +28,17 @@ class CountedCalls:
 
     Attributes:
         names: The names of the calls.
-        hit: The name of the call at which `act` was called.
+        at: The number of the call at which `act` is called, from 1.
+        hit: The name of that call.
     """
 
     def __init__(
-        self, monkeypatch, act: Callable[[], object], only: Iterable[str] = ALL, *, after: Container[str] = ()
+        self,
+        monkeypatch,
+        act: Callable[[], object],
+        only: Iterable[str] = CALLS,
+        *,
+        after: Container[str] = (),
     ):
         self.names, self.at, self.act, self.after, self.hit = list[str](), -1, act, after, ""
         for name in only:
@@ -80,91 +67,6 @@ class CountedCalls:
         return len(self.names)
 
 
-@dataclass
-class RepeatedChange:
-    """A change that is repeated on a fresh tree each time."""
-
-    top: Path
-    fresh: Callable[[Path], object]  # creates the tree before the change
-    change: Callable[[Workspace], object]
-    before: Callable[[Workspace], object] = lambda ws: None  # runs before the calls are counted
-    left_out: Callable[[Any], object] = lambda done: False  # True if the result counts a file as left out
-    back: Callable[[Workspace], object] = lambda ws: ws.undo()  # takes the change back
-    is_named: bool = True  # False for a transaction: its finished steps are not named at the opening
-
-    def names(self, calls: CountedCalls) -> list[str]:
-        """Return the names of the calls that the whole change makes, in a workspace with a state."""
-        with self.opened() as ws:
-            start = calls.count
-            self.change(ws)
-            return calls.names[start:]
-
-    def opened(self) -> Workspace:
-        """Return a workspace with a new state on a fresh tree."""
-        shutil.rmtree(self.state, ignore_errors=True)
-        self.make()
-        ws = Workspace(self.top, state=self.state)
-        self.before(ws)
-        return ws
-
-    def make(self) -> None:
-        """Create the tree anew."""
-        shutil.rmtree(self.top, ignore_errors=True)
-        self.fresh(self.top)
-
-    @property
-    def state(self) -> Path:
-        return self.top.parent / f"{self.top.name}-state"
-
-    def kill_at(
-        self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]
-    ) -> tuple[Literal["old", "new", "begun"], bool]:
-        """Return the state after a kill at a call, and True if the process was killed.
-
-        The next workspace sees all old, all new, or a begun step that it names and `undo` takes back.
-        """
-        shutil.rmtree(self.state, ignore_errors=True)
-        self.make()
-        child = os.fork()
-        if child == 0:
-            with Workspace(self.top, state=self.state) as ws:
-                self.before(ws)
-                calls.at = calls.count + number
-                self.change(ws)
-            os._exit(0)
-        status = os.waitpid(child, 0)[1]
-        assert status in {signal.SIGKILL, 0}
-        with Workspace(self.top, state=self.state) as ws:
-            state = without_temporaries(snapshot(self.top))
-            if state in both:
-                return ("old", "new")[both.index(state)], status != 0
-            assert ws.recovery_notes or not self.is_named, f"killed at call {number}: {sorted(state)}"
-            ws.undo()
-            state = without_temporaries(snapshot(self.top))
-            assert state == both[0], f"killed at call {number}: {sorted(state)} {ws.recovery_notes}"
-            return "begun", True
-
-    def fail_at(self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]) -> bool:
-        """Return True if the change failed because a call did. A change that succeeds must be complete."""
-        self.make()
-        with Workspace(self.top) as ws:
-            self.before(ws)
-            had = ws.changes().files
-            calls.at = calls.count + number
-            try:
-                done = self.change(ws)
-            except AgentFSError:
-                assert snapshot(self.top) == both[0], f"call {number}"
-                assert ws.changes().files == had
-                return True
-            finally:
-                calls.at = -1  # the change may make fewer calls than counted
-            if self.left_out(done):
-                return False
-            assert without_temporaries(snapshot(self.top)) == both[1], f"call {number}"
-            return False
-
-
 def kills(
     calls: CountedCalls,
     every: int,
@@ -175,17 +77,13 @@ def kills(
 
     `fresh` returns the tree and its state, which are yielded after each kill with the place of the kill.
     """
-    names, numbers = [""], [0]
-    while numbers:
-        number = numbers.pop(0)
+    root, state = fresh()
+    with Workspace(root, state=state) as ws:
+        start = calls.count
+        act(ws)
+        names = calls.names[start:]
+    for number in some_of(names, every):
         root, state = fresh()
-        if number == 0:  # count the calls
-            with Workspace(root, state=state) as ws:
-                start = calls.count
-                act(ws)
-                names = calls.names[start:]
-            numbers = some_of(names, every)
-            continue
         child = os.fork()
         if child == 0:
             failed = 1
@@ -204,31 +102,12 @@ def kills(
         yield f"call {number} of {len(names)}", root, state
 
 
-def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, every: int) -> None:
-    """Kill a change before `some_of` its calls. The old and the new state must be seen."""
-    calls = CountedCalls(monkeypatch, kill_itself, CHANGING)  # before another call, the tree is the same
-    names = change.names(calls)
-    outcomes = Counter(change.kill_at(calls, number, both) for number in some_of(names, every))
-    print(len(names), "calls:", dict(outcomes))  # noqa: T201 - the figures, with -s
-    seen = {*outcomes}
-    seen |= {change.kill_at(calls, number, both) for number in (len(names), len(names) - 6)}
-    assert {("old", True), ("new", True)} <= seen | {("new", True)}
-
-
-def without_temporaries(state: Snapshot) -> Snapshot:
-    """Leave out what a kill leaves until a later change of its directory."""
-    return {name: each for name, each in state.items() if ".agentfs-" not in name}
-
-
-def count_failures(
-    change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, number: int, every: int
-) -> float:
-    """Return the share of `some_of` the changing calls whose failure with an errno makes the change fail."""
-    calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
-    at = some_of(change.names(calls), every)
-    failed = sum(change.fail_at(calls, each, both) for each in at)
-    print(len(at), "failures with", number, "of which the change failed:", failed)  # noqa: T201 - as above
-    return failed / len(at)
+def some_of(names: Sequence[str], every: int) -> list[int]:
+    """Return the numbers, from 1, of the first call of each name and of each `every`-th one after it."""
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(names, 1):
+        numbers.setdefault(name, []).append(number)
+    return sorted(number for each in numbers.values() for number in each[::every])
 
 
 def kill_itself() -> None:
@@ -240,3 +119,101 @@ def fail_with(number: int) -> Callable[[], object]:
         raise OSError(number, os.strerror(number))
 
     return fail
+
+
+def without_temporaries(state: Snapshot) -> Snapshot:
+    """Leave out what a kill leaves until a later change of its directory."""
+    return {name: each for name, each in state.items() if ".agentfs-" not in name}
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+# The changes, on the tree of `fresh`.
+
+
+def fresh(top: Path) -> Path:
+    shutil.rmtree(top, ignore_errors=True)
+    for name in ("empty", "d/e"):
+        (top / name).mkdir(parents=True)
+    for name, text in {"f": "old\n", "g": "old g\n", "d/c": "x\nold\n", "d/e/h": "old\nold\n"}.items():
+        (top / name).write_text(text)
+        os.utime(top / name, (1, 1))  # long ago, so that a second name looks stale
+    (top / "link").symlink_to("f")
+    (top / ".gitignore").write_text("*.log\n")
+    return top
+
+
+def transaction(ws: Workspace, *, reads: bool = True) -> None:
+    with ws.transaction() as tx:
+        tx.edit("f", "old", "new")
+        tx.write("made/x", "x\n")
+        tx.move("link", "made/link")
+        if reads:
+            tx.read("g")
+        tx.delete("g")
+
+
+def changed(ws: Workspace) -> None:
+    ws.read("g")
+    ws.edit("f", "old", "new")
+    ws.delete("g")
+
+
+def undone(ws: Workspace) -> None:
+    changed(ws)
+    ws.undo(2)
+
+
+PATCH = """*** Begin Patch
+*** Update File: f
+@@
+-old
++new
+*** Update File: d/c
+@@
+-old
++new
+*** Delete File: g
+*** Add File: new/x
++new
+*** End Patch"""
+
+
+def patch(ws: Workspace) -> None:
+    result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": PATCH})
+    if result.error:
+        raise ConflictError(result.content)
+
+
+class LeftOut(Exception):  # noqa: N818 - an outcome
+    """A file could not be read, so a replacement has left it as it is."""
+
+
+def replace(ws: Workspace) -> None:
+    if ws.replace("old", "new").skipped.unreadable:
+        raise LeftOut
+
+
+# The preparation, and the call during which a system call fails, is interrupted or is the last.
+Change = tuple[Callable[[Workspace], Any], Callable[[Workspace], Any]]
+CHANGES: dict[str, Change] = {
+    "edit": (lambda ws: None, lambda ws: ws.edit("f", "old", "new")),
+    "write": (lambda ws: ws.read("f"), lambda ws: ws.write("f", "new\n")),
+    "write deep": (lambda ws: None, lambda ws: ws.write("new/deep/x", "new\n")),
+    "write through": (lambda ws: ws.read("link"), lambda ws: ws.write("link", "new\n")),
+    "append": (lambda ws: None, lambda ws: ws.append("f", "new\n")),
+    "delete": (lambda ws: ws.read("g"), lambda ws: ws.delete("g")),
+    "delete link": (lambda ws: None, lambda ws: ws.delete("link")),
+    "delete empty": (lambda ws: None, lambda ws: ws.delete("empty")),
+    "delete all": (lambda ws: None, lambda ws: ws.delete("d", recursive=True)),
+    "move": (lambda ws: None, lambda ws: ws.move("g", "new/deep/h")),
+    "move link": (lambda ws: None, lambda ws: ws.move("link", "other")),
+    "move all": (lambda ws: None, lambda ws: ws.move("d", "x/new")),
+    "undo": (changed, lambda ws: ws.undo(2)),
+    "redo": (undone, lambda ws: ws.redo(2)),
+    "transaction": (lambda ws: None, transaction),
+    "patch": (lambda ws: None, patch),
+    "replace": (lambda ws: None, replace),
+}

@@ -38,29 +38,22 @@ def alternating(parts: int, mark: str) -> str:
     )
 
 
+def on(text: str | None, call: Callable[[Workspace], Any], *, seen: str | None = None, ids: bool = False):
+    """Prepare a call on a file with a text; if `seen` is given, that text is read before."""
+
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        if seen is not None:
+            (top / "f.txt").write_text(seen)
+            patient(ws).read("f.txt", line_ids=ids)
+        if text is not None:
+            (top / "f.txt").write_text(text, encoding="utf-8")
+        return lambda: call(ws)
+
+    return prepare
+
+
 def edit(text: str, old: str, new: str = "x = 1", *, replace_all: bool = False):
-    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
-        (top / "f.txt").write_text(text, encoding="utf-8")
-        return lambda: ws.edit("f.txt", old, new, replace_all)
-
-    return prepare
-
-
-def multi_edit(edits: list[Edit]):
-    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
-        (top / "f.txt").write_text("line\n" * 10)
-        return lambda: ws.multi_edit("f.txt", edits)
-
-    return prepare
-
-
-def write(content: str, before: str | None = None):
-    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
-        if before is not None:
-            (top / "f.txt").write_text(before)
-        return lambda: ws.write("f.txt", content, overwrite=True)
-
-    return prepare
+    return on(text, lambda ws: ws.edit("f.txt", old, new, replace_all))
 
 
 def edit_lines(changes: Callable[[list[str]], list[LineChange]], after: str | None = None):
@@ -69,19 +62,7 @@ def edit_lines(changes: Callable[[list[str]], list[LineChange]], after: str | No
     def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
         (top / "f.txt").write_text("".join(f"l{number}\n" for number in range(40_000)))
         made = changes(list(patient(ws).read("f.txt", line_ids=True).line_ids))
-        if after is not None:
-            (top / "f.txt").write_text(after)
-        return lambda: ws.edit_lines("f.txt", made)
-
-    return prepare
-
-
-def after_a_read(before: str, after: str, call: Callable[[Workspace], Any], *, line_ids: bool = False):
-    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
-        (top / "f.txt").write_text(before)
-        patient(ws).read("f.txt", line_ids=line_ids)
-        (top / "f.txt").write_text(after)
-        return lambda: call(ws)
+        return on(after, lambda ws: ws.edit_lines("f.txt", made))(ws, top)
 
     return prepare
 
@@ -90,24 +71,22 @@ def undo_after(mine: str, others: str):
     def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
         (top / "f.txt").write_text(alternating(250, "b"))
         patient(ws).write("f.txt", mine, overwrite=True)
-        (top / "f.txt").write_text(others)
-        return ws.undo
+        return on(others, lambda ws: ws.undo())(ws, top)
 
     return prepare
 
 
 def tool(dialect: str, name: str, text: str, **arguments: Any):
-    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
-        (top / "f.txt").write_text(text)
-        tools = ws.tools(dialect=dialect)
+    def call(ws: Workspace) -> None:
+        result = ws.tools(dialect=dialect).call(name, arguments)
+        assert result.error is None or result.error["code"] != "internal", result.content[:300]
 
-        def call() -> None:
-            result = tools.call(name, arguments)
-            assert result.error is None or result.error["code"] != "internal", result.content[:300]
+    return on(text, call)
 
-        return call
 
-    return prepare
+def patch(text: str, *lines: str):
+    given = "\n".join(["*** Begin Patch", "*** Update File: f.txt", *lines, "*** End Patch"])
+    return tool("apply-patch", "apply_patch", text, input=given)
 
 
 def names(count: int, name: Callable[[int], str], call: Callable[[Workspace], Any]):
@@ -121,7 +100,6 @@ def names(count: int, name: Callable[[int], str], call: Callable[[Workspace], An
 
 PROSE = " ".join(words(60_000))
 INDENTED = "x\n" * 350_000
-PATCH = "*** Begin Patch\n*** Update File: f.txt\n{}\n*** End Patch"
 LOOPS = {
     "names like a missing one": lambda: names(
         2000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)
@@ -163,14 +141,13 @@ LOOPS = {
         "\n".join(["head line"] + [f"{n} " + " ".join(words(3000, n)) for n in range(20)]),
         "\n".join(["head line"] + [f"k{n} " + " ".join(words(3000, n)) for n in range(10)]),
     ),
-    "edits that fail": lambda: multi_edit([Edit(f"none{n}", "x") for n in range(30_000)]),
-    "edits that could never be": lambda: multi_edit([Edit("", f"x{n}") for n in range(50_000)]),
-    "spans at one offset": lambda: (
-        lambda ws, top: (
-            (top / "f.txt").write_text("a\n")
-            and (lambda: kit.splice(ws, "f.txt", [(0, 0, "x" * 50)] * 40_000))
-        )
+    "edits that fail": lambda: on(
+        "line\n" * 10, lambda ws: ws.multi_edit("f.txt", [Edit(f"none{n}", "x") for n in range(30_000)])
     ),
+    "edits that could never be": lambda: on(
+        "line\n" * 10, lambda ws: ws.multi_edit("f.txt", [Edit("", f"x{n}") for n in range(50_000)])
+    ),
+    "spans at one offset": lambda: on("a\n", lambda ws: kit.splice(ws, "f.txt", [(0, 0, "x" * 50)] * 40_000)),
     "unknown ids": lambda: edit_lines(
         lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(20_000)]
     ),
@@ -189,29 +166,21 @@ LOOPS = {
             for n in range(0, 20_000, 2)
         ]
     ),
-    "parts of a diff": lambda: write(alternating(250, "c"), alternating(250, "b")),
-    "parts of a diff that was not seen": lambda: after_a_read(
-        alternating(250, "b"), alternating(250, "c"), lambda ws: ws.edit("f.txt", "unique 7\n", "z\n")
+    "parts of a diff": lambda: on(
+        alternating(250, "b"), lambda ws: ws.write("f.txt", alternating(250, "c"), overwrite=True)
     ),
-    "parts of a file with ids": lambda: after_a_read(
-        alternating(250, "b"),
+    "parts of a diff that was not seen": lambda: on(
+        alternating(250, "c"), lambda ws: ws.edit("f.txt", "unique 7\n", "z\n"), seen=alternating(250, "b")
+    ),
+    "parts of a file with ids": lambda: on(
         alternating(250, "c"),
         lambda ws: ws.read("f.txt", line_ids=True),
-        line_ids=True,
+        seen=alternating(250, "b"),
+        ids=True,
     ),
     "parts of a merge": lambda: undo_after(alternating(250, "c"), alternating(250, "b") + "z\n"),
-    "hunks of a patch": lambda: tool(
-        "apply-patch",
-        "apply_patch",
-        "line\n" * 100_000,
-        input=PATCH.format("\n".join(["@@ line\n-line\n+x"] * 20_000)),
-    ),
-    "a hunk that is not there": lambda: tool(
-        "apply-patch",
-        "apply_patch",
-        PROSE[:240_000],
-        input=PATCH.format("@@\n-" + " ".join(words(400, 5)) + "\n+x"),
-    ),
+    "hunks of a patch": lambda: patch("line\n" * 100_000, *["@@ line\n-line\n+x"] * 20_000),
+    "a hunk that is not there": lambda: patch(PROSE[:240_000], f"@@\n-{' '.join(words(400, 5))}\n+x"),
     "a missed edit of a dialect": lambda: tool(
         "text-editor",
         "str_replace_based_edit_tool",
@@ -221,19 +190,16 @@ LOOPS = {
         old_str=" ".join(words(400, 5)),
         new_str="x",
     ),
-    "anchors of a patch": lambda: tool(
-        "apply-patch",
-        "apply_patch",
-        "".join(f"  line {n}\n" for n in range(100_000)),
-        input=PATCH.format("\n".join(f"@@ line {n}" for n in range(500)) + "\n-line\n+x"),
+    "anchors of a patch": lambda: patch(
+        "".join(f"  line {n}\n" for n in range(100_000)), *(f"@@ line {n}" for n in range(500)), "-line\n+x"
     ),
-    "unknown parameters": lambda: (
-        lambda ws, _: lambda: ws.tools().call("grep", dict.fromkeys(map(str, range(300_000)), 1))
+    "unknown parameters": lambda: on(
+        None, lambda ws: ws.tools().call("grep", dict.fromkeys(map(str, range(300_000)), 1))
     ),
-    "searched paths": lambda: lambda ws, _: lambda: ws.ls([f"no{n}" for n in range(100_000)]),
-    "the same path again and again": lambda: lambda ws, _: lambda: ws.glob("*", ["."] * 100_000),
-    "a type that is none": lambda: lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000),
-    "names of tools": lambda: lambda ws, _: lambda: ws.tools().call("reed" * 400_000, "{}"),
+    "searched paths": lambda: on(None, lambda ws: ws.ls([f"no{n}" for n in range(100_000)])),
+    "the same path again and again": lambda: on(None, lambda ws: ws.glob("*", ["."] * 100_000)),
+    "a type that is none": lambda: on(None, lambda ws: ws.grep("x", type="x" * 10_000_000)),
+    "names of tools": lambda: on(None, lambda ws: ws.tools().call("reed" * 400_000, "{}")),
 }
 
 

@@ -25,57 +25,13 @@ ADDRESS_SPACE = 6 << 30  # bytes, so that a huge allocation fails here and does 
 CASES = range(13)
 MEMORY = 512 << 20  # bytes above the start; the goal is 256 MiB; a process keeps some freed memory
 
-ATOMS = [
-    "a",
-    "ab",
-    ".",
-    r"\w",
-    r"\b",
-    "[a-z]",
-    "[^a]",
-    "(a|aa)",
-    "(?:)",
-    "(?=a)",
-    "(?<!b)",
-    r"\1",
-    "(?P<n>a)",
-    "(?&n)",
-    "(?R)",
-    "^",
-    "$",
-    "İ",
-    "ſ",
-    r"\p{L}",
-    "é",
-    r"\N{LATIN SMALL LETTER A}",
-    "(?i:A)",
-    r"\X",
-    "x{2,5}",
-    "{",
-    "}",
-    "[[:alpha:]]",
-]
+SPACED = (
+    r"a ab . \w \b [a-z] [^a] (a|aa) (?:) (?=a) (?<!b) \1 (?P<n>a) (?&n) (?R) ^ $ İ ſ \p{L} é (?i:A) \X "
+    r"x{2,5} { } [[:alpha:]]"
+)
+ATOMS = [*SPACED.split(), r"\N{LATIN SMALL LETTER A}"]
 QUANTIFIERS = ["", "", "*", "+", "?", "*?", "+?", "{1,}", "{1,60}", "{0,1000}", "*+", "{2}"]
-GLOB_ATOMS = [
-    "*",
-    "**",
-    "?",
-    "a",
-    "[a-z]",
-    "[!a]",
-    "{a,b}",
-    "{1..9}",
-    "/",
-    "**/",
-    ".",
-    "\\",
-    "[",
-    "{",
-    "}",
-    "!",
-    "é",
-    "{,x}",
-]
+GLOB_ATOMS = [*"?a/.\\[{}!é", "*", "**", "[a-z]", "[!a]", "{a,b}", "{1..9}", "**/", "{,x}"]
 
 
 def pattern(rng):
@@ -131,13 +87,8 @@ def image(rng):
 
 def notebook(rng):
     picture = base64.b64encode(image(rng)).decode()
-    outputs = [
-        {
-            "output_type": "display_data",
-            "data": {"image/png": picture, "text/plain": "x" * 100},
-            "metadata": {},
-        }
-    ]
+    data = {"image/png": picture, "text/plain": "x" * 100}
+    outputs = [{"output_type": "display_data", "data": data, "metadata": {}}]
     source = rng.choice(["x = 1\n", ["x\n"] * 1000, "", 3, None, {"a": 1}])
     cell = {
         "cell_type": rng.choice(["code", "markdown", "raw", "x"]),

@@ -12,21 +12,20 @@ import pytest
 from agentfs import Workspace
 from tests import kit
 from tests.conftest import part_or_all
-from tests.faults import test_methods
-from tests.faults.calls import CALLS, CountedCalls
-from tests.faults.test_methods import descriptors, fresh, transaction
+from tests.faults import calls
+from tests.faults.calls import CALLS, CountedCalls, descriptors, fresh, transaction
 from tests.history.judges import snapshot
 
 # Outside a change, an interrupt can come between `os.open` and the assignment of the descriptor, which leaks.
-CHANGES = {**test_methods.CHANGES, "transaction": (lambda ws: None, lambda ws: transaction(ws, reads=False))}
+CHANGES = {**calls.CHANGES, "transaction": (lambda ws: None, lambda ws: transaction(ws, reads=False))}
 
 
 @pytest.fixture
 def interrupting(monkeypatch: pytest.MonkeyPatch) -> CountedCalls:
     """Sends SIGINT to this process right after a system call."""
     gc.collect()  # do not count descriptors of other tests
-    calls = {*CALLS, "flock"} - {"fstat", "lstat", "lseek", "listdir"}
-    return CountedCalls(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGINT), calls, after=calls)
+    counted = {*CALLS} - {"fstat", "lstat", "lseek", "listdir"}
+    return CountedCalls(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGINT), counted, after=counted)
 
 
 @part_or_all(193)

@@ -6,7 +6,6 @@ import gc
 import itertools
 import os
 import resource
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,9 @@ from agentfs.errors import FileIOError
 from agentfs.fs import lock, syscalls
 from tests import kit
 from tests.conftest import part_or_all
-from tests.faults.calls import CountedCalls, fail_with
+from tests.faults.calls import CHANGES, CountedCalls, LeftOut, descriptors, fail_with, fresh
 from tests.history.judges import snapshot
 
-CALLS = [
-    *("open", "close", "read", "readv", "pread", "preadv", "write", "fsync", "ftruncate", "lseek", "link"),
-    *("replace", "rename", "mkdir", "rmdir", "stat", "lstat", "fstat", "readlink", "symlink", "fchmod"),
-    *("unlink", "fchown", "chmod", "listdir", "scandir", "flock", "read_at"),
-]
 ERRNOS = [
     *(errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.EDQUOT, errno.EXDEV, errno.EPERM),
     *(errno.EBUSY, errno.EROFS, errno.ESTALE, errno.ENOMEM, errno.ENFILE),
@@ -33,43 +27,6 @@ ERRNOS = [
 LOOKING = {"fstat", "stat", "lstat", "close", "open", "listdir", "scandir", "unlink"}
 
 
-def transaction(ws: Workspace, *, reads: bool = True) -> None:
-    with ws.transaction() as tx:
-        tx.edit("f", "old", "new")
-        tx.write("made/x", "x\n")
-        tx.move("link", "made/link")
-        if reads:
-            tx.read("g")
-        tx.delete("g")
-
-
-def changed(ws: Workspace) -> None:
-    ws.read("g")
-    ws.edit("f", "old", "new")
-    ws.delete("g")
-
-
-def undone(ws: Workspace) -> None:
-    changed(ws)
-    ws.undo(2)
-
-
-# The preparation, and the calls during which a system call fails.
-CHANGES: dict[str, tuple[Callable[[Workspace], Any], Callable[[Workspace], Any]]] = {
-    "edit": (lambda ws: None, lambda ws: ws.edit("f", "old", "new")),
-    "write": (lambda ws: ws.read("f"), lambda ws: ws.write("f", "new\n")),
-    "write deep": (lambda ws: None, lambda ws: ws.write("new/deep/x", "new\n")),
-    "write through": (lambda ws: ws.read("link"), lambda ws: ws.write("link", "new\n")),
-    "append": (lambda ws: None, lambda ws: ws.append("f", "new\n")),
-    "delete": (lambda ws: ws.read("g"), lambda ws: ws.delete("g")),
-    "delete link": (lambda ws: None, lambda ws: ws.delete("link")),
-    "delete directory": (lambda ws: None, lambda ws: ws.delete("empty")),
-    "move": (lambda ws: None, lambda ws: ws.move("g", "new/deep/h")),
-    "move link": (lambda ws: None, lambda ws: ws.move("link", "other")),
-    "undo": (changed, lambda ws: ws.undo(2)),
-    "redo": (undone, lambda ws: ws.redo(2)),
-    "transaction": (lambda ws: None, transaction),
-}
 READS: dict[str, Callable[[Workspace], Any]] = {
     "read": lambda ws: ws.read("f"),
     "read missing": lambda ws: ws.read("ff"),
@@ -84,20 +41,6 @@ READS: dict[str, Callable[[Workspace], Any]] = {
     "changes": lambda ws: ws.changes(),
     "containment": lambda ws: ws.containment,
 }
-
-
-def fresh(top: Path) -> Path:
-    shutil.rmtree(top, ignore_errors=True)
-    (top / "empty").mkdir(parents=True)
-    (top / "f").write_text("old\n")
-    (top / "g").write_text("old g\n")
-    (top / "link").symlink_to("f")
-    (top / ".gitignore").write_text("*.log\n")
-    return top
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 def run(
@@ -117,6 +60,8 @@ def run(
             call(ws)
         except AgentFSError as error:
             code = error.code
+        except LeftOut:
+            code = "left out"
         else:
             code = "ok"
         seam.at = -1
@@ -129,7 +74,7 @@ def run(
 def seam(monkeypatch):
     """Makes a system call fail. A close that fails closes all the same."""
     gc.collect()  # do not count descriptors of other tests
-    return CountedCalls(monkeypatch, fail_with(0), CALLS, after={"close"})
+    return CountedCalls(monkeypatch, fail_with(0), after={"close"})
 
 
 def points(total: int, every: bool) -> list[tuple[int, int]]:
@@ -150,9 +95,10 @@ def test_a_change_with_a_failing_call_is_made_or_not_made(tmp_path, seam, name, 
     old = snapshot(top)
     top = fresh(top)
     assert run(top, seam, before, call, -1) == "ok"
-    new, total = snapshot(top), seam.count
+    new, names, total = snapshot(top), [*seam.names], seam.count
+    untyped = {"scandir"} if name.endswith(" all") else ()  # a directory of a tree that is not listed
     assert old != new
-    failed, faults = 0, points(total, every)
+    failed, faults = 0, [each for each in points(total, every) if names[each[0] - 1] not in untyped]
     for at, number in faults:
         seam.act = fail_with(number)
         outcome = run(fresh(top), seam, before, call, at)
@@ -162,7 +108,7 @@ def test_a_change_with_a_failing_call_is_made_or_not_made(tmp_path, seam, name, 
         # A second name stays only if its removal failed.
         assert not strays or seam.hit in LOOKING, (where, strays)
         state = {path: what for path, what in state.items() if path not in strays}
-        assert state == (new if outcome == "ok" else old), (where, sorted(state))
+        assert outcome == "left out" or state == (new if outcome == "ok" else old), (where, sorted(state))
         failed += outcome != "ok"
         with Workspace(top) as ws:
             assert not ws.recovery_notes, where

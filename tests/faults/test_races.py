@@ -30,24 +30,16 @@ while True:
 # The number of calls of each kind among 20.
 MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
 WATCHED_MIX = ["grep", "glob", "grep", "find", "grep all", "ls", "grep", "glob all", "write", "mkdir"]
-ALLOWED = {
-    "inside",
-    "outside_workspace",  # the path was the link
-    "link_loop",  # the link came and went during the call
-    "not_found",  # likewise
-    "not_a_directory",
-    "not_a_file",  # grep saw the link and opened the directory
-    "unread",  # a write found a file that it had not made
-    "busy",
-}
-
-
-def can_exchange() -> bool:
-    return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "renameat2")
-
+# The path was the link, the link came and went during the call, grep opened a directory in its place, or a write
+# found a file that it had not made.
+ALLOWED = {"inside", "outside_workspace", "link_loop", "not_found", "not_a_directory", "not_a_file", "unread"}
+ALLOWED |= {"busy"}
 
 ATTACKERS: dict[Path, subprocess.Popen[str]] = {}  # by the root under attack
-pytestmark = pytest.mark.skipif(not can_exchange(), reason="the attacker needs renameat2")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "renameat2"),
+    reason="the attacker needs renameat2",
+)
 
 
 @pytest.fixture
@@ -157,6 +149,7 @@ def hammer(
         else:
             pytest.fail(f"the attack, or the calls, met nothing: {outcomes}")
     assert snapshot(top.parent / "out") == outside
+    print(dict(outcomes))  # noqa: T201 - the figures, with -s
     return outcomes
 
 
@@ -176,7 +169,6 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
 def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, operations):
     force(monkeypatch, mechanism)
     outcomes = hammer(arena, operations, (operations / 20, operations / 20))
-    print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
 
 
@@ -186,12 +178,7 @@ def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, 
 # Without a pause thousands of events wait for each call.
 @pytest.mark.parametrize(
     ("arena", "operations"),
-    [
-        (0, 100),
-        pytest.param(0.0001, 500, marks=pytest.mark.long),
-        pytest.param(0.0001, 50_000, marks=pytest.mark.long),
-        pytest.param(0.0001, 1_000_000, marks=pytest.mark.long),
-    ],
+    [(0, 100), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long)],
     indirect=["arena"],
 )
 def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mechanism, events, operations):
@@ -199,7 +186,6 @@ def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mec
     if not events:
         monkeypatch.setattr(inotify, "Inotify", no_events)
     outcomes = hammer(arena, operations, (operations / 10, operations / 20), WATCHED_MIX, watch=True)
-    print(mechanism, events, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
 
 
@@ -215,7 +201,6 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
     mix += ["make", "append", "stat", "delete all", "undo"]
     outcomes = hammer(arena, operations, (20, min(100, operations // 5)), mix, names=False)
-    print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     stop_attack(arena)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,36 +16,20 @@ from tests.conftest import program
 
 
 def can_trace() -> bool:
-    if program("strace") is None:
-        return False
-    return (
-        subprocess.run(
-            ["strace", "-qq", "-o", os.devnull, "true"], check=False, capture_output=True
-        ).returncode
-        == 0
-    )
+    command = ["strace", "-qq", "-o", os.devnull, "true"]
+    return program("strace") is not None and not subprocess.run(command, capture_output=True).returncode  # noqa: PLW1510 - the status is the answer
 
 
-needs_tracing = pytest.mark.skipif(
-    not can_trace(),
-    reason="strace is not installed" if program("strace") is None else "strace may not trace here",
-)
+needs_tracing = pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace here")
 
 
 def run_traced(
     program: str, arguments: Sequence[object], log: Path, *inject: str, follow: bool = True
 ) -> str:
-    """Run a program that says "ready", waits for a line, says what came of it, and waits to be ended.
+    """Run the text of a program that says "ready", waits for a line, says what came of it, and waits.
 
-    Args:
-        program: Its text. It runs in a forked process, which has the package already.
-        arguments: What it is given.
-        log: Where its calls after "ready" are written.
-        *inject: What strace is to inject, such as `write:error=ENOSPC:when=2`.
-        follow: Trace its threads and the processes that it starts too, each with a count of its own.
-
-    Returns:
-        What it said, or "killed".
+    Its calls after "ready" are written to `log`. strace injects faults such as `write:error=ENOSPC:when=2`.
+    With `follow`, it counts the calls of each thread and process apart. Return what it said, or "killed".
     """
     stdin, tell = os.pipe()
     answers, stdout = os.pipe()
@@ -86,10 +70,14 @@ def _run(program: str, arguments: Sequence[object], stdin: int, stdout: int) -> 
         os._exit(1)
 
 
-def numbered(names: list[str]) -> list[tuple[str, int]]:
+MEMORY = {"brk", "mmap", "munmap", "mremap", "madvise", "futex"}
+
+
+def numbered(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Return each call with its number among those of its name, except calls for memory."""
     seen: Counter[str] = Counter({"read": 1})
     found = []
     for name in names:
         seen[name] += 1
         found.append((name, seen[name]))
-    return found
+    return [each for each in found if each[0] not in MEMORY]
