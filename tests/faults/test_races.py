@@ -30,8 +30,8 @@ while True:
 # The number of calls of each kind among 20.
 MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
 WATCHED_MIX = ["grep", "glob", "grep", "find", "grep all", "ls", "grep", "glob all", "write", "mkdir"]
-# The path was the link, the link came and went during the call, grep opened a directory in its place, or a write
-# found a file that it had not made.
+# The path was the link, the link came and went during the call, grep opened a directory in its place, or a
+# write found a file that it had not made.
 ALLOWED = {"inside", "outside_workspace", "link_loop", "not_found", "not_a_directory", "not_a_file", "unread"}
 ALLOWED |= {"busy"}
 
