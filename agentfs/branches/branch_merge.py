@@ -85,12 +85,11 @@ def merge_branch(
 
 def _made(log: Log, merges: Sequence[tuple[int, Versions]]) -> Versions:
     """Return what was merged last at each path, except what was taken back since."""
-    back = log.standing(position=log.position).paths(made=False)
     return {
         path: version
         for number, versions in merges
         for path, version in versions.items()
-        if (number, path) not in back
+        if (mark := log.marks.get(number, {}).get(path)) is None or mark.is_made
     }
 
 

@@ -16,7 +16,8 @@ from agentfs.errors import AgentFSError, ClosedError, NotFoundError
 from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, expanded, quote
 from agentfs.fs.node import NotRestoredError
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
-from agentfs.history.log import Log, Step, Toggle, node_to_json, step_to_json
+from agentfs.history.log import Log, Step, Toggle
+from agentfs.history.rows import node_to_json, step_to_json
 from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits
 

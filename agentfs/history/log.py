@@ -5,81 +5,17 @@ Steps are numbered from 1, and a position is the number of the last step before 
 bounded: the oldest are dropped.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from agentfs.base import call_context
-from agentfs.errors import AgentFSError, FileIOError
-from agentfs.fs import (
-    Change,
-    DirectoryNode,
-    FileNode,
-    LinesBy,
-    LinkNode,
-    MovedNode,
-    MovedTree,
-    Node,
-    entry_type,
-    expanded,
-)
-from agentfs.fs.node import Metadata, moves, reverse
+from agentfs.errors import AgentFSError
+from agentfs.fs import Change, DirectoryNode, LinesBy, MovedNode, Node, entry_type, expanded
+from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
 from agentfs.results import RecordedResult
-
-
-def node_to_json(node: Node | None) -> list[Any] | None:
-    """Return the JSON form of a node, without the content of a file."""
-    match node:
-        case None:
-            return None
-        case FileNode():
-            return ["file", node.mode, node.digest, node.size, *_metadata_to_json(node.metadata)]
-        case LinkNode():
-            return ["link", node.target]
-        case MovedNode():
-            return ["moved", node.kind]
-        case DirectoryNode():
-            return ["directory", node.mode, *_metadata_to_json(node.metadata)]
-        case MovedTree():
-            return ["tree", *[[below, node_to_json(each), names] for below, each, names in node.listing]]
-
-
-def node_from_json(plain: list[Any] | None) -> Node | None:
-    """Return the node from its JSON form. A file node comes without content: `load` raises an error."""
-    match plain or []:
-        case ["file", mode, digest, size, *metadata]:
-            return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
-        case ["link", target]:
-            return LinkNode(target)
-        case ["moved", kind]:
-            return MovedNode(kind)
-        case ["directory", mode, *metadata]:
-            return DirectoryNode(mode, _metadata_from_json(mode, metadata))
-        case ["tree", *listing]:
-            found: Any = tuple((below, node_from_json(each), names) for below, each, names in listing)
-            return MovedTree(found)
-        case _:
-            return None
-
-
-def _metadata_to_json(metadata: Metadata | None) -> list[Any]:
-    return [] if metadata is None else [metadata.owner]
-
-
-def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
-    try:
-        (owner,) = plain
-        return Metadata(mode, owner and (int(owner[0]), int(owner[1])))
-    except (ValueError, TypeError):  # absent, or written by another version
-        return None
-
-
-def _content_missing() -> Iterator[bytes]:
-    raise FileIOError("The content of this file was not kept.")
-
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 50_000  # of all kept steps together
@@ -110,14 +46,23 @@ class Step(NamedTuple):
     toggles: tuple[Toggle, ...] | None = None  # of an undo, redo or rollback; None for any other step
 
 
-class Portion(NamedTuple):
-    """Paths of a step that are made or taken back."""
+class Mark(NamedTuple):
+    """The last toggle of a path of a step; the greatest mark is the latest."""
 
-    order: tuple[int, int]  # the step that did so, and the index of its toggle: the greatest was the last
+    by: int  # the step that made it or took it back
+    place: int  # of the toggle in that step
     is_made: bool
+
+
+Marks = dict[int, dict[str, Mark]]  # of each path of each step that is not an undo, redo or rollback
+
+
+class Part(NamedTuple):
+    """Paths of a step that were made, or taken back, together."""
+
+    mark: Mark
     number: int
-    groups: Groups  # of the step
-    paths: Sequence[str]
+    paths: list[str]
 
 
 class UndoPlan(NamedTuple):
@@ -242,93 +187,20 @@ def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Chang
     return tuple(each for each in step.changes if each.path in taken)
 
 
-class Standing:
-    """The portions of each step at a position, and the units that `undo` and `redo` take.
-
-    A unit has the portions of a step or of a transaction; to redo, those that one step took back. With
-    `within`, the `groups` of a transaction, there are only steps of this transaction.
-    """
-
-    def __init__(self, within: Groups = ()) -> None:
-        self._within, self._depth = within, len(within)
-        self.portions: dict[int, list[Portion]] = {}  # by step
-        self.made: dict[object, list[Portion]] = {}  # by unit; the latest comes last, also in `back`
-        self.back: dict[object, list[Portion]] = {}
-
-    def add(self, number: int, step: Step) -> None:
-        """Go to the position after a step."""
-        if step.groups[: self._depth] != self._within:
-            return
-        if step.toggles is None and step.changes:
-            paths = [each.path for each in step.changes]
-            self._put(Portion((number, 0), True, number, step.groups, paths), step)
-        for index, (of, takes_back, toggled) in enumerate(step.toggles or ()):
-            known, gone = self.portions.pop(of, []), {*toggled}  # none, if the step was dropped
-            for portion in known:
-                rest = [path for path in portion.paths if path not in gone]
-                self._replace(portion, [portion._replace(paths=rest)] if rest else [])
-            for portion in known[:1]:
-                self._put(Portion((number, index), not takes_back, of, portion.groups, toggled), step)
-
-    def paths(self, *, made: bool) -> set[tuple[int, str]]:
-        """Return the numbers of steps and their paths that are made, or taken back."""
-        every = (each for portions in self.portions.values() for each in portions)
-        return {(each.number, path) for each in every if each.is_made is made for path in each.paths}
-
-    @property
-    def latest(self) -> set[int]:
-        """The numbers of the steps that have left a portion as it is."""
-        return {each.order[0] for portions in self.portions.values() for each in portions}
-
-    def _place(self, portion: Portion) -> tuple[dict[object, list[Portion]], object]:
-        unit = portion.groups[self._depth : self._depth + 1] or portion.number
-        return (self.made, unit) if portion.is_made else (self.back, (unit, portion.order[0]))
-
-    def _put(self, portion: Portion, by: Step) -> None:
-        self.portions.setdefault(portion.number, []).append(portion)
-        groups = portion.groups[: self._depth + 1]
-        # An undo within a transaction is a part of the transaction, and not offered alone.
-        if portion.is_made or len(groups) == self._depth or by.groups[: self._depth + 1] != groups:
-            units, unit = self._place(portion)
-            units[unit] = [*units.pop(unit, ()), portion]
-
-    def _replace(self, portion: Portion, rest: list[Portion]) -> None:
-        if rest:
-            self.portions.setdefault(portion.number, []).extend(rest)
-        units, unit = self._place(portion)
-        if portion in units.get(unit, ()):
-            units[unit] = [*(each for each in units[unit] if each is not portion), *rest]
-            if not units[unit]:
-                del units[unit]
-
-
 class Log:
     """Steps and checkpoints. Only the oldest steps are ever removed."""
 
     def __init__(self) -> None:
-        self._kept: list[Step] = []
-        self._collapsed = set[int]()  # the numbers of kept steps with a moved tree
+        self._steps: list[Step] = []
         self._change_count = 0
-        self._standing = Standing()  # at the position `_replayed`
-        self._replayed = 0
+        self.marks: Marks = {}
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
 
     @property
     def position(self) -> int:
         """The number of the last step."""
-        return self.dropped + len(self._kept)
-
-    @property
-    def _steps(self) -> list[Step]:
-        """The kept steps, with one change for each entry of a moved tree."""
-        for number in [*self._collapsed]:  # other threads may do the same
-            at = number - self.dropped - 1
-            step = self._kept[at]
-            self._kept[at] = step._replace(changes=expanded(step.changes))
-            self._change_count += len(self._kept[at].changes) - len(step.changes)
-            self._collapsed.discard(number)
-        return self._kept
+        return self.dropped + len(self._steps)
 
     def step(self, number: int) -> Step:
         """Return the step with a number."""
@@ -348,36 +220,44 @@ class Log:
         return None
 
     def add(self, step: Step) -> None:
-        """Append a step."""
-        self._kept.append(step)
-        if len(step.changes) > 1 and any(isinstance(each.after, MovedTree) for each in step.changes):
-            self._collapsed.add(self.position)
+        """Append a step, with one change for each entry of a moved tree."""
+        step = step._replace(changes=expanded(step.changes))
+        self._steps.append(step)
         self._change_count += len(step.changes)
+        _mark(self.marks, self.position, step)
 
-    def standing(self, within: Groups = (), position: int | None = None) -> Standing:
-        """Return what is made or taken back at a position; for the last one, the journal must be locked."""
-        last = self.position if position is None else position
-        standing, done = Standing(within), 0
-        if not within and position is None:
-            standing, done, self._replayed = self._standing, self._replayed, last
-        for number in range(max(done, self.dropped) + 1, last + 1):
-            standing.add(number, self.step(number))
-        return standing
+    def parts(self, within: Groups = (), *, made: bool) -> dict[object, list[Part]]:
+        """Return what undo can take back, or redo can make again, by unit, the latest first.
+
+        A unit is a step or a transaction; to redo, what one step took back of it. `within` has the `groups`
+        of a transaction whose steps are the only ones.
+        """
+        depth = len(within)
+        units: dict[object, list[Part]] = {}
+        every = ((number, *each) for number, marks in self.marks.items() for each in marks.items())
+        for part in _together((mark, number, path) for number, path, mark in every if mark.is_made is made):
+            groups, by = self.step(part.number).groups, self.step(part.mark.by).groups
+            group = groups[: depth + 1]
+            # An undo within a transaction is a part of the transaction, and not offered alone.
+            if group[:depth] == within and (made or len(group) == depth or by[: depth + 1] != group):
+                unit = self.unit_of(part.number, within)
+                units.setdefault(unit if made else (unit, part.mark.by), []).append(part)
+        return units
 
     def unit_of(self, number: int, within: Groups) -> object:
         """Return what a step is a unit of: itself or a transaction."""
         return self.step(number).groups[len(within) :][:1] or number
 
-    def plan(self, portions: Iterable[Portion], scope: Scope = None) -> UndoPlan:
-        """Return how to take back what is made of some portions, and to make again what is not."""
+    def plan(self, parts: Iterable[Part], scope: Scope = None) -> UndoPlan:
+        """Return how to take back what is made of some parts, and to make again what is not."""
         steps: list[tuple[Change, ...]] = []
         toggles: list[Toggle] = []
         last = 0
-        for (by, _), is_made, number, _, paths in sorted(portions, reverse=True):
+        for mark, number, paths in sorted(parts, reverse=True):
             if changes := _changes_in(self.step(number), paths, scope):
-                toggles.append(Toggle(number, is_made, tuple(change.path for change in changes)))
-                steps.append(reverse(changes) if is_made else _with_modes(changes, self.step(by)))
-                last = max(last, by)
+                toggles.append(Toggle(number, mark.is_made, tuple(change.path for change in changes)))
+                steps.append(reverse(changes) if mark.is_made else _with_modes(changes, self.step(mark.by)))
+                last = max(last, mark.by)
         later = (change for step in self.after(last) for change in step.changes)
         left = {each.path: each.after for each in later if not each.of_directory} if steps else {}
         return UndoPlan(tuple(steps), tuple(toggles), left)
@@ -387,11 +267,15 @@ class Log:
 
         A file that has its node of then again, and was not moved, is left to whoever has changed it since.
         """
-        then = self.standing(position=position).paths(made=True)
-        toggled: list[Portion] = []
-        for each in chain(*self.standing().portions.values()):
-            paths = [path for path in each.paths if ((each.number, path) in then) != each.is_made]
-            toggled.append(each._replace(paths=paths))
+        then: Marks = {}
+        for number in range(self.dropped + 1, position + 1):
+            _mark(then, number, self.step(number))
+        other = [
+            (mark, number, path)
+            for number, marks in self.marks.items()
+            for path, mark in marks.items()
+            if mark.is_made != then.get(number, {}).get(path, Mark(0, 0, is_made=False)).is_made
+        ]
         later = self.after(position)
         same = {each.path for each in net_changes(later) if each.changes_nothing}
         same -= {path for step in later for each in step.changes for path in _entangled(each)}
@@ -399,23 +283,49 @@ class Log:
         for step in reversed(later):
             paths = [each.path for each in step.changes if each.path not in same]
             back.append(reverse(_changes_in(step, paths, scope)))
-        return UndoPlan(tuple(back), self.plan(toggled, scope).toggles)
+        return UndoPlan(tuple(back), self.plan(_together(other), scope).toggles)
 
     @property
     def is_too_long(self) -> bool:
         """True if there are more steps or changes than are kept."""
-        return len(self._kept) > MAX_STEPS or self._change_count > MAX_CHANGES
+        return len(self._steps) > MAX_STEPS or self._change_count > MAX_CHANGES
 
     def drop_oldest(self) -> None:
         """Drop the oldest eighth of the steps, and the checkpoints before them; a transaction stays whole."""
         steps, count = self._steps, max(len(self._steps) // 8, 1)
         while count < len(steps) - 1 and steps[count - 1].groups[:1] == steps[count].groups[:1] != ():
             count += 1
+        self._steps = steps[count:]
         self._change_count -= sum(len(step.changes) for step in steps[:count])
-        self._kept = steps[count:]
         self.dropped += count
-        self._standing, self._replayed = Standing(), 0
+        self.marks = {number: marks for number, marks in self.marks.items() if number > self.dropped}
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
+
+
+def _mark(marks: Marks, number: int, step: Step) -> None:
+    """Bring marks forward by one step."""
+    if step.toggles is None:
+        marks[number] = dict.fromkeys([each.path for each in step.changes], Mark(number, 0, is_made=True))
+    for index, (of, takes_back, paths) in enumerate(step.toggles or ()):
+        if of in marks:  # it was not dropped
+            marks[of].update(dict.fromkeys(paths, Mark(number, index, not takes_back)))
+
+
+def _together(marked: Iterable[tuple[Mark, int, str]]) -> list[Part]:
+    """Return parts with all paths of one mark, the latest first."""
+    found: dict[tuple[Mark, int], list[str]] = {}
+    for mark, number, path in marked:
+        found.setdefault((mark, number), []).append(path)
+    return [Part(*key, found[key]) for key in sorted(found, reverse=True)]
+
+
+def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:
+    """Return changes whose new directories have the modes that they had when a step took them back."""
+    seen = {each.path: each.before for each in back.changes if isinstance(each.before, DirectoryNode)}
+    return tuple(
+        replace(each, after=seen.get(each.path, each.after)) if each.after == DirectoryNode() else each
+        for each in changes
+    )
 
 
 def _entangled(change: Change) -> tuple[str, ...]:
@@ -423,50 +333,3 @@ def _entangled(change: Change) -> tuple[str, ...]:
     nodes = change.before, change.after
     depends = change.moved_from or any(isinstance(node, MovedNode | DirectoryNode) for node in nodes)
     return (change.path, change.moved_from) if depends else ()
-
-
-def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:
-    """Return changes with the modes that the system gave to directories, which another step has removed."""
-    seen = {each.path: each.before for each in back.changes if isinstance(each.before, DirectoryNode)}
-    return tuple(
-        replace(each, after=seen.get(each.path, each.after))
-        if isinstance(each.after, DirectoryNode) and each.after.mode is None
-        else each
-        for each in changes
-    )
-
-
-def step_to_json(step: Step) -> dict[str, Any]:
-    """Return a step as JSON values."""
-    changes = [
-        (each.path, node_to_json(each.before), node_to_json(each.after), each.moved_from)
-        for each in step.changes
-    ]
-    return {**step._asdict(), "changes": changes}
-
-
-def step_from_json(plain: Any, to_node: Callable[[Any], Node | None]) -> Step:
-    """Return the step from its JSON values; raises an error of Python if they have another form."""
-
-    def author(plain: Any) -> Author:
-        kind, name = plain
-        return str(kind), str(name)
-
-    def changes() -> Iterator[Change]:
-        for path, before, after, moved_from in plain["changes"]:
-            for each in expanded([Change(path, to_node(before), to_node(after), str(moved_from))]):
-                if "\0" in each.path or {"", ".", ".."} & set(each.path.split("/")):
-                    raise ValueError(each.path)
-                yield each
-
-    toggles = plain["toggles"]
-    return Step(
-        tuple(changes()),
-        float(plain["time"]),
-        str(plain["label"]),
-        tuple(map(str, plain["lost"])),
-        author(plain["author"]),
-        tuple(LinesBy(str(path), int(a), int(b), author(by)) for path, a, b, by in plain["by_others"]),
-        tuple(map(int, plain["groups"])),
-        toggles and tuple(Toggle(int(of), bool(back), tuple(map(str, paths))) for of, back, paths in toggles),
-    )

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
 from agentfs.history.journal import Journal
-from agentfs.history.log import Step, add_changes, is_same_node, node_to_json
+from agentfs.history.log import Step, add_changes, is_same_node
 from agentfs.history.report import (
     MayShow,
     bounded_patches,
@@ -30,6 +30,7 @@ from agentfs.history.report import (
     new_caches,
     patch_notes,
 )
+from agentfs.history.rows import node_from_json, node_to_json
 from agentfs.history.scan import UNSEEN, Basis, Scan, Seen, Status, with_moves
 from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
@@ -150,10 +151,12 @@ class OpenRecordings:
             self._seen, self._basis = {}, None
         return [seen.node for seen in self._seen.values()]
 
-    def restore(self, plain: Any, to_node: Callable[[Any], Node | None], root: Root, limits: Limits) -> None:
+    def restore(self, plain: Any, root: Root, limits: Limits) -> None:
         """Open the recording that was open when a process died; raises Python errors for a wrong form."""
         for path, node, reason, status in plain["seen"]:
-            self._seen[str(path)] = Seen(to_node(node), status and Status(*status), reason=str(reason))
+            self._seen[str(path)] = Seen(
+                node_from_json(node, self._journal.contents), status and Status(*status), reason=str(reason)
+            )
         label, ignored = str(plain["label"]), bool(plain["ignored"])
         self._open.append(OpenRecording(label, root.unrecorded, limits, self._journal, ignored))
         for step in self._journal.log.after(int(plain["position"])):

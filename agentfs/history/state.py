@@ -1,17 +1,18 @@
 """Opening of a state directory, and of the journal in it."""
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from agentfs import history
 from agentfs.errors import InvalidArgumentError
-from agentfs.fs import FileNode, Node, Root, quote
+from agentfs.fs import Root, quote
 from agentfs.history.database import Contents, Database, from_stored, put_meta
 from agentfs.history.journal import Journal
-from agentfs.history.log import Step, node_from_json, step_from_json
+from agentfs.history.log import Step
 from agentfs.history.report import name_paths
+from agentfs.history.rows import node_from_json, step_from_json
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.limits import Limits
 
@@ -38,7 +39,7 @@ def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits
         if recording is not None:
             recordings = history.recording.recordings_of(journal)
             with _of_right_form(database, "the open recording"):  # it observes the settled step too
-                recordings.restore(recording, _node_from(journal), root, limits)
+                recordings.restore(recording, root, limits)
             root.recovery_notes += (recordings.end_restored(),)
         database.flush()
         database.opened()
@@ -104,27 +105,12 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
         )
 
 
-def _node_from(journal: Journal) -> Callable[[Any], Node | None]:
-    """Return a function that makes nodes from JSON values, with contents from the store of a journal."""
-
-    def to_node(plain: Any) -> Node | None:
-        node = node_from_json(plain)
-        if node is None and plain is not None:
-            raise ValueError(plain)
-        if isinstance(node, FileNode):
-            bytes.fromhex(node.digest)
-            return journal.contents.stored(node)
-        return node
-
-    return to_node
-
-
 def _load(journal: Journal) -> tuple[Step | None, Any]:
     """Fill a journal from its database.
 
     Return the step that was begun and not ended, and the open recording as JSON values.
     """
-    database, log, to_node = journal.contents.database, journal.log, _node_from(journal)
+    contents, log, database = journal.contents, journal.log, journal.contents.database
     meta_rows, step_rows = database.read(
         "SELECT key, value FROM meta", "SELECT number, begun, payload FROM steps ORDER BY number"
     )
@@ -136,11 +122,12 @@ def _load(journal: Journal) -> tuple[Step | None, Any]:
         log.checkpoints = {str(name): int(at) for name, at in meta.get("checkpoints", {}).items()}
         if not all(log.dropped <= at <= last for at in log.checkpoints.values()):
             raise ValueError(log.checkpoints)
-        journal.accepted.update({str(path): to_node(node) for path, node in meta.get("accepted", {}).items()})
+        accepted = meta.get("accepted", {}).items()
+        journal.accepted.update({str(path): node_from_json(node, contents) for path, node in accepted})
         journal.encodings.update(meta.get("encodings", {}))
     for number, is_begun, payload in step_rows:
         with _of_right_form(database, f"step {number}"):
-            step = step_from_json(from_stored(payload), to_node)
+            step = step_from_json(from_stored(payload), contents)
             toggled = [each.number for each in step.toggles or ()]
             if begun or number != log.position + 1 or not all(0 < each < number for each in toggled):
                 raise ValueError(number)

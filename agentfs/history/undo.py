@@ -14,7 +14,7 @@ from agentfs.fs import Change, FileNode, Root, collapsed, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal, Overtaken
-from agentfs.history.log import Portion, UndoPlan, is_in_scope
+from agentfs.history.log import Part, UndoPlan, is_in_scope
 from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, path_notes
 from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
 from agentfs.results import UndoResult
@@ -36,7 +36,7 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     def plan() -> UndoPlan:
         units = [
             unit
-            for unit in reversed(log.standing(journal.groups).made.values())
+            for unit in log.parts(journal.groups, made=True).values()
             if scope is None or any(is_in_scope(path, scope) for each in unit for path in each.paths)
         ]
         return log.plan(_first(units, steps, "undo", missing + journal.out_of_reach), scope)
@@ -49,8 +49,7 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     log = journal.log
 
     def plan() -> UndoPlan:
-        units = [*reversed(log.standing(journal.groups).back.values())]
-        return log.plan(_first(units, steps, "redo"))
+        return log.plan(_first([*log.parts(journal.groups, made=False).values()], steps, "redo"))
 
     return _result(journal, context, plan, "Redid", None)
 
@@ -71,7 +70,7 @@ def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]
     log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(chain(*log.standing(journal.groups).made.values()))
+        return log.plan(chain(*log.parts(journal.groups, made=True).values()))
 
     return retried(partial(_carry_out, journal, context, plan, partly=True))[1].clashes
 
@@ -139,8 +138,7 @@ def _result(
     with journal.exclusive():
         units = {log.unit_of(number, groups) for number, _, _ in plan.toggles}
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
-        standing = log.standing(groups)
-        left = len(standing.made), len(standing.back)
+        left = [len(log.parts(groups, made=made)) for made in (True, False)]
     if outcome.clashes:
         clashing = {each.path for each in outcome.clashes}
         others = {each.path for each in outcome.changes if not each.of_directory} - clashing
@@ -187,10 +185,8 @@ def record_restored(tracker: ReadTracker, changes: Iterable[Change]) -> None:
             tracker.record_restore(each.path, each.after.digest)
 
 
-def _first(
-    units: Sequence[Sequence[Portion]], steps: int, verb: str, out_of_reach: str = ""
-) -> Iterable[Portion]:
-    """Return the portions of the first units; raise if `steps` is below 1 or over their number."""
+def _first(units: Sequence[Sequence[Part]], steps: int, verb: str, out_of_reach: str = "") -> Iterable[Part]:
+    """Return the parts of the first units; raise if `steps` is below 1 or over their number."""
     count = len(units)
     if 1 <= steps <= count:
         return chain(*units[:steps])

@@ -11,7 +11,8 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, StaleError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Root, collapsed, expanded
-from agentfs.history.log import node_from_json, node_to_json
+from agentfs.history.database import Contents
+from agentfs.history.rows import node_from_json, node_to_json
 
 
 def mode_of(path: Path) -> int:
@@ -216,7 +217,7 @@ def test_a_moved_tree_is_one_change_and_expands_to_one_for_each_entry():
     found = collapsed([*away, other, *there])
     assert [each.path for each in found] == ["other", "old", "x/new"]
     assert {each.path: each for each in expanded(found)} == by_path
-    assert node_from_json(node_to_json(found[1].before)) == found[1].before
+    assert node_from_json(node_to_json(found[1].before), Contents()) == found[1].before
     kept = replace(there[3], after=LinkNode("elsewhere"))  # then only the empty directory moves whole
     rows = collapsed([*away, *there[:3], kept, there[4], other])
     assert len(rows) == 11

@@ -16,7 +16,7 @@ import pytest
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.history.database import DATABASE_VERSION, stored_json
-from agentfs.history.journal import step_to_json
+from agentfs.history.rows import step_to_json
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import snapshot, standing
