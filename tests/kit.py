@@ -1,13 +1,16 @@
-"""Methods that only dialects call, as functions of a workspace, and the code of an event."""
+"""Methods that only dialects call, as functions of a workspace, and what most tests need."""
 
 from functools import partial
 from os import fspath
 
+import pytest
+
+from agentfs import AgentFSError
 from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, insert, keep
 from agentfs.search.options import texts
 
-__all__ = ["code", "find", "grep", "insert", "keep", "method", "splice"]
+__all__ = ["code", "find", "grep", "insert", "keep", "method", "put", "refused", "splice"]
 
 
 def find(
@@ -40,3 +43,19 @@ def code(event):
         return error["code"]
     stopped = isinstance(event.exception, BaseException) and not isinstance(event.exception, Exception)
     return "cancelled" if stopped else getattr(event.exception, "code", "")
+
+
+def put(top, files):
+    """Write files with their directories; return the top."""
+    for name, content in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return top
+
+
+def refused(act, code=None):
+    """Return the error of a call that must fail, and check its code if one is given."""
+    with pytest.raises(AgentFSError) as caught:
+        act()
+    assert code in {None, caught.value.code}, caught.value
+    return caught.value

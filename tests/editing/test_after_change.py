@@ -102,14 +102,18 @@ def test_write_replace_append_and_transactions_are_formatted(top: Path):
             ws.edit("c.py", "z=3", "z=4")  # the text before the formatter is not there
 
 
-def test_functions_filter_and_check(top: Path):
+def test_functions_filter_and_check(top: Path, tmp_path: Path):
     lines = AfterChange("a.py", lambda path, text: [f"{path}:1: {len(text)}"] * 2)
-    with Workspace(top, policy=Policy(after_change=(AfterChange("*.py", upper), lines))) as ws:
+    policy = Policy(after_change=(AfterChange("*.py", upper), lines))
+    with Workspace(top, state=tmp_path / "state", policy=policy) as ws:
         result = ws.edit("a.py", "x = 1", "z = 1")
         assert result.changed == ((1, 1), (3, 4))
         assert (top / "a.py").read_text() == "IMPORT SYS\n\nZ = 1\nY = 2\n"
         assert result.notes == ()  # the same findings as before
-        assert [hunk.origins[0].kind for hunk in ws.review().hunks] == ["formatter", "formatter"]
+        hunks = ws.review().hunks
+        assert [hunk.origins[0] for hunk in hunks] == [Origin("formatter", "upper")] * 2
+    with Workspace(top, state=tmp_path / "state") as ws:
+        assert ws.review().hunks == hunks
 
 
 def test_only_findings_that_are_new_are_noted(top: Path):
@@ -158,16 +162,6 @@ def test_wrong_settings_are_refused(glob: object, function: object):
         AfterChange(glob, function)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(AgentFSError, match="after_change"):
         Policy(after_change=[upper])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
-
-
-def test_a_step_of_a_formatter_survives_the_process(top: Path, tmp_path: Path):
-    policy = Policy(after_change=[AfterChange("*.py", upper)])
-    with Workspace(top, state=tmp_path / "state", policy=policy) as ws:
-        ws.edit("a.py", "x = 1", "z = 1")
-        hunks = ws.review().hunks
-    with Workspace(top, state=tmp_path / "state") as ws:
-        assert ws.review().hunks == hunks
-        assert Origin("formatter", "upper") in hunks[0].origins
 
 
 def test_the_user_is_asked_about_the_formatted_text(top: Path):

@@ -5,20 +5,16 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.errors import AlreadyExistsError, InvalidArgumentError
 
+MEANT = {
+    "ruleset.md\n": "ruleset.md",
+    "~/notes.md": "notes.md",
+    "src\\new.py": "src/new.py",
+    "file:///x": "x",
+}
+MEANT |= {"file://ROOT/d/x": "d/x", '["notes.md"]': "notes.md", '"q.md"': "q.md", "'d/q.md'\n": "d/q.md"}
 
-@pytest.mark.parametrize(
-    ("path", "meant"),
-    [
-        ("ruleset.md\n", "ruleset.md"),
-        ("~/notes.md", "notes.md"),
-        ("src\\new.py", "src/new.py"),
-        ("file:///x", "x"),
-        ("file://ROOT/d/x", "d/x"),
-        ('["notes.md"]', "notes.md"),
-        ('"q.md"', "q.md"),
-        ("'d/q.md'\n", "d/q.md"),
-    ],
-)
+
+@pytest.mark.parametrize(("path", "meant"), MEANT.items())
 def test_regression_a_name_that_looks_like_a_mistake_is_refused_with_the_path_meant(tmp_path, path, meant):
     (tmp_path / "old.md").write_text("old\n")
     path = path.replace("ROOT", str(tmp_path))

@@ -51,20 +51,21 @@ class Case(NamedTuple):
     before: Callable[[Workspace], object] = lambda _: None
 
 
-def linked(top: Path) -> None:
-    os.link(top / "d/f", top / "twin")
-
-
-def mode_of(path: str, mode: int) -> Callable[[Path], None]:
-    return lambda top: (top / path).chmod(mode)
-
-
-def both(*acts: Callable[[Path], object]) -> Callable[[Path], None]:
+def on_file(mode: int = 0o644, links: int = 1) -> Callable[[Path], None]:
     def arrange(top: Path) -> None:
-        for act in acts:
-            act(top)
+        (top / "d/f").chmod(mode)
+        if links > 1:
+            os.link(top / "d/f", top / "twin")
 
     return arrange
+
+
+def linked(target: str) -> Callable[[Path], None]:
+    return lambda top: (top / "link").symlink_to(target)
+
+
+def made(name: str, content: bytes = b"old\n") -> Callable[[Path], object]:
+    return lambda top: (top / name).write_bytes(content)
 
 
 ALWAYS = Policy(overwrite="always")
@@ -73,40 +74,29 @@ CASES = {
     "a new file": Case("not_found", path="d/none", others={"write": "ok"}),
     "a new file in a new directory": Case("not_found", path="d/new/none", others={"write": "ok"}),
     "a workspace that may only be read": Case("read_only", policy=Policy(read_only=True, overwrite="always")),
-    "hard links broken": Case("ok", linked),
-    "a read-only file": Case("refused", mode_of("d/f", 0o444)),
-    "a read-only file with hard links": Case("refused", both(linked, mode_of("d/f", 0o444))),
-    "a file that only its group may write": Case("refused", mode_of("d/f", 0o464)),
+    "hard links broken": Case("ok", on_file(links=2)),
+    "a read-only file": Case("refused", on_file(0o444)),
+    "a read-only file with hard links": Case("refused", on_file(0o444, 2)),
+    "a file that only its group may write": Case("refused", on_file(0o464)),
     "another's file that may not be written": Case(
         "refused", lambda top: os.chown(top / "d/f", SOMEBODY_ELSE, -1), root_only=True
     ),
-    "never shown": Case("protected", lambda top: (top / ".env").write_text("old\n"), path=".env"),
-    "never changed": Case("protected", lambda top: (top / ".mcp.json").write_text("old\n"), path=".mcp.json"),
+    "never shown": Case("protected", made(".env"), ".env"),
+    "never changed": Case("protected", made(".mcp.json"), ".mcp.json"),
     "a link to what is never changed": Case(
-        "protected",
-        lambda top: ((top / ".mcp.json").write_text("old\n"), (top / "link").symlink_to(".mcp.json")),
-        path="link",
+        "protected", lambda top: (made(".mcp.json")(top), linked(".mcp.json")(top)), "link"
     ),
-    "a FIFO": Case("not_regular", lambda top: os.mkfifo(top / "pipe"), path="pipe"),
+    "a FIFO": Case("not_regular", lambda top: os.mkfifo(top / "pipe"), "pipe"),
     "a directory": Case("not_a_file", path="d", others={"replace": "ok"}),
     "below a file": Case("not_a_directory", path="d/f/below"),
-    "a link outside": Case("outside_workspace", lambda top: (top / "out").symlink_to("/etc"), path="out/new"),
-    "a link loop": Case("link_loop", lambda top: (top / "loop").symlink_to("loop"), path="loop"),
-    "a link": Case("ok", lambda top: (top / "link").symlink_to("d/f"), path="link"),
+    "a link outside": Case("outside_workspace", linked("/etc"), "link/new"),
+    "a link loop": Case("link_loop", linked("link"), "link"),
+    "a link": Case("ok", linked("d/f"), "link"),
     "a link where none is followed": Case(
-        "refused",
-        lambda top: (top / "link").symlink_to("d/f"),
-        path="link",
-        policy=Policy(symlinks="never", overwrite="always"),
+        "refused", linked("d/f"), "link", Policy(symlinks="never", overwrite="always")
     ),
-    "too large": Case(
-        "too_large", lambda top: (top / "d/f").write_text("old\n" * 100), limits=Limits(file_bytes=100)
-    ),
-    "binary": Case(
-        "binary",
-        lambda top: (top / "d/f").write_bytes(b"old\0"),
-        others={"write": "ok", "replace": "no_match"},
-    ),
+    "too large": Case("too_large", made("d/f", b"old\n" * 100), limits=Limits(file_bytes=100)),
+    "binary": Case("binary", made("d/f", b"old\0"), others={"write": "ok", "replace": "no_match"}),
     "not read": Case("ok", policy=Policy(), others={"write": "unread"}),
     "read": Case("ok", policy=Policy(), before=lambda ws: ws.read("d/f")),
     "nothing is replaced": Case("ok", policy=Policy(overwrite="never"), others={"write": "already_exists"}),
@@ -213,15 +203,3 @@ def test_a_preview_wakes_no_watcher_and_a_change_does_not_open_the_old_file_for_
             assert not events_of(_IN_ANY_CHANGE, path, lambda: METHODS[method](ws, "d/f", preview=True))
         assert not events_of(_IN_CLOSE_WRITE, tmp_path / "d/f", lambda: METHODS[method](ws, "d/f"))
         assert not (tmp_path / "d/f").exists() or "new" in (tmp_path / "d/f").read_text()
-
-
-def test_each_method_that_has_a_preview_is_in_the_matrix():
-    import inspect
-
-    with tree() as top, Workspace(top) as ws:
-        methods = {name: getattr(ws, name) for name in dir(ws) if not name.startswith("_")}
-    previewed = {
-        n for n, m in methods.items() if callable(m) and "preview" in inspect.signature(m).parameters
-    }
-    previewed.remove("run")  # tests/commands
-    assert previewed == METHODS.keys()
