@@ -17,21 +17,17 @@ LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fe
 # Replaces an object that is about to be deleted, since a delete has no condition and this has one.
 _DELETED = b"\0This object of agentfs is being deleted.\n"
 _STALE = json.dumps({"e_tag": f'"{0:032}"', "version": "1"})  # a version that no object has
-_ANSWER = re.compile(r"status code: (\d+(?: [A-Z]\w+)*)|<Code>(\w+)</Code>")
+_ANSWER = re.compile(r"(?<=status code: )\d+(?: [A-Z]\w+)*|(?<=<Code>)\w+")
 _REFUSED = "^PermissionDenied|^Unauthenticated|Expired|Token|AccessKey|Signature|Skewed|Denied|Unauthorized"
 _AGAIN = "Call it again: it continues where it was."
-# The errors of a store: a pattern of the kind and the answer, our error, and the next step.
-_ERRORS = [
-    (
-        r"^(NotFound|FileNotFound)(?!.*NoSuchBucket)|os error 20\b",
-        errors.NotFoundError,
-        "",
-    ),  # 20: below a file
-    ("^NotImplemented|^NotSupported", errors.UnsupportedSystemError, "Use a store with conditional writes."),
-    ("^InvalidPath|invalid path", errors.InvalidPathError, "obstore cannot list it: rename or delete it."),
-    (_REFUSED, errors.RefusedError, f"Check the credentials and this machine's clock. {_AGAIN}"),
-    ("", errors.FileIOError, f"Check the URL and the network. {_AGAIN}"),
-]
+# Our errors, and the next step, by a pattern of the store's kind of error and its answer. 20: below a file.
+_ERRORS = {
+    r"^(NotFound|FileNotFound)(?!.*NoSuchBucket)|os error 20\b": (errors.NotFoundError, ""),
+    "^NotImplemented|^NotSupported": (errors.UnsupportedSystemError, "Use a store with conditional writes."),
+    "^InvalidPath|invalid path": (errors.InvalidPathError, "obstore cannot list it: rename or delete it."),
+    _REFUSED: (errors.RefusedError, f"Check the credentials and this machine's clock. {_AGAIN}"),
+    "": (errors.FileIOError, f"Check the URL and the network. {_AGAIN}"),
+}
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a signal within this package
@@ -45,9 +41,8 @@ class Objects:
         try:
             self._api, stores = import_module("obstore"), import_module("obstore.store")
         except ImportError:
-            raise errors.UnsupportedSystemError(
-                "Object stores need the package obstore.", hint="Run: pip install obstore"
-            ) from None
+            wrong = "Object stores need the package obstore."
+            raise errors.UnsupportedSystemError(wrong, hint="Run: pip install obstore") from None
         self._store = url_or_store
         if isinstance(url_or_store, str):
             try:
@@ -138,10 +133,8 @@ def _typed_errors(path: str = "") -> Generator[None]:
         kind, text = type(error).__name__, str(error)
         if kind in {"AlreadyExistsError", "PreconditionError"}:
             raise ConditionFailed from None
-        codes = [code for found in _ANSWER.findall(text) for code in found if code]
-        answer = " ".join(codes) or _line(error)
-        found = (each for each in _ERRORS if re.search(each[0], f"{kind} {answer}"))
-        _, leaf, hint = next(found)
+        answer = " ".join(_ANSWER.findall(text)) or _line(error)
+        leaf, hint = next(each for pattern, each in _ERRORS.items() if re.search(pattern, f"{kind} {answer}"))
         raise leaf(f"The store failed: {answer}.", hint=hint, details={"path": path}) from None
 
 

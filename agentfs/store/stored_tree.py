@@ -1,8 +1,8 @@
 """`StoredTree`: a tree whose files are objects of a store, with a cache on this machine."""
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from agentfs.fs import Root, oserrors
 from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.database import Database
-from agentfs.history.report import name_paths
+from agentfs.history.report import path_notes
 from agentfs.history.state_directory import StateDirectory
 from agentfs.policy import Policy
 from agentfs.results import PullResult, PushResult, Result, StoreStatus
@@ -74,9 +74,7 @@ class StoredTree:
                 the cache; `invalid_path` for a key that obstore does not list; `timeout` if the comparison
                 takes too long. What was done stays.
         """
-        with self._open() as sync:
-            sync.pull()
-            return _result(sync, PullResult, "pulled", "deleted", "merged", "conflicts")
+        return self._result_of(Sync.pull, PullResult, "pulled", "deleted", "merged", "conflicts")
 
     def push(self) -> PushResult:
         """Send what has changed in the cache since it was last pulled or pushed.
@@ -92,9 +90,7 @@ class StoredTree:
         """
         if self.policy.read_only:
             raise oserrors.read_only()
-        with self._open() as sync:
-            sync.push()
-            return _result(sync, PushResult, "pushed", "deleted", "merged", "conflicts")
+        return self._result_of(Sync.push, PushResult, "pushed", "deleted", "merged", "conflicts")
 
     def status(self) -> StoreStatus:
         """Compare the cache with the store, without downloads and changes.
@@ -105,13 +101,10 @@ class StoredTree:
         Raises:
             AgentFSError: As `pull`.
         """
-        with self._open() as sync:
-            sync.compare()
-            return _result(sync, StoreStatus, "to_pull", "to_push")
+        return self._result_of(Sync.compare, StoreStatus, "to_pull", "to_push")
 
-    @contextmanager
-    def _open(self) -> Generator[Sync]:
-        """Lock the cache, and open its state and root, for the block."""
+    def _result_of(self, work: Callable[[Sync], None], kind: type[_R], *fields: str) -> _R:
+        """Lock the cache, work on it, and return a result whose fields name the paths."""
         state = os.path.join(self.cache, META)
         with (
             closing(StateDirectory(state)) as directory,
@@ -120,23 +113,18 @@ class StoredTree:
         ):
             with suppress(OSError):  # the disk may be full
                 OwnDirectory(state).put(".gitignore", b"*\n")  # for recordings and searches
-            yield Sync(self._objects, root, database, self.timeout)
-
-
-def _result(sync: Sync, kind: type[_R], *fields: str) -> _R:
-    """Return a result with the paths of a `Sync`."""
-    left_out = {name: tuple(sorted({*paths})) for name, paths in sorted(sync.paths.items())}
-    named = {field: left_out.pop(field, ()) for field in fields}
-    rows = {**named, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
-    lines = [
-        f"{name.replace('_', ' ')} {len(rows[name])}: {name_paths(rows[name])}" for name in rows if rows[name]
-    ]
-    if named.get("conflicts"):
-        lines.append(
-            f"The texts of the store are below {META}/conflicts; a conflict ends when both are equal."
-        )
-    if sync.truncated:
-        lines.append("There is more. Pull or push again: it continues.")
-    facts: dict[str, Any] = {**named, "left_out": left_out, "truncated": sync.truncated}
-    head, *below = lines or ["Nothing differs."]
-    return with_text(kind(**facts), head, below=below)
+            sync = Sync(self._objects, root, database, self.timeout)
+            work(sync)
+        left_out = {name: tuple(sorted({*paths})) for name, paths in sorted(sync.paths.items())}
+        named = {field: left_out.pop(field, ()) for field in fields}
+        rows = {**named, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
+        lines = path_notes(str, {f"{name.replace('_', ' ')} {len(rows[name])}": rows[name] for name in rows})
+        if named.get("conflicts"):
+            lines.append(
+                f"The store's texts are below {META}/conflicts; a conflict ends when both are equal."
+            )
+        if sync.truncated:
+            lines.append("There is more. Pull or push again: it continues.")
+        facts: dict[str, Any] = {**named, "left_out": left_out, "truncated": sync.truncated}
+        head, *below = lines or ["Nothing differs."]
+        return with_text(kind(**facts), head, below=below)

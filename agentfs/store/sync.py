@@ -19,22 +19,9 @@ from typing import Any, NamedTuple
 from agentfs.base import call_context
 from agentfs.base.lazy import futures
 from agentfs.errors import AgentFSError, BusyError, ConflictError
-from agentfs.fs import (
-    Change,
-    DirectoryNode,
-    DirEntry,
-    FileNode,
-    Node,
-    Root,
-    directories_above,
-    display_name,
-    is_temporary_name,
-    oserrors,
-    quote,
-    revision_of,
-)
+from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, directories_above
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
-from agentfs.fs.path import split_path
+from agentfs.fs.path import display_name, is_temporary_name, quote, split_path
 from agentfs.history.database import Database
 from agentfs.history.step_merge import merge_nodes
 from agentfs.store.objects import LARGEST_OBJECT, ConditionFailed, Objects
@@ -44,19 +31,18 @@ MARK = f"{META}/tree"  # an object that tells this tree from another one at the 
 MERGED_BYTES = 10 * 1024 * 1024  # larger contents are never merged, so their base is not kept
 MOST_NAMES = 100_000  # in each field of a comparison
 _AT_ONCE = 32  # requests
-_PART = 1000  # paths in memory at the same time
 _SMALL = 1024 * 1024  # bytes; larger contents are moved one after another, so that memory is bounded
 _ATTEMPTS = 20  # to send a file that others keep changing
-_UNSETTLED = 2_000_000_000  # ns; a file changed so recently may change again with the same times
 _NEW_FILE = 0o666  # the umask restricts the mode
 _Row = tuple[str, str, int]  # a path, its version and its size
 _NO_PATH = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|(^|/)\.{0,2}(/|$)")  # of a store
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS known
-    (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB, status TEXT)""",
+    (path TEXT PRIMARY KEY, tag TEXT, size INTEGER, digest TEXT, text BLOB)""",
     "CREATE TEMP TABLE listed (path TEXT PRIMARY KEY, version TEXT, size INTEGER) WITHOUT ROWID",
 )
+_INSERT = "INSERT OR REPLACE INTO listed VALUES (?, ?, ?)"
 # A path that is left out counts as unchanged, with all paths below it.
 _LEAVE_OUT = """INSERT OR IGNORE INTO listed SELECT path, {version}, size FROM known
     WHERE path = ? OR substr(path, 1, length(?) + 1) = ? || '/'"""
@@ -99,34 +85,35 @@ class Sync:
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._lock = Lock()  # held to change a file: the locks of a root have no queue
         self.paths = defaultdict[str, list[str]](list)
+        self._left_out: list[str] = []  # paths that the listing lacks
         self.truncated = False
         database.write((statement, ()) for statement in _TABLES)
 
     def compare(self) -> None:
         """List what differs between the cache and the store."""
-        for field, rows, version in (("to_pull", self._there(), "tag"), ("to_push", self._here(), "digest")):
-            self._list(rows)
+        for field, version in (("to_pull", "tag"), ("to_push", "digest")):
+            self._list(version)
             found = chain.from_iterable(self._differences(version))
             self.paths[field] = [known.path for known in islice(found, MOST_NAMES)]
             self.truncated |= len(self.paths[field]) == MOST_NAMES
 
     def pull(self) -> None:
         """Merge what has changed in the store with the files here."""
-        self._list(self._there())
+        self._list("tag")
         self._each("tag", lambda known: self._take(known)[0])
 
     def push(self) -> None:
         """Send what has changed here."""
         if not self._is_known(self._objects.get(MARK)[0]):
             self.note(Known(MARK, self._objects.check_conditions(MARK)), None)
-        self._list(self._here())
+        self._list("digest")
         self._each("digest", self._send)
 
     def note(self, known: Known, data: bytes | None) -> None:
         """Keep what the store has at a path, and the content if it may be merged later."""
         text = zlib.compress(data, 1) if data is not None and len(data) <= MERGED_BYTES else None
         if known.tag:
-            self._execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?, '')", *known[:4], text)
+            self._execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?, ?, ?)", *known[:4], text)
         else:
             self._execute("DELETE FROM known WHERE path = ?", known.path)
 
@@ -149,74 +136,57 @@ class Sync:
                 f"The store does not have the tree of this cache: its {MARK} is another one, or gone.",
                 hint="Check the URL. To begin with the store as it is, pull it to an empty directory.",
             )
+        self.note(Known(MARK, mark), None)
         return bool(known)
 
-    def _list(self, rows: Iterator[_Row]) -> None:
-        """Replace the rows of the listing."""
-        self._execute("DELETE FROM listed")
+    def _list(self, version: str) -> None:
+        """List the versions of the objects in the store, or the digests of the files here."""
+        rows = self._there() if version == "tag" else self._here()
+        self._left_out.clear()
         with call_context.limited(self._seconds):
-            while part := [*islice(rows, _PART)]:
-                insert = "INSERT OR REPLACE INTO listed VALUES (?, ?, ?)"
-                self._database.write((insert, row) for row in part)
+            self._database.write(chain([("DELETE FROM listed", ())], ((_INSERT, row) for row in rows)))
+        leave_out = _LEAVE_OUT.format(version=version)
+        self._database.write((leave_out, [path] * 3) for path in self._left_out)
+        if version == "tag":
+            mark = self._query("SELECT version FROM listed WHERE path = ?", MARK)
+            self._is_known(mark[0][0] if mark else "")
 
     def _there(self) -> Iterator[_Row]:
-        """List the store."""
-        mark = ""
         for path, tag, size in self._objects.list():
             call_context.check()
             if path == MARK:
-                mark = tag
+                yield path, tag, 0
             elif not path.startswith(f"{META}/"):
-                with self._leaving_out(path, "tag"):
+                with self._leaving_out(path):
                     self._check(path, size)
                     yield path, tag, size
-        if not self._is_known(mark):
-            self.note(Known(MARK, mark), None)
 
     def _here(self) -> Iterator[_Row]:
-        """List the files here."""
         tops = [""]
         while tops:
             top = tops.pop()
-            with (
-                self._leaving_out(top, "digest"),
-                self._root.open_directory(display_name(top) or ".") as directory,
-            ):
+            with self._leaving_out(top), self._root.open_directory(display_name(top) or ".") as directory:
                 for entry in directory.scan():
                     path = os.path.join(top, entry.name)
-                    with self._leaving_out(path, "digest"):
+                    with self._leaving_out(path):
                         call_context.check()
                         if path == META:
                             continue
                         self._check(path)
-                        if entry.is_dir(follow_symlinks=False):
-                            tops.append(path)
+                        if node := self._file(path):
+                            yield path, node.digest, node.size
                         else:
-                            yield self._file_row(path, entry)
-
-    def _file_row(self, path: str, entry: DirEntry) -> _Row:
-        """Return the digest of a file; one whose status is that of a known content is not read again."""
-        if entry.is_symlink():
-            raise _Stays("link")
-        found = entry.stat(follow_symlinks=False)
-        status = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
-        if known := self._query("SELECT digest FROM known WHERE path = ? AND status = ?", path, status):
-            return path, known[0][0], found.st_size
-        with self._root.open_file(display_name(path)) as file:
-            digest = revision_of(file.read_whole(LARGEST_OBJECT))
-        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _UNSETTLED:
-            self._execute("UPDATE known SET status = ? WHERE path = ? AND digest = ?", status, path, digest)
-        return path, digest, found.st_size
+                            tops.append(path)
 
     @contextmanager
-    def _leaving_out(self, path: str, version: str) -> Generator[None]:
+    def _leaving_out(self, path: str) -> Generator[None]:
         """Leave a path out of the listing if the block fails because of it; the root must be readable."""
         try:
             with _staying("timeout", "closed", *(() if path else ("io",))):
                 yield
         except _Stays as reason:
             self.paths[str(reason)].append(display_name(path))
-            self._execute(_LEAVE_OUT.format(version=version), *[display_name(path)] * 3)
+            self._left_out.append(display_name(path))
 
     def _check(self, path: str, size: int = 0) -> None:
         """Raise _Stays if a path or an object is neither pulled nor pushed."""
@@ -267,23 +237,19 @@ class Sync:
         merged = tuple[str, ...]()
         for _ in range(_ATTEMPTS):
             node = self._file(known.path)
+            data, tag = node.load() if node else None, ""
             try:
-                if node is None:
-                    if known.tag:
-                        self._objects.delete(known.path, known.tag)
-                    data, sent = None, Known(known.path)
-                else:
-                    data = node.load()
+                if data is not None:
                     tag = self._objects.put(known.path, data, known.tag)
-                    sent = Known(known.path, tag, len(data), node.digest)
+                elif known.tag:
+                    self._objects.delete(known.path, known.tag)
             except ConditionFailed:
                 taken, known = self._take(known)
                 merged = ("merged",) if taken or merged else ()
-                here = self._file(known.path)
-                if (here.digest if here else "") == known.digest:
+                if _digest(self._file(known.path)) == known.digest:
                     return merged
             else:
-                self.note(sent, data)
+                self.note(Known(known.path, tag, len(data or b""), _digest(node)), data)
                 return ("deleted" if data is None else "pushed", *merged)
         raise _Stays("busy")
 
@@ -312,7 +278,7 @@ class Sync:
             raise _Stays("conflicts")
         self._write(path, ours, merged)
         self._keep_conflict(path, None)
-        found = Known(path, tag, len(data or b""), theirs.digest if theirs else "")
+        found = Known(path, tag, len(data or b""), _digest(theirs))
         self.note(found, data)
         if merged == ours:
             return (), found
@@ -333,19 +299,16 @@ class Sync:
             return any(entry.name == name for entry in directory.scan())
 
     def _write(self, path: str, ours: FileNode | None, merged: Node | None) -> None:
-        """Replace a file, unless it is not `ours` any more."""
+        """Replace a file, unless it is not `ours` any more. Directories that become empty go too."""
         if merged == ours:
             return
-        with _staying():
-            self._apply(Change(path, ours, merged))
-        if merged is None:
-            with suppress(AgentFSError):  # a directory is not empty, or another thread was faster
-                for top in directories_above(path):
-                    self._apply(Change(top, DirectoryNode(), None))
-
-    def _apply(self, change: Change) -> None:
+        apply = partial(self._root.apply, max_bytes=LARGEST_OBJECT, conflict=_taken)
         with self._lock:
-            self._root.apply([change], max_bytes=LARGEST_OBJECT, conflict=_taken)
+            with _staying():
+                apply([Change(path, ours, merged)])
+            with suppress(AgentFSError):  # a directory is not empty
+                for top in directories_above(path) if merged is None else ():
+                    apply([Change(top, DirectoryNode(), None)])
 
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:
         """Keep the text of the store beside the state, or remove an earlier one."""
@@ -367,8 +330,10 @@ def _staying(*ending: str) -> Generator[None]:
         raise _Stays(code.replace("_", " ")) from None
 
 
-def _taken(change: Change, found: Node | None) -> AgentFSError:
+def _digest(node: FileNode | None) -> str:
+    return node.digest if node else ""
+
+
+def _taken(change: Change, _: Node | None) -> AgentFSError:
     """Return the error for a path whose node is not the expected one."""
-    if isinstance(found, DirectoryNode):
-        return oserrors.not_a_file(change.path)
     return BusyError(f"{quote(change.path)} was changed meanwhile.")

@@ -720,15 +720,15 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_pushed(trees, mo
     one.push()
     for name in ("a", "b", "d/f", "d/g", "z"):
         put(one, name, "changed")
-    real = Root.open_file
+    real = Root.node
 
-    def failing(root, path):
+    def failing(root, path, **options):
         if path in ("a", "d/f"):
             raise FileIOError("Permission denied.")
-        return real(root, path)
+        return real(root, path, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Root, "open_file", failing)
+        patch.setattr(Root, "node", failing)
         result = one.push()
     assert result.pushed == ("b", "d/g", "z")
     assert result.deleted == ()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from agentfs import AgentFSError, Policy, Protect, Workspace
+from agentfs.results import StoreStatus
 from agentfs.store import StoredTree, sync
 from agentfs.store.objects import Objects
 from tests.conftest import law, needs
@@ -373,15 +374,19 @@ def test_objects_are_plain_and_plain_objects_are_files(tmp_path):
 
 def test_regression_threads_of_one_sync_keep_and_find_their_own(tmp_path):
     """Without a lock they share the cached statements of SQLite: wrong rows, or "API misuse"."""
-    with StoredTree("memory:///", tmp_path)._open() as opened:
+    found = []
 
+    def work(opened):
         def keep_and_find(number):
             data = b"%d\n" % number * 50
             opened.note(sync.Known(f"f{number}", f"tag {number}", len(data), "digest"), data)
             return opened.text(f"f{number}") == data
 
         with ThreadPoolExecutor(16) as pool:
-            assert all(pool.map(keep_and_find, range(200)))
+            found.extend(pool.map(keep_and_find, range(200)))
+
+    StoredTree("memory:///", tmp_path)._result_of(work, StoreStatus, "to_pull", "to_push")
+    assert found == [True] * 200
 
 
 def git_merge(base: bytes, ours: bytes, theirs: bytes, where: Path) -> bytes | None:
