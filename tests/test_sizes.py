@@ -21,7 +21,7 @@ MOST = {
     ("dialects",): 2_378,
     ("remote",): 723,
     ("branches",): 399,
-    ("store",): 473,
+    ("store",): 425,
     ("commands",): 2_091,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
