@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits, Policy, Workspace
+from tests.kit import put
 
 SECRET = "TOKEN=hunter2-0123456789"
 LINES = "".join(f"{number}\n" for number in range(1, 21))
@@ -18,10 +19,7 @@ LINES = "".join(f"{number}\n" for number in range(1, 21))
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     root = tmp_path / "tree"
-    (root / "src").mkdir(parents=True)
-    (root / "src/a.py").write_text(LINES)
-    (root / "src/b.py").write_text("b\n")
-    (root / ".env").write_text(SECRET)
+    put(root, {"src/a.py": LINES, "src/b.py": "b\n", ".env": SECRET})
     return root
 
 

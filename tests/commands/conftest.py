@@ -4,6 +4,7 @@ import hashlib
 import os
 import signal
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,24 +13,30 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs import Limits, Policy, Workspace
 from agentfs.fs.lock import lock_directories
+from tests.kit import put, refused
 
 SECRET = "TOKEN=hunter2-0123456789"
 PID = os.getpid()  # in the arguments of commands that are looked for, because other suites may run meanwhile
 
 
+# The names and dates of commits, as variables of git.
+NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+NAMES |= {f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
+
+
+def git(tree: Path, *arguments: str) -> str:
+    """Return the output of git in a tree, outside a sandbox."""
+    command = ["git", "-c", "protocol.file.allow=always", *arguments]
+    given = {"cwd": tree, "env": os.environ | NAMES, "stdin": subprocess.DEVNULL}
+    return subprocess.run(command, capture_output=True, check=True, **given).stdout.decode()
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    (root / "src").mkdir(parents=True)
-    (root / "src/a.py").write_text("one\ntwo\nthree\n")
-    (root / "src/b.py").write_bytes(b"\xff\r\nCRLF\r\n")
-    (root / "README").write_text("read me\n")
-    (root / ".env").write_text(SECRET)
-    (root / "conf").mkdir()
-    (root / "conf/server.key").write_text(SECRET)
-    return root
+    files = {"src/a.py": "one\ntwo\nthree\n", "src/b.py": b"\xff\r\nCRLF\r\n", "README": "read me\n"}
+    return put(tmp_path / "tree", {**files, ".env": SECRET, "conf/server.key": SECRET})
 
 
 @pytest.fixture
@@ -84,9 +91,7 @@ def snapshot(root: Path, leave_out: tuple[str, ...] = ()) -> dict[str, tuple[str
 
 
 def code_of(call: Callable[[], object]) -> str:
-    with pytest.raises(AgentFSError) as raised:
-        call()
-    return raised.value.code
+    return refused(call).code
 
 
 def processes(command: str) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from tests.conftest import public_directory
+from tests.kit import put
 
 SOMEBODY = 65534
 
@@ -28,8 +29,7 @@ def used(top) -> list:
 def test_another_user_stages_commands_too(monkeypatch):
     with public_directory() as top:
         monkeypatch.setenv("HOME", str(top))
-        (top / "a").write_text("old")
-        (top / ".env").write_text("TOKEN=hunter2")
+        put(top, {"a": "old", ".env": "TOKEN=hunter2"})
         used(top)  # loads the modules, which perhaps only root can read
         for path in (top, *top.iterdir()):
             os.chown(path, SOMEBODY, SOMEBODY)

@@ -1,4 +1,4 @@
-"""A hundred commands of daily work: the outcome of outside, and after `undo` the tree as it was.
+"""More than a hundred commands of daily work: the outcome of outside, and after `undo` the tree as it was.
 
 The differences that the kernel makes are those that `docs/how-to/shell.md` names; no command here meets them.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import Policy, Workspace
+from tests.conftest import needs
+from tests.kit import put
 from tests.tree_difference import difference, snapshot
 
 GIT = """
@@ -95,6 +97,24 @@ bash -c 'for i in 1 2 3; do echo $i > file$i; done'
 false; echo $? > status
 exit 3
 """
+# Of these, the first tier runs each.
+FEW = r"""
+sed -i 's/total/1/' app/*.py
+tar cf all.tar app && rm -r app && tar xf all.tar && rm all.tar
+mv app lib && mkdir app && mv lib app/lib
+find . -name '*.py' -exec chmod +x {} +
+for i in $(seq 50); do echo $i > many-$i; done; rm many-1*
+rm README && mkdir README && echo x > README/x
+rm -r docs/../app && echo file > app
+ln -s nowhere dangling; ln -sf app other; ln -sfn README other
+cat app/core.py | tee one two > three
+mkdir -p a/b/c/d && rmdir a/b/c/d && chmod 700 a/b
+truncate -s 100000 hole; : > README
+touch $'a\nb' ' ' './-rf' $'\xff'
+chmod 000 README; rm -f README; echo again > README
+mv app/core.py t && mv run.sh app/core.py && mv t run.sh
+git add -A && git commit -qm x && git mv app/core.py a
+"""
 PROGRAMS = """
 make
 make; make
@@ -124,7 +144,10 @@ npm run build
 echo 'ignored change' > build/out.log
 echo more >> node_modules/dep/index.js
 """
-COMMANDS = [each for part in (GIT, TEXT, PROGRAMS) for each in part.strip().splitlines()]
+COMMANDS = [
+    *FEW.strip().splitlines(),
+    *(pytest.param(each, marks=pytest.mark.long) for each in f"{GIT}{TEXT}{PROGRAMS}".split("\n") if each),
+]
 ENV = {
     "GIT_AUTHOR_DATE": "2026-01-01T00:00:00",
     "GIT_COMMITTER_DATE": "2026-01-01T00:00:00",
@@ -161,7 +184,7 @@ git checkout -q main
 git init -q vendor/lib -b main && cd vendor/lib && git config user.name x && git config user.email x@y
 echo lib > lib.txt && git add -A && git commit -qm lib && cd ../.. && echo vendor/ >> .git/info/exclude
 echo third >> docs/index.md && git commit -qam third
-sqlite3 data/app.db 'create table t (x); insert into t values (1)'
+PYTHON -c "import sqlite3; sqlite3.connect('data/app.db').executescript('create table t (x)')"
 tar czf bundle.tgz docs && echo dirty >> app/core.py
 """
 
@@ -174,10 +197,8 @@ def shell(script: str, top: Path) -> "subprocess.CompletedProcess[bytes]":
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     top = tmp_path_factory.mktemp("daily") / "project"
-    for name, text in FILES.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text(text)
-    assert shell(f"set -e\n{HISTORY}", top).returncode == 0
+    put(top, FILES)
+    assert shell(f"set -e\n{HISTORY}".replace("PYTHON", sys.executable), top).returncode == 0
     return top
 
 
@@ -196,7 +217,7 @@ def without(tree: dict, *names: str) -> dict:
     return {path: node for path, node in tree.items() if not {*names} & {*path.split("/")}}
 
 
-@pytest.mark.long
+@needs("git")
 @pytest.mark.parametrize("run", ["staged", "recorded"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_has_the_outcome_of_outside_and_is_undone(project, tmp_path, command, run):

@@ -3,32 +3,16 @@
 import os
 import subprocess
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from agentfs.errors import ProtectedError
-from tests.commands.conftest import snapshot
+from tests.commands.conftest import NAMES, git, snapshot
 from tests.conftest import needs
 
 pytestmark = needs("git")
 
-NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-NAMES |= {f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
 REFUSED = 'everything in ".git", because a command may not change'
-IDENTITY = ["-c", "user.name=a", "-c", "user.email=b@c", "-c", "protocol.file.allow=always"]
-
-
-def git(tree: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *IDENTITY, *arguments],
-        cwd=tree,
-        capture_output=True,
-        text=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
-    return done.stdout
 
 
 @pytest.fixture
@@ -72,18 +56,16 @@ def test_regression_links_in_a_git_directory_are_refused(staged, repository, tmp
     assert mine.read_text() == "# mine\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm -rf .git/objects .git/refs .git/logs",
-        "rm -rf .git/refs",
-        "rm -rf .git/objects",
-        "rm -f .git/HEAD",
-        "find .git/objects -type f -delete",
-        "rm -rf .git",
-        "mv .git/objects .git/other",
-    ],
-)
+LOSING = [
+    "rm -rf .git/objects .git/refs .git/logs",
+    "rm -rf .git/refs",
+    "rm -rf .git/objects",
+    "rm -f .git/HEAD",
+]
+LOSING += ["find .git/objects -type f -delete", "rm -rf .git", "mv .git/objects .git/other"]
+
+
+@pytest.mark.parametrize("command", LOSING)
 def test_regression_no_command_loses_a_commit(staged, repository, command):
     commit = git(repository, "rev-parse", "HEAD")
     with suppress(ProtectedError):  # what only removes objects is applied without that
@@ -138,9 +120,8 @@ def test_daily_work_with_git_has_the_same_outcome_as_outside(staged, repository,
     subprocess.run(["cp", "-a", repository, other], check=True)
     result = staged.run(command, env=NAMES)
     assert result.exit_status == 0, result.text
-    subprocess.run(
-        ["bash", "-c", command], cwd=other, env=os.environ | NAMES, check=True, capture_output=True
-    )
+    given = {"cwd": other, "env": os.environ | NAMES, "capture_output": True}
+    subprocess.run(["bash", "-c", command], check=True, **given)
     for arguments in (["for-each-ref"], ["status", "--short"], ["log", "--all", "--format=%H"], ["fsck"]):
         assert git(repository, *arguments) == git(other, *arguments)
 

@@ -2,17 +2,16 @@
 
 import os
 import shlex
-import subprocess
 import sys
+from functools import partial
 
 import pytest
 
-from tests.commands.conftest import SECRET, snapshot
+from tests.commands.conftest import NAMES, SECRET, git, snapshot
 from tests.conftest import needs
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
-NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 pytestmark = needs("git")
 
@@ -20,18 +19,13 @@ pytestmark = needs("git")
 @pytest.fixture(params=["sha1", pytest.param("sha256", marks=pytest.mark.long)])
 def repository(tree, request):
     """Return a function that runs git in a tree with a hidden file among many, some of them empty."""
-
-    def git(*arguments):
-        ran = subprocess.run(["git", *arguments], cwd=tree, env=NAMES, capture_output=True, check=True)
-        return ran.stdout.decode()
-
     for number in range(60):  # a tree that a pack holds as a change of another, with copied parts
         (tree / f"conf/some-configuration-{number}").write_text("" if number % 9 == 0 else f"{number}\n")
     (tree / "conf/server.conf").write_text("x\n")  # version 4 leaves out what the next path begins with too
-    git("init", "-q", f"--object-format={request.param}")
-    git("add", "-f", ".")
-    git("commit", "-qm", "first")
-    return git
+    git(tree, "init", "-q", f"--object-format={request.param}")
+    git(tree, "add", "-f", ".")
+    git(tree, "commit", "-qm", "first")
+    return partial(git, tree)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.commands.conftest import PID, no_stage_stays, running, snapshot
 
 PROGRAM = f"""
@@ -34,22 +32,3 @@ def test_a_killed_program_leaves_no_process_and_no_change_and_the_next_run_no_te
     staged.run("true")
     assert no_stage_stays()
     assert snapshot(tree) == before
-
-
-@pytest.mark.full
-def test_kills_at_many_moments_leave_all_old_or_all_new(tree):
-    before = snapshot(tree)
-    script = PROGRAM.replace(f"sleep 51.{PID}", "true")
-    for moment in range(12):
-        program = subprocess.Popen([sys.executable, "-c", script, tree])
-        time.sleep(0.15 + moment * 0.03)
-        program.kill()
-        program.wait()
-        subprocess.run([sys.executable, "-c", script.replace("touch made; rm -r src;", ""), tree], check=True)
-        now = snapshot(tree)
-        if now != before:
-            assert "made" in now
-            assert not any(path.startswith("src") for path in now)
-            break
-        assert now == before
-    assert no_stage_stays()

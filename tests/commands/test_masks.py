@@ -2,43 +2,31 @@
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from agentfs import Mount, Policy, Workspace
-from tests.commands.conftest import MEANWHILE, SECRET, meanwhile, snapshot
+from tests.commands.conftest import MEANWHILE, NAMES, SECRET, git, meanwhile, snapshot
 from tests.conftest import needs
+from tests.kit import put
 
 pytestmark = needs("git")
 LONG_AGO = 1_600_000_000  # before git's index was written
-NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-DATES = {f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
-ALL_NAMES = os.environ | NAMES | DATES
 
 
 @pytest.fixture
 def repository(tree):
     """A repository with tracked and ignored protected files."""
-    (tree / ".gitignore").write_text("node_modules/\n.venv/\n.env\n")
-    for path in ("node_modules/e/test/key.pem", "node_modules/e/.npmrc", ".venv/lib/own.key", ".npmrc"):
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_text(SECRET)
-    (tree / "node_modules/e/index.js").write_text("1\n")
+    hidden = ("node_modules/e/test/key.pem", "node_modules/e/.npmrc", ".venv/lib/own.key", ".npmrc")
+    put(tree, {**dict.fromkeys(hidden, SECRET), "node_modules/e/index.js": "1\n"})
+    put(tree, {".gitignore": "node_modules/\n.venv/\n.env\n"})
     for path in (".npmrc", "conf/server.key"):
         os.utime(tree / path, (LONG_AGO, LONG_AGO))
-    for arguments in (["init", "-q", "-b", "main"], ["add", "-f", "."], ["rm", "-q", "--cached", ".env"]):
-        subprocess.run(["git", *arguments], cwd=tree, check=True)
-    subprocess.run(["git", "rm", "-rq", "--cached", "node_modules", ".venv"], cwd=tree, check=True)
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "-f", ".")
+    git(tree, "rm", "-rq", "--cached", ".env", "node_modules", ".venv")
     git(tree, "commit", "-qm", "one")
     return tree
-
-
-def git(tree: Path, *arguments: str) -> str:
-    ran = subprocess.run(
-        ["git", *arguments], cwd=tree, env=os.environ | NAMES, capture_output=True, check=True
-    )
-    return ran.stdout.decode()
 
 
 @pytest.mark.parametrize(
@@ -131,11 +119,22 @@ def test_regression_git_sees_no_change_in_tracked_protected_files(staged, reposi
     assert git(repository, "status", "--short") == ""
 
 
-@pytest.mark.parametrize("command", ["git add --renormalize .", "git add -f conf/server.key .env"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git add --renormalize .",
+        "git add -f conf/server.key .env",
+        "git commit -qm key conf/server.key",
+        "cd conf && git add . && cd .. && git update-index --index-version 4",
+    ],
+)
 def test_the_content_of_a_mask_is_not_committed(staged, repository, command):
     before = snapshot(repository)
+    os.utime(repository / "conf/server.key", (2_000_000_000, 2_000_000_000))  # then git compares contents
     result = staged.run(f"echo more >> README; {command}; git commit -qm all", env=NAMES)
-    if "nothing to commit" not in result.text:  # `--renormalize` takes the file as unchanged
+    if (
+        "nothing to commit" not in result.text and ".env" in command
+    ):  # `--renormalize` takes the file as unchanged
         assert 'not applied: everything in ".git", because git would get protected files' in result.text
     after = snapshot(repository)
     assert after.pop("README") != before.pop("README")
@@ -163,8 +162,10 @@ def test_regression_git_has_the_same_outcome_as_outside_without_protected_files(
     subprocess.run(["cp", "-a", repository, plain], check=True)
     with (plain / ".git/info/exclude").open("a") as file:
         file.write(".env\n")
-    subprocess.run(["bash", "-c", f"echo more >> README; {command}"], cwd=plain, env=ALL_NAMES, check=True)
-    result = staged.run(f"echo more >> README; {command}", env=NAMES | DATES)
+    subprocess.run(
+        ["bash", "-c", f"echo more >> README; {command}"], cwd=plain, env=os.environ | NAMES, check=True
+    )
+    result = staged.run(f"echo more >> README; {command}", env=NAMES)
     assert result.exit_status == 0, result.text
     for arguments in (["for-each-ref"], ["ls-files", "-v", "-s"], ["ls-tree", "-r", "HEAD"]):
         assert git(repository, *arguments) == git(plain, *arguments)
@@ -173,8 +174,7 @@ def test_regression_git_has_the_same_outcome_as_outside_without_protected_files(
 
 
 def test_directories_above_masks_are_no_effects(staged, tree):
-    (tree / "deep/er").mkdir(parents=True)
-    (tree / "deep/er/.env").write_text(SECRET)
+    put(tree, {"deep/er/.env": SECRET})
     (tree / "deep").chmod(0o2750)
     os.utime(tree / "deep/er", (LONG_AGO, LONG_AGO))
     seen = staged.run("stat -c '%a %Y' deep deep/er")
@@ -210,6 +210,5 @@ def test_regression_many_hidden_files_cost_no_arguments(opened, tree):
 
 
 def test_certificates_of_packages_can_be_read(staged, tree):
-    (tree / "lib").mkdir()
-    (tree / "lib/cacert.pem").write_text("certificates\n")
+    put(tree, {"lib/cacert.pem": "certificates\n"})
     assert staged.run("cat lib/cacert.pem").stdout == b"certificates\n"

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentfs import Policy, Workspace
-from tests.commands.conftest import SECRET, snapshot
+from tests.commands.conftest import NAMES, SECRET, git, snapshot
 from tests.conftest import needs
+from tests.kit import put
 
 pytestmark = needs("git")
 
-NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-NAMES |= {f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
 ROOTS = {
     "worktree": "wt",
     "part": "main/pkg/app",
@@ -28,12 +27,6 @@ COMMANDS = [
     "git checkout -qb topic; echo 3 > a; git commit -qam three; git stash list",
     "echo 2 > a; git stash -q; git stash pop -q; git diff",
 ]
-
-
-def git(tree: Path, *arguments: str) -> str:
-    command = ["git", "-c", "protocol.file.allow=always", *arguments]
-    ran = subprocess.run(command, cwd=tree, env=os.environ | NAMES, capture_output=True, check=True)
-    return ran.stdout.decode()
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +45,9 @@ def make(tmp_path_factory):
 
 def build(top: Path) -> None:
     """Create a repository with a linked worktree, a submodule, and protected files everywhere."""
-    (top / "main/pkg/app").mkdir(parents=True)
-    (top / "library").mkdir()
-    for path in ("library/a", "main/pkg/app/a", "main/pkg/b"):
-        (top / path).write_text("1\n")
-    (top / "main/pkg/.npmrc").write_text(SECRET)
+    put(
+        top, dict.fromkeys(["library/a", "main/pkg/app/a", "main/pkg/b"], "1\n") | {"main/pkg/.npmrc": SECRET}
+    )
     for name in ("library", "main"):
         git(top / name, "init", "-q", "-b", "main")
         git(top / name, "add", "-A")
@@ -67,12 +58,10 @@ def build(top: Path) -> None:
     (top / "wt/a").write_text("1\n")
     git(top / "wt", "add", "a")
     git(top / "wt", "commit", "-qm", "a")
-    for path in ("main/.env", "main/pkg/app/.env", "wt/.env", "main/lib/.env"):
-        (top / path).write_text(SECRET)
-    with (top / "main/.git/info/exclude").open("a") as file:
-        file.write(".env\n")
-    with (top / "main/.git/modules/lib/info/exclude").open("a") as file:
-        file.write(".env\n")
+    put(top, dict.fromkeys(["main/.env", "main/pkg/app/.env", "wt/.env", "main/lib/.env"], SECRET))
+    for path in ("main/.git/info/exclude", "main/.git/modules/lib/info/exclude"):
+        with (top / path).open("a") as file:
+            file.write(".env\n")
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +73,9 @@ def outside(tmp_path_factory, make):
         if (root, command) not in found:
             top = tmp_path_factory.mktemp("outside")
             make(top)
-            ran = subprocess.run(
-                ["bash", "-c", command],
-                cwd=top / root,
-                env=os.environ | NAMES,
-                capture_output=True,
-                check=True,
-            )
+            shell = ["bash", "-c", command]
+            given = {"cwd": top / root, "env": os.environ | NAMES}
+            ran = subprocess.run(shell, capture_output=True, check=True, **given)
             found[root, command] = ran.stdout, outcome(top, root)
         return found[root, command]
 
@@ -141,8 +126,7 @@ def test_nothing_but_the_root_and_data_of_git_changes(tmp_path, make, root):
 
 def test_a_file_of_the_tree_cannot_name_the_repository_of_another_project(tmp_path, make):
     make(tmp_path)
-    (tmp_path / "hostile").mkdir()
-    (tmp_path / "hostile/.git").write_text(f"gitdir: {tmp_path}/main/.git\n")
+    put(tmp_path, {"hostile/.git": f"gitdir: {tmp_path}/main/.git\n"})
     for name in (".git", ".git/worktrees/wt"):
         (tmp_path / "hostile/.git").write_text(f"gitdir: {tmp_path}/main/{name}\n")
         with Workspace(tmp_path / "hostile", policy=Policy(run="staged")) as ws:

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agentfs import Mount, Policy, Workspace
 from agentfs.commands import outside
-from tests.commands.conftest import SECRET, code_of
+from tests.commands.conftest import SECRET, code_of, git
 from tests.conftest import needs
 
 
@@ -206,10 +207,8 @@ def test_regression_the_settings_of_the_user_are_those_of_git(place, home):
     root = place / "root"
     put(home / "hooks/pre-commit", "#!/bin/sh\necho refused; exit 1\n", 0o755)
     put(home / "more", "[alias]\n hello = !echo hello\n")
-    put(
-        home / ".gitconfig",
-        f"[user]\n name = a\n email = b\n[include]\n path = more\n[core]\n hooksPath = {home}/hooks\n",
-    )
+    user = "[user]\n name = a\n email = b\n[include]\n path = more\n"
+    put(home / ".gitconfig", f"{user}[core]\n hooksPath = {home}/hooks\n")
     subprocess.run(["git", "init", "-q", root], check=True)
     found = ran(root, "git hello; echo x > x; git add x; git commit -qm x; git log --oneline")
     assert "hello\n" in found
@@ -220,17 +219,14 @@ def test_regression_the_settings_of_the_user_are_those_of_git(place, home):
 @needs("git")
 def test_regression_the_settings_of_a_repository_that_change_commits_count(place, home):
     root = place / "root"
-    for setting in (
-        ["init", "-q"],
-        ["config", "core.hooksPath", ".hk"],
-        ["config", "core.autocrlf", "input"],
-    ):
-        subprocess.run(["git", *setting], cwd=root, check=True)
+    git(root, "init", "-q")
+    git(root, "config", "core.hooksPath", ".hk")
+    git(root, "config", "core.autocrlf", "input")
     put(root / ".hk/pre-commit", "#!/bin/sh\nexit 1\n", 0o755)
     (root / "a").write_bytes(b"1\r\n")
     with Workspace(root, policy=Policy(run="staged")) as ws:
         assert ws.run("git add a; git -c user.name=x -c user.email=y commit -qm a").exit_status == 1
-    assert subprocess.check_output(["git", "cat-file", "blob", ":a"], cwd=root) == b"1\n"
+    assert git(root, "cat-file", "blob", ":a") == "1\n"
 
 
 # Attacks
@@ -243,59 +239,60 @@ while True: server.accept()[0].sendall(b"reached")
 CONNECT = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(9))"
 
 
-def listening(path: Path, *before: str) -> subprocess.Popen[bytes]:
-    server = subprocess.Popen([*before, sys.executable, "-c", LISTEN, str(path)], stdout=subprocess.PIPE)
-    assert server.stdout.readline() == b"1\n"
-    return server
+@contextmanager
+def listening(*paths: Path, before: tuple[str, ...] = ()) -> Iterator[Callable[[Path], None]]:
+    """Give servers that listen at some paths, and end them."""
+    servers = []
 
+    def serve(path: Path) -> None:
+        command = [*before, sys.executable, "-c", LISTEN, str(path)]
+        servers.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        assert servers[-1].stdout.readline() == b"1\n"
 
-def test_regression_sockets_and_pipes_outside_are_not_reached(place):
-    """A list of the sockets of this network namespace, made at the start, missed these."""
-    own_network = ["unshare", "-n"] if os.geteuid() == 0 else []
-    servers = [listening(place / "one", *own_network)]
-    os.mkfifo(place / "pipe")
-    received: list[str] = []
-    reader = threading.Thread(target=lambda: received.append((place / "pipe").read_text()), daemon=True)
-    reader.start()
     try:
-        timer = threading.Timer(0.2, lambda: servers.append(listening(place / "two")))
-        timer.start()
-        reach = f"{shlex.quote(sys.executable)} -c {shlex.quote(CONNECT)}"
-        script = (
-            f"sleep 0.8; {reach} {place}/one; {reach} {place}/two; timeout 1 sh -c 'echo x > {place}/pipe'"
-        )
-        assert "reached" not in ran(place / "root", script)
-        timer.join()
-        for name in ("one", "two"):
-            assert b"reached" in subprocess.check_output(["bash", "-c", f"{reach} {place}/{name}"])
-        time.sleep(0.1)
-        assert not received
+        for path in paths:
+            serve(path)
+        yield serve
     finally:
         for each in servers:
             each.kill()
             each.wait()
             each.stdout.close()
-        with open(place / "pipe", "w"):
-            pass
-        reader.join()
+
+
+REACH = f"{shlex.quote(sys.executable)} -c {shlex.quote(CONNECT)}"
+
+
+def test_regression_sockets_and_pipes_outside_are_not_reached(place):
+    """A list of the sockets of this network namespace, made at the start, missed these."""
+    own_network = ("unshare", "-n") if os.geteuid() == 0 else ()
+    os.mkfifo(place / "pipe")
+    received: list[str] = []
+    reader = threading.Thread(target=lambda: received.append((place / "pipe").read_text()), daemon=True)
+    reader.start()
+    with listening(place / "one", before=own_network), listening() as serve:
+        timer = threading.Timer(0.2, lambda: serve(place / "two"))
+        timer.start()
+        reach = f"{REACH} {place}/one; {REACH} {place}/two; timeout 1 sh -c 'echo x > {place}/pipe'"
+        assert "reached" not in ran(place / "root", f"sleep 0.8; {reach}")
+        timer.join()
+        for name in ("one", "two"):
+            assert b"reached" in subprocess.check_output(["bash", "-c", f"{REACH} {place}/{name}"])
+        assert not received
+    with open(place / "pipe", "w"):
+        pass
+    reader.join()
 
 
 def test_regression_sockets_in_the_trees_are_not_reached(place):
     dep = place / "dep"
     dep.mkdir()
-    servers = [listening(dep / "socket"), listening(place / "root/socket")]
-    reach = f"{shlex.quote(sys.executable)} -c {shlex.quote(CONNECT)}"
-    try:
+    with listening(dep / "socket", place / "root/socket"):
         for read_only in (True, False):
             mounts = {"dep": Mount(dep, read_only=read_only)}
             with Workspace(place / "root", policy=Policy(run="staged"), mounts=mounts) as ws:
-                assert b"reached" not in ws.run(f"{reach} dep/socket; {reach} socket").stdout
-        assert b"reached" in subprocess.check_output(["bash", "-c", f"{reach} {dep}/socket"])
-    finally:
-        for each in servers:
-            each.kill()
-            each.wait()
-            each.stdout.close()
+                assert b"reached" not in ws.run(f"{REACH} dep/socket; {REACH} socket").stdout
+        assert b"reached" in subprocess.check_output(["bash", "-c", f"{REACH} {dep}/socket"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read them")

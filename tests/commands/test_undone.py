@@ -5,13 +5,14 @@ import os
 import random
 import shlex
 import shutil
-import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Limits
+from tests.commands.conftest import NAMES, git
 from tests.conftest import needs, part_or_all
 from tests.history import test_side_effects
 from tests.history.test_side_effects import TASKS, tree_hash
@@ -19,16 +20,16 @@ from tests.history.test_side_effects import TASKS, tree_hash
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
 repository = test_side_effects.repository
-NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 COMMANDS = 500
 
 
 @needs("git")
+@pytest.mark.parametrize("kept", [False, True], ids=["memory", "state"])
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_with_side_effects_is_undone(opened, ws, repository, tmp_path, task):
+def test_a_task_with_side_effects_is_undone(opened, ws, repository, tmp_path, task, kept):
     root = shutil.copytree(repository, tmp_path / "root", symlinks=True)
     before = tree_hash(root)
-    workspace = opened(ws.policy.run, root=root)
+    workspace = opened(ws.policy.run, root=root, state=tmp_path / "state" if kept else None)
     result = workspace.run(TASKS[task], env=NAMES)
     assert result.exit_status == 0, result.text
     after = tree_hash(root)
@@ -116,17 +117,17 @@ def slow_templates(wheel: Path, random: random.Random) -> list[str]:
 
 def make_wheel(top: Path) -> Path:
     """Write a wheel with one module."""
-    (top / "tiny-1.dist-info").mkdir(parents=True)
-    (top / "tiny.py").write_text("x = 1\n")
-    (top / "tiny-1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
-    (top / "tiny-1.dist-info/WHEEL").write_text(
-        "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    )
-    (top / "tiny-1.dist-info/RECORD").write_text("tiny.py,,\n")
+    about = {
+        "METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n",
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "tiny.py,,\n",
+    }
+    top.parent.mkdir(parents=True, exist_ok=True)
     wheel = top.parent / "tiny-1-py3-none-any.whl"
-    subprocess.run(
-        [sys.executable, "-m", "zipfile", "-c", wheel, "tiny.py", "tiny-1.dist-info"], cwd=top, check=True
-    )
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny.py", "x = 1\n")
+        for name, text in about.items():
+            archive.writestr(f"tiny-1.dist-info/{name}", text)
     return wheel
 
 
@@ -134,16 +135,12 @@ def make_wheel(top: Path) -> Path:
 @part_or_all(200, full=25)
 def test_commands_on_a_copy_of_a_real_tree_are_undone(opened, ws, tmp_path, every):
     root = tmp_path / "root"
-    shutil.copytree(Path(json.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(
-        Path(json.__file__).parents[1] / "email/mime",
-        root / "mime",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    library, ignore = Path(json.__file__).parents[1], shutil.ignore_patterns("__pycache__")
+    shutil.copytree(library / "json", root, ignore=ignore)
+    shutil.copytree(library / "email/mime", root / "mime", ignore=ignore)
     (root / ".gitignore").write_text("__pycache__/\n*.o\nnode_modules/\n")
-    git = ["git", "-C", root, "-c", "user.name=a", "-c", "user.email=b"]
-    for command in (["git", "init", "-q", root], [*git, "add", "-A"], [*git, "commit", "-qm", "first"]):
-        subprocess.run(command, check=True)
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        git(root, *arguments)
     kept = shutil.copytree(root, tmp_path / "kept", symlinks=True)
     wheel = make_wheel(tmp_path / "wheel")
     # Other work may share the machine.

@@ -3,6 +3,7 @@
 import pytest
 
 from agentfs import Workspace
+from tests.kit import put
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ def test_a_carriage_return_that_is_shown_is_explained(ws, tmp_path):
 
 
 def test_regression_a_diff_shows_carriage_returns_only_if_line_ends_change(ws, tmp_path):
-    (tmp_path / "crlf").write_bytes(b"a\r\nb\r\nc")
-    (tmp_path / "lf").write_bytes(b"a\nb\n")
+    put(tmp_path, {"crlf": b"a\r\nb\r\nc", "lf": b"a\nb\n"})
     no_end = "\n\\ No newline at end of file"
     assert ws.edit("crlf", "c", "C\nd").text.endswith(f" @@\n a\n b\n-c{no_end}\n+C\n+d{no_end}")
     ws.edit("lf", "a", "A")

@@ -35,11 +35,10 @@ def env(tmp_path):
 
 def failure(env, *pairs, **keywords):
     before = env.get()
-    with pytest.raises(AgentFSError) as caught:
-        env.edit(*pairs, **keywords)
+    error = refused(lambda: env.edit(*pairs, **keywords))
     assert env.get() == before
     assert [name for name in os.listdir(env.path) if name.startswith(".agentfs")] == []
-    return caught.value
+    return error
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from agentfs import Policy, Workspace
 from agentfs.errors import AlreadyExistsError, InvalidArgumentError
+from tests.kit import put
 
 MEANT = {
     "ruleset.md\n": "ruleset.md",
@@ -89,9 +90,7 @@ def test_regression_a_programs_content_is_exact(tmp_path):
 
 def test_regression_a_move_onto_a_directory_that_has_the_name_names_that_file(ws, tmp_path):
     """The advice was to delete the directory."""
-    (tmp_path / "d").mkdir()
-    (tmp_path / "m.py").touch()
-    (tmp_path / "d/m.py").touch()
+    put(tmp_path, {"m.py": "", "d/m.py": ""})
     with pytest.raises(AlreadyExistsError) as caught:
         ws.move("m.py", "d")
     assert '"d/m.py" already exists' in caught.value.message

@@ -16,6 +16,7 @@ from agentfs import AgentFSError, Limits, LineChange, Policy, Workspace
 from agentfs import Edit as Replacement
 from tests.conftest import public_directory
 from tests.history.judges import snapshot
+from tests.kit import put
 
 SOMEBODY, SOMEBODY_ELSE = 4242, 4343
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -109,8 +110,7 @@ def tree() -> Iterator[Path]:
     """A tree of an unprivileged user, who also makes the calls."""
     with public_directory() as place:
         top = place / "root"
-        (top / "d").mkdir(parents=True)
-        (top / "d/f").write_text("old\n")
+        put(top, {"d/f": "old\n"})
         try:
             yield top
         finally:
@@ -179,8 +179,7 @@ _IN_CLOSE_WRITE, _IN_ANY_CHANGE = 0x8, 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0
 @pytest.mark.parametrize("method", METHODS)
 def test_a_preview_wakes_no_watcher_and_a_change_does_not_open_the_old_file_for_writing(tmp_path, method):
     libc = ctypes.CDLL(None, use_errno=True)
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/f").write_text("old\n")
+    put(tmp_path, {"d/f": "old\n"})
 
     def events_of(mask: int, path: Path, act: Callable[[], object]) -> list[int]:
         fd = libc.inotify_init1(os.O_NONBLOCK)

@@ -9,7 +9,7 @@ import codecs
 import pytest
 
 from agentfs import Policy, Workspace
-from tests.kit import refused
+from tests.kit import put, refused
 
 L1 = "café naïve\n".encode("latin-1")
 SJIS = "日本語 = 1\r\n".encode("shift_jis")
@@ -194,8 +194,7 @@ def test_own_edits_are_explained_too(ws, tmp_path):
 
 
 def test_a_text_from_another_file_is_reported_with_that_file(ws, tmp_path):
-    (tmp_path / "f").write_text("nothing\n")
-    (tmp_path / "g").write_text("def target(value):\n    return value\n")
+    put(tmp_path, {"f": "nothing\n", "g": "def target(value):\n    return value\n"})
     ws.read("g")
     error = missed(ws, "def target(value):", "x")
     assert (error.details["cause"], error.details["other_paths"]) == ("other_file", ["g"])

@@ -108,10 +108,9 @@ def test_the_reads_suggested_by_refused_writes_cover_the_whole_file(tmp_path, li
     (tmp_path / "f.txt").write_text(line * count)
     with Workspace(tmp_path, limits=limits) as ws:
         ws.read("f.txt", 10, 1)
-        with pytest.raises(AgentFSError) as caught:
-            ws.write("f.txt", "c\n")
-        assert "overwrite" not in str(caught.value)
-        (suggested,) = caught.value.details["suggested_calls"]
+        error = refused(lambda: ws.write("f.txt", "c\n"))
+        assert "overwrite" not in str(error)
+        (suggested,) = error.details["suggested_calls"]
         result = ws.read(**suggested["arguments"])
         assert result.start_line == 1
         while result.end_line < count:

@@ -6,6 +6,7 @@ import pytest
 from agentfs.fs import Root, lock
 from agentfs.policy import Policy
 from tests.fs.mechanisms import force
+from tests.kit import put
 
 SECRET = b"the secret outside"
 
@@ -14,14 +15,8 @@ SECRET = b"the secret outside"
 def tree(tmp_path: Path) -> Path:
     """A root beside an outside directory that holds a secret."""
     top = tmp_path / "root"
-    (top / "a" / "b").mkdir(parents=True)
-    (top / "f").write_bytes(b"f\n")
-    (top / "a" / "t").write_bytes(b"a/t\n")
-    (top / "a" / "b" / "t").write_bytes(b"a/b/t\n")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "s").write_bytes(SECRET)
-    (tmp_path / "rootevil").mkdir()
-    (tmp_path / "rootevil" / "f").write_bytes(SECRET)
+    put(top, {"f": b"f\n", "a/t": b"a/t\n", "a/b/t": b"a/b/t\n"})
+    put(tmp_path, {"out/s": SECRET, "rootevil/f": SECRET})
     return top
 
 

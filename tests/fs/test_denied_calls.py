@@ -8,13 +8,12 @@ import pytest
 from agentfs import AgentFSError, Workspace
 from agentfs.fs import syscalls
 from tests.history.judges import snapshot
+from tests.kit import put
 
 
 def work(top: Path) -> list[object]:
     """Make a change of each kind; return the trees after each."""
-    (top / "d/e").mkdir(parents=True)
-    (top / "d/f").write_text("one\n")
-    (top / "d/e/g").write_text("two\n")
+    put(top, {"d/f": "one\n", "d/e/g": "two\n"})
     (top / "link").symlink_to("d/f")
     found: list[object] = []
     with Workspace(top) as ws:

@@ -9,15 +9,14 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import OutsideWorkspaceError
 from tests import kit
 from tests.history.judges import snapshot
+from tests.kit import put
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A root with a directory, a link to it, and links that are absolute, dangling and lead out."""
     top = tmp_path / "root"
-    (top / "d").mkdir(parents=True)
-    (top / "d" / "x").write_text("in d\n")
-    (top / "f").write_text("f\n")
+    put(top, {"d/x": "in d\n", "f": "f\n"})
     (top / "l").symlink_to("d")
     (top / "absolute").symlink_to(top / "d")
     (top / "up").symlink_to("../d")

@@ -12,6 +12,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.fs import protect
 from agentfs.fs.protect import NameMatcher, fold, name_matcher
 from tests.conftest import law
+from tests.kit import put
 
 READ, WRITE = name_matcher(Protect.READ, backups=True), name_matcher(Protect.WRITE)
 SECRET = "hunter2"
@@ -331,8 +332,7 @@ def test_the_page_lists_every_protected_name():
 @pytest.mark.parametrize("watch", [False, True])
 def test_regression_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watch):
     """The name of the target alone was judged: `.env -> config/prod` showed the file."""
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "prod").write_text("KEY=1\n")
+    put(tmp_path, {"config/prod": "KEY=1\n"})
     (tmp_path / ".env").symlink_to("config/prod")
     (tmp_path / ".ssh").symlink_to("config")
     with Workspace(tmp_path, policy=Policy(overwrite="always"), watch=watch) as ws:

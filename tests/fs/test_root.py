@@ -18,6 +18,7 @@ from agentfs.fs import ReadBuffer, Root, syscalls
 from agentfs.policy import Policy
 from tests.conftest import law
 from tests.fs.mechanisms import change, force, replace_calls
+from tests.kit import put, refused
 
 SECRET = b"the secret outside"
 
@@ -125,24 +126,18 @@ def test_a_name_with_a_literal_backslash_wins_over_the_escaped_byte(root):
 
 def test_a_missing_path_suggests_similar_names(root):
     Path(root.path, "a", "settings.py").touch()
-    with pytest.raises(AgentFSError) as caught:
-        root.open_file("a/setings.py")
-    assert caught.value.code == "not_found"
-    assert caught.value.details["similar"] == ["a/settings.py"]
-    assert "a/settings.py" in caught.value.hint
-    with pytest.raises(AgentFSError) as caught:
-        root.open_file("aa/none/x.py")
-    assert 'there is no "aa"' in str(caught.value)
+    error = refused(lambda: root.open_file("a/setings.py"), "not_found")
+    assert error.details["similar"] == ["a/settings.py"]
+    assert "a/settings.py" in error.hint
+    caught = refused(lambda: root.open_file("aa/none/x.py"))
+    assert 'there is no "aa"' in str(caught)
 
 
 def test_an_absolute_path_suggests_the_path_inside_the_root(root):
-    with pytest.raises(AgentFSError) as caught:
-        root.open_file("/a/t")
-    assert caught.value.code == "outside_workspace"
-    assert 'Did you mean "a/t"?' in caught.value.hint
-    with pytest.raises(AgentFSError) as caught:
-        root.open_file("/etc/passwd")
-    assert "Did you mean" not in caught.value.hint
+    error = refused(lambda: root.open_file("/a/t"), "outside_workspace")
+    assert 'Did you mean "a/t"?' in error.hint
+    caught = refused(lambda: root.open_file("/etc/passwd"))
+    assert "Did you mean" not in caught.hint
 
 
 def test_entry_and_exists_describe_a_path(root):
@@ -273,10 +268,7 @@ def test_a_directory_swapped_for_a_link_at_any_step_leads_nowhere_outside(
     (tmp_path / "out" / "t").write_bytes(SECRET)
     for at in itertools.count(0, every):
         top = tmp_path / f"try{at}" / "root"
-        (top / "a" / "b").mkdir(parents=True)
-        (top / "decoy").mkdir()
-        (top / "a" / "b" / "t").write_bytes(b"a/b/t\n")
-        (top / "decoy" / "t").write_bytes(b"inside decoy")
+        put(top, {"a/b/t": b"a/b/t\n", "decoy/t": b"inside decoy"})
         target = tmp_path / "out" if decoy == "out" else top / "decoy"
         swapping = Swapping(f"{top}/a/b", f"{top}/a/aside", str(target), at)
         with Root(top, Policy()) as root, monkeypatch.context() as patch:

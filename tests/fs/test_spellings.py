@@ -14,6 +14,7 @@ import regex
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.fs import syscalls
 from tests.fs.mechanisms import replace_calls
+from tests.kit import put
 
 SECRET = "hunter2"
 IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
@@ -121,8 +122,7 @@ def test_no_directory_is_listed_for_a_name_with_one_spelling(tmp_path, monkeypat
 
 
 def test_other_spellings_of_a_plain_name_are_not_looked_up(tmp_path, monkeypatch):
-    (tmp_path / "dir").mkdir()
-    (tmp_path / "dir/a.txt").write_text("text\n")
+    put(tmp_path, {"dir/a.txt": "text\n"})
     looked = []
     lstat = syscalls.lstat
     with Workspace(tmp_path) as ws:

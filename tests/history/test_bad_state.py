@@ -20,12 +20,12 @@ from agentfs.history.rows import step_to_json
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import snapshot, standing
+from tests.kit import put
 
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a.txt").write_text("one\n")
+    put(tmp_path, {"root/a.txt": "one\n"})
     return tmp_path / "root"
 
 
@@ -213,8 +213,7 @@ def test_beginning_one_that_was_never_finished(root, state):
 
 def test_a_log_without_its_database(root, state):
     Workspace(root, state=state).close()
-    (state / "history.db").write_bytes(b"")
-    (state / "history.db-wal").write_bytes(b"x" * 100)
+    put(state, {"history.db": b"", "history.db-wal": b"x" * 100})
     assert "damaged" in refused(root, state, FileIOError)
 
 
@@ -323,8 +322,7 @@ def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, every
 def unfinished(tmp_path_factory):
     """The tree and state of a process that died in a recording, with most of it still in the log."""
     top = tmp_path_factory.mktemp("unfinished")
-    (top / "root").mkdir()
-    (top / "root" / "a.txt").write_text("one\n")
+    put(top, {"root/a.txt": "one\n"})
     child = os.fork()
     if child == 0:
         ws = Workspace(top / "root", state=top / "state")

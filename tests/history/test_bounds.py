@@ -13,6 +13,7 @@ from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.history import journal, log
 from tests.history.judges import standing
+from tests.kit import put
 
 POLICY = Policy(overwrite="always")
 
@@ -28,8 +29,7 @@ def opened(request, tmp_path):
     """Returns what opens the workspace, again too; with a state directory the journal goes on."""
     top = tmp_path / "root"
     top.mkdir()
-    (top / "old").write_text("old\n")
-    (top / "kept").write_text("kept\n")
+    put(top, {"old": "old\n", "kept": "kept\n"})
     shutil.copytree(top, tmp_path / "original")
     state = tmp_path / "state" if request.param else None
     current = []
@@ -189,8 +189,7 @@ def test_regression_contents_are_bounded_and_what_was_dropped_is_said(tmp_path, 
 def test_a_content_that_is_kept_again_while_it_is_dropped_stays(tmp_path):
     """The step that had it is replaced by one that has it too."""
     content = os.urandom(300_000)
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a").write_bytes(content)
+    put(tmp_path, {"root/a": content})
     for kept in (tmp_path / "state", None):
         with Workspace(tmp_path / "root", policy=POLICY, state=kept) as ws:
             for _ in range(3):

@@ -15,6 +15,7 @@ from agentfs import AgentFSError, Workspace
 from agentfs.fs import lock
 from tests.conftest import public_directory
 from tests.history.judges import snapshot
+from tests.kit import put, refused
 
 AS_ROOT = os.geteuid() == 0
 SOMEBODY = 4242
@@ -33,8 +34,7 @@ def change_and_close(top: Path) -> None:
 
 
 def make_closed(top: Path) -> None:
-    (top / "out/deep").mkdir(parents=True)
-    (top / "out/deep/x").write_text("x\n")
+    put(top, {"out/deep/x": "x\n"})
     (top / "out/deep").chmod(0o555)
     (top / "out").chmod(0o555)
 
@@ -159,7 +159,6 @@ def test_a_mode_that_may_not_be_changed_is_not_reported_as_a_failed_repair(root:
         os.seteuid(0)
         os.chown(root / "d", 0, 0)
         os.seteuid(SOMEBODY)
-        with pytest.raises(AgentFSError) as caught:
-            ws.undo()
-    assert "could not be restored" not in str(caught.value)
+        caught = refused(ws.undo)
+    assert "could not be restored" not in str(caught)
     assert modes(root)["d"] == 0o711

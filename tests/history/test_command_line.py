@@ -13,6 +13,7 @@ from agentfs import Workspace
 from agentfs.cli import main
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
+from tests.kit import put
 
 
 class Done(NamedTuple):
@@ -35,8 +36,7 @@ def run(*arguments, text=True):
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a.txt").write_text("one\ntwo\n")
+    put(tmp_path, {"root/a.txt": "one\ntwo\n"})
     return tmp_path / "root"
 
 
@@ -83,8 +83,7 @@ def test_log_lists_the_steps_the_latest_first(session):
 
 @needs("git")
 def test_diff_is_a_patch_that_git_takes(session, root, tmp_path):
-    (tmp_path / "original").mkdir()
-    (tmp_path / "original" / "a.txt").write_text("one\ntwo\n")
+    put(tmp_path, {"original/a.txt": "one\ntwo\n"})
     done = run("diff", *session, text=False)
     assert done.returncode == 0
     assert git_applied(tmp_path / "original", done.stdout, tmp_path / "scratch") == snapshot(root)

@@ -14,6 +14,7 @@ from agentfs import AgentFSError, Edit, LineChange, Policy, Workspace
 from tests import kit
 from tests.conftest import needs
 from tests.history.judges import as_git_sees, git_applied, snapshot
+from tests.kit import put
 
 THREADS = 16
 FILES = ["a", "b", "run.sh", "d/one", "d/two", "d/e/deep", "link", "new/x", "new/y/z", "new/y/w", "other/q"]
@@ -44,8 +45,7 @@ def original(top: Path) -> None:
     (top / "a").write_bytes(b"one\ntwo\nthree\n")
     (top / "run.sh").write_bytes(b"#!/bin/sh\necho\n")
     (top / "run.sh").chmod(0o755)
-    (top / "d" / "one").write_bytes(b"caf\xe9\nlatin\n")
-    (top / "d" / "e" / "deep").write_bytes(b"")
+    put(top, {"d/one": b"caf\xe9\nlatin\n", "d/e/deep": b""})
     (top / "link").symlink_to("d/one")
 
 

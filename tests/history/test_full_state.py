@@ -16,13 +16,12 @@ from agentfs.history import database
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot, standing
+from tests.kit import put
 
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a.txt").write_text("old\n")
-    (tmp_path / "root" / "b.txt").write_text("old\n")
+    put(tmp_path, {"root/a.txt": "old\n", "root/b.txt": "old\n"})
     return tmp_path / "root"
 
 

@@ -7,6 +7,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.cli import main
 from agentfs.policy import Protect
+from tests.kit import put
 
 OLD, NEW = "the hidden old text", "the hidden new text"
 LOOSE = Policy(overwrite="always", protect=Protect(read=[], write=[]))
@@ -83,8 +84,7 @@ def test_a_file_that_was_moved_back_is_shown_again(tree, tmp_path):
 
 
 def test_only_the_file_that_was_moved_is_hidden(tree, tmp_path):
-    (tree / "g").write_text("another\n")
-    (tree / "h").write_text(f"{OLD} of h\n")
+    put(tree, {"g": "another\n", "h": f"{OLD} of h\n"})
     with Workspace(tree, policy=LOOSE, state=tmp_path / "state") as ws:
         ws.delete("g")
         ws.move("f", "private/f")

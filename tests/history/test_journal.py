@@ -16,6 +16,7 @@ from agentfs.history.database import Contents
 from tests import kit
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot, standing
+from tests.kit import put, refused
 
 
 def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
@@ -125,16 +126,12 @@ def test_changes_of_others_between_two_steps_are_not_skipped(ws, tmp_path):
 )
 def test_bad_input_is_a_typed_error_and_changes_nothing(tmp_path, act, code):
     top = tmp_path / "root"
-    (top / "full").mkdir(parents=True)
-    (top / "full" / "f").write_text("f\n")
-    (top / "full" / "g").write_text("g\n")
+    put(top, {"full/f": "f\n", "full/g": "g\n"})
     (top / "away").symlink_to(tmp_path)
     os.mkfifo(top / "fifo")
     before = snapshot(tmp_path)
     with Workspace(top) as ws:
-        with pytest.raises(AgentFSError) as caught:
-            act(ws)
-        assert caught.value.code == code
+        refused(lambda: act(ws), code)
         assert snapshot(tmp_path) == before
 
 
@@ -258,8 +255,7 @@ def test_contents_go_to_the_disk_when_they_are_many():
 
 def test_nothing_is_changed_if_nothing_can_be_kept(ws, tmp_path, monkeypatch):
     monkeypatch.setattr(database, "_MEMORY_BYTES", 0)
-    (tmp_path / "a").write_text("old\n" * 100)
-    (tmp_path / "large").write_bytes(os.urandom(100_000).hex().encode())
+    put(tmp_path, {"a": "old\n" * 100, "large": os.urandom(100000).hex().encode()})
     ws.edit("a", "old", "older", replace_all=True)
     before = snapshot(tmp_path)
     pages = "PRAGMA max_page_count"
@@ -298,8 +294,7 @@ def test_only_binary_parts_of_the_patch_name_contents_by_their_hash(tmp_path):
     top.mkdir()
     for name in ("text", "script", "gone", "empty", "binary", "ends", "to link", "mode", "both"):
         (top / name).write_bytes(b"one\ntwo\n" if name != "empty" else b"")
-    (top / "binary").write_bytes(b"\0one")
-    (top / "ends").write_bytes(b"no end")
+    put(top, {"binary": b"\x00one", "ends": b"no end"})
     (top / "script").chmod(0o755)
     (top / "link").symlink_to("text")
     shutil.copytree(top, tmp_path / "original", symlinks=True)
@@ -323,8 +318,7 @@ def test_only_binary_parts_of_the_patch_name_contents_by_their_hash(tmp_path):
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_an_interrupt_right_after_the_rename_leaves_a_step(tmp_path, monkeypatch, kept):
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a").write_text("one\n")
+    put(tmp_path, {"root/a": "one\n"})
     rename = syscalls.replace
 
     def interrupted(*names, **options):

@@ -20,6 +20,7 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from tests.conftest import needs, part_or_all
 from tests.history.judges import as_git_sees, git_applied, snapshot, standing, undone
+from tests.kit import put
 
 pytestmark = needs("git")
 
@@ -51,8 +52,7 @@ def original(top: Path) -> None:
     (top / "b.bin").write_bytes(b"\0\1\2" * 50)
     (top / "run.sh").write_bytes(b"#!/bin/sh\necho\n")
     (top / "run.sh").chmod(0o755)
-    (top / "d" / "one").write_bytes(b"caf\xe9\nlatin\n")
-    (top / "d" / "e" / "deep").write_bytes(b"")
+    put(top, {"d/one": b"caf\xe9\nlatin\n", "d/e/deep": b""})
     (top / "d" / "e" / "deep").chmod(0o640)
     (top / "link").symlink_to("d/one")
     (top / "dangling").symlink_to("new/target")

@@ -9,6 +9,7 @@ from agentfs import Workspace
 from agentfs.errors import ConflictError
 from tests.faults.calls import CHANGING, CountedCalls, kill_itself, kills, without_temporaries
 from tests.history.judges import snapshot
+from tests.kit import put
 
 
 def actions(ws: Workspace) -> set[tuple[str, str, str | None]]:
@@ -84,12 +85,10 @@ def test_a_file_that_was_created_and_moved_was_created(top: Path):
 
 def test_regression_undo_of_a_moved_directory_sees_what_others_have_put_in_its_place(top: Path):
     """The undo was recorded, but it changed nothing: the entries of the directory counted as moved."""
-    (top / "d").mkdir()
-    (top / "d" / "a").write_text("first\n")
+    put(top, {"d/a": "first\n"})
     with Workspace(top) as ws:
         ws.move("d", "e")
-        (top / "d").mkdir()
-        (top / "d" / "a").write_text("second\n")
+        put(top, {"d/a": "second\n"})
         with pytest.raises(ConflictError, match="nothing was undone"):
             ws.undo()
         assert (top / "e" / "a").read_text() == "first\n"

@@ -10,13 +10,14 @@ from contextlib import suppress
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
+from agentfs import Limits, Policy, Toolset, Workspace
 from agentfs.cli import main
 from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
 from agentfs.fs import syscalls
 from agentfs.history.scan import Status
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, snapshot
+from tests.kit import put, refused
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
@@ -48,9 +49,7 @@ def root(tmp_path, reopened):
     (top / "a.txt").write_text(TEN)
     (top / "run.sh").write_text("#!/bin/sh\n")
     (top / "run.sh").chmod(0o755)
-    (top / "src" / "one.py").write_text("one\n" * 30)
-    (top / "src" / "deep" / "two.py").write_bytes(b"caf\xe9\r\n")
-    (top / ".hidden").write_text("hidden\n")
+    put(top, {"src/one.py": "one\n" * 30, "src/deep/two.py": b"caf\xe9\r\n", ".hidden": "hidden\n"})
     (top / "link").symlink_to("a.txt")
     (top / "empty").mkdir(mode=0o700)
     return top
@@ -325,9 +324,7 @@ def test_a_file_that_became_a_directory_or_the_reverse_comes_back(root, reopened
 
 
 def test_ignored_files_are_counted_and_recorded_on_request(root, reopened):
-    (root / ".gitignore").write_text("build/\n")
-    (root / "build").mkdir()
-    (root / "build" / "out").write_text("old\n")
+    put(root, {".gitignore": "build/\n", "build/out": "old\n"})
     with reopened().recording("make") as recorded:
         (root / "build" / "out").write_text("new\n")
     assert recorded.result.files == ()
@@ -344,17 +341,14 @@ def test_ignored_files_are_counted_and_recorded_on_request(root, reopened):
 
 
 def test_a_change_of_the_ignore_rules_deletes_and_creates_nothing(root, reopened):
-    (root / ".gitignore").write_text("build/\n")
-    (root / "build").mkdir()
-    (root / "build" / "out").write_text("old\n")
+    put(root, {".gitignore": "build/\n", "build/out": "old\n"})
     ws = reopened()
     with ws.recording("first"):
         pass
     os.utime(root / "build" / "out")
     time.sleep(0.1)
     with ws.recording("shows build") as recorded:
-        (root / ".gitignore").write_text("*.txt\n")
-        (root / "build" / "made").write_text("new\n")
+        put(root, {".gitignore": "*.txt\n", "build/made": "new\n"})
     paths = {file.path: file.action for file in recorded.result.files}
     assert paths.get("build/out") is None
     assert paths.get("a.txt") is None
@@ -368,8 +362,7 @@ def test_a_file_that_is_too_large_is_reported_and_not_restored(root, reopened):
     ws = reopened(limits=Limits(file_bytes=1000))
     (root / "large").write_bytes(b"x" * 2000)
     with ws.recording("grow") as recorded:
-        (root / "large").write_bytes(b"x" * 3000)
-        (root / "a.txt").write_text("new\n")
+        put(root, {"large": b"x" * 3000, "a.txt": "new\n"})
     assert recorded.result.lost == ("large",)
     assert recorded.result.not_covered == {"too large": 1}
     assert '"large"' in recorded.result.text
@@ -388,8 +381,7 @@ def test_the_bytes_of_a_snapshot_are_bounded(root, reopened):
 
 
 def test_contents_of_protected_files_are_never_kept(root, reopened, tmp_path):
-    (root / ".env").write_text("TOKEN=secret-secret\n")
-    (root / "key.pem").write_text("secret-secret\n")
+    put(root, {".env": "TOKEN=secret-secret\n", "key.pem": "secret-secret\n"})
     ws = reopened()
     with ws.recording("leak") as recorded:
         (root / ".env").write_text("TOKEN=secret-secret-2\n")
@@ -447,9 +439,7 @@ def test_closed_and_read_only_workspaces_record_nothing(root, reopened):
     with pytest.raises(RefusedError, match="whole tree"), ws.view(only=["src"]).recording("x"):
         pass
     ws.close()
-    with pytest.raises(AgentFSError) as caught:
-        ws.recording("x").__enter__()
-    assert caught.value.code == "closed"
+    refused(lambda: ws.recording("x").__enter__(), "closed")
 
 
 def test_a_workspace_that_is_closed_in_the_block_keeps_the_recording_open(root, tmp_path):

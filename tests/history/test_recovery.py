@@ -7,6 +7,7 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.history.journal import Journal
 from tests.history.judges import snapshot, standing
+from tests.kit import put
 
 
 class Killed(BaseException):
@@ -112,8 +113,7 @@ def test_an_undo_that_was_under_way_can_be_made_to_its_end_or_taken_back(tmp_pat
 
 
 def make_new(top):
-    (top / "new").mkdir()
-    (top / "new/file").write_text("x\n")
+    put(top, {"new/file": "x\n"})
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,7 @@ def make_new(top):
     ids=["new", "new in part", "in part", "deleted", "moved", "not made"],
 )
 def test_regression_a_step_under_way_in_a_recording_is_not_recorded_again(tmp_path, dies, act, make):
-    (tmp_path / "root/d").mkdir()
-    (tmp_path / "root/d/inner").write_text("in\n")
+    put(tmp_path, {"root/d/inner": "in\n"})
 
     def record(ws):
         with ws.recording("others"):

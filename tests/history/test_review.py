@@ -10,6 +10,7 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import ConflictError, InvalidArgumentError, ReadOnlyError
 from agentfs.results import Hunk, Origin, Review
 from tests import kit
+from tests.kit import put
 
 
 @pytest.fixture
@@ -65,8 +66,7 @@ def test_a_whole_change_is_taken_back(top: Path, kind: str):
     with Workspace(top) as ws:
         with ws.recording("make"):
             if kind == "created":
-                (top / "new").mkdir()
-                (top / "new" / "c.txt").write_text("c\n")
+                put(top, {"new/c.txt": "c\n"})
             elif kind == "deleted":
                 (top / "a.py").unlink()
             elif kind == "renamed":
@@ -178,8 +178,7 @@ def test_a_change_without_lines_is_one_hunk(top: Path):
     with Workspace(top) as ws:
         with ws.recording("make"):
             (top / "a.py").chmod(0o755)
-            (top / "b.bin").write_bytes(b"\0new")
-            (top / "empty").touch()
+            put(top, {"b.bin": b"\x00new", "empty": ""})
         found = {file.path: (file.kind, *map(lined, file.hunks)) for file in ws.review().files}
         assert found == {
             "a.py": ("mode", ("mode 644 to 755", (), ())),
@@ -200,8 +199,7 @@ def test_files_that_only_others_have_written_are_not_shown(top: Path):
     (top / "b.py").write_text("b\n")
     with Workspace(top) as ws:
         ws.edit("a.py", "line 3\n", "three\n")
-        (top / "b.py").write_text("by another program\n")
-        (top / "c.py").write_text("by another program\n")
+        put(top, {"b.py": "by another program\n", "c.py": "by another program\n"})
         assert [file.path for file in ws.review().files] == ["a.py"]
         ws.apply_review(reject=ids_of(ws.review()))
         assert (top / "b.py").read_text() == (top / "c.py").read_text() == "by another program\n"

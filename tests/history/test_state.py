@@ -14,12 +14,12 @@ from agentfs.history.log import net_changes
 from agentfs.history.state import read_journal
 from tests import kit
 from tests.history.judges import snapshot, standing
+from tests.kit import put
 
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "a.txt").write_text("one\ntwo\nthree\n")
+    put(tmp_path, {"root/a.txt": "one\ntwo\nthree\n"})
     return tmp_path / "root"
 
 

@@ -8,6 +8,7 @@ from agentfs import AgentFSError, Workspace
 from agentfs.cli import main
 from agentfs.errors import AlreadyExistsError, ConflictError, InvalidArgumentError, StaleError
 from tests.history.judges import snapshot
+from tests.kit import put
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
@@ -79,8 +80,7 @@ def test_rollback_merges_in_both_directions(reopened, tmp_path):
 
 def test_a_conflict_names_path_and_lines_and_offers_the_rest(reopened, tmp_path):
     top = tmp_path / "root"
-    (top / "b").write_text(TEN)
-    (top / "c").write_text(TEN)
+    put(top, {"b": TEN, "c": TEN})
     with reopened().transaction() as tx:
         for name in "abc":
             tx.edit(name, "4\n5\n", "x\ny\n")
@@ -224,8 +224,7 @@ def test_changes_compares_with_the_disk_of_now(reopened, tmp_path):
 
 def test_regression_changes_that_a_later_step_took_back_are_not_those_of_another_program(reopened, tmp_path):
     top = tmp_path / "root"
-    (top / "d").mkdir()
-    (top / "d" / "x").write_text("x\n")
+    put(top, {"d/x": "x\n"})
     ws = reopened()
     ws.edit("a", "2\n", "two\n")
     ws.edit("a", "two\n", "2\n")

@@ -13,6 +13,7 @@ from agentfs import Limits, Workspace
 from agentfs.tree import ignore_sources
 from tests import kit
 from tests.conftest import needs
+from tests.kit import put
 
 MIB = 1 << 20
 
@@ -35,9 +36,7 @@ HOSTILE = {
     "name", [pytest.param(name, marks=[pytest.mark.full] * ("million" in name)) for name in HOSTILE]
 )
 def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub/.gitignore").write_text(HOSTILE[name]())
-    (tmp_path / ".gitignore").write_text("*.log\n")
+    put(tmp_path, {"sub/.gitignore": HOSTILE[name](), ".gitignore": "*.log\n"})
     for number in range(50):
         (tmp_path / "sub" / f"a{number}bxcd{number}").write_text("x\n")
         (tmp_path / "sub" / f"{number}.log").write_text("x\n")
@@ -134,8 +133,7 @@ def test_rule_files_are_bounded_together_where_they_hold_together(
         result = ws.glob("**")
         assert result.skipped.unread_rules == ("a/b/.gitignore",)
         assert result.files == [], "the rule of a directory above holds there too"
-        (tmp_path / ".gitignore").write_text(wildcards(5000))
-        (tmp_path / "a/.gitignore").write_text(wildcards(5000))
+        put(tmp_path, {".gitignore": wildcards(5000), "a/.gitignore": wildcards(5000)})
         found = [entry.path for entry in ws.glob("**").files]
         assert found == ["a/b/skip.txt", "a/skip.txt", "skip.txt"]
 
@@ -158,8 +156,7 @@ def test_regression_compiling_rules_keeps_the_deadline(tmp_path: Path) -> None:
     for number in range(300):
         directory = tmp_path / f"d{number:03}"
         directory.mkdir()
-        (directory / ".gitignore").write_text(rules.replace("\n", f"{number}\n"))
-        (directory / "f.txt").write_text("x\n")
+        put(directory, {".gitignore": rules.replace("\n", f"{number}\n"), "f.txt": "x\n"})
     with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
         for call in (
             lambda: ws.ls(depth=0),
@@ -210,9 +207,7 @@ def test_why_a_path_is_left_out_is_said_from_rules_that_are_read_once(tmp_path: 
         directory = directory / f"d{number}"
         directory.mkdir()
         (directory / ".gitignore").write_text(f"plain{number}\n")
-    (directory / ".gitignore").write_text("out/\n")
-    (directory / "out").mkdir()
-    (directory / "out/f.txt").write_text("needle\n")
+    put(directory, {".gitignore": "out/\n", "out/f.txt": "needle\n"})
     with Workspace(tmp_path) as ws:
         place = "/".join(f"d{number}" for number in range(deep))
         # The second look has half a second, which a machine that is busy with other work may use up.

@@ -15,6 +15,7 @@ from agentfs.policy import Policy
 from agentfs.tree.gitignore import IgnoreRules, Sources, read_rules
 from agentfs.tree.walk import Walk
 from tests.conftest import needs, program
+from tests.kit import put
 
 pytestmark = needs("git")
 
@@ -177,17 +178,13 @@ def test_a_nearer_file_outranks_a_farther_one(repository):
 
 
 def test_a_gitignore_counts_without_a_repository(tmp_path):
-    (tmp_path / ".gitignore").write_text("b\n")
-    (tmp_path / "a").touch()
-    (tmp_path / "b").touch()
+    put(tmp_path, {".gitignore": "b\n", "a": "", "b": ""})
     assert walked_files(tmp_path) == [".gitignore", "a"]
 
 
 @needs("rg")
 def test_an_ignore_file_outranks_every_gitignore(tmp_path):
-    (tmp_path / "d").mkdir()
-    (tmp_path / ".ignore").write_text("!a.x\nc\n")
-    (tmp_path / "d" / ".gitignore").write_text("*.x\n!c\n")
+    put(tmp_path, {".ignore": "!a.x\nc\n", "d/.gitignore": "*.x\n!c\n"})
     for name in ("a.x", "b.x", "c"):
         (tmp_path / "d" / name).touch()
     ours = [path for path in walked_files(tmp_path) if "/." not in path and path[0] != "."]
