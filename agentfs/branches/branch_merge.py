@@ -60,7 +60,7 @@ def merge_branch(
             contents(sandbox.files.path_of(_MERGED)).decode() or "[]"
         )
         bases = {path: _node(each) for path, each in {**first, **_made(log, merges)}.items()}
-        effects = effects_of({"": sandbox.stage.overlay}, masks, root, size, is_wanted)
+        effects = effects_of(sandbox.stage, masks, root, size, is_wanted)
         try:
             found = merge_effects(around, effects, since, bases)
         except ConflictError as error:

@@ -101,15 +101,15 @@ class BranchSandbox:
             new = now._replace(hidden=now.hidden.difference(self._facts["masks"]))
             given = self._around, self._sandbox, self.stage, new, environment
             more = ["--bind", place, STATE, "--chdir", root.path, "--sync-fd", str(lock)]
-            inside = inside_of(*given, more=more, run_paths=[package])
-            masks = {path: each for path, each in inside.masks.items() if not git_directory(path)}
+            inside, made = inside_of(*given, more=more, run_paths=[package])
+            masks = {path: each for path, each in made.items() if not git_directory(path)}
             self._keep_facts(hidden=[*now.all_hidden], masks={**self._facts["masks"], **masks})
             repositories = [each for each, names in now.names.items() if "HEAD" in names]
             protect = root.policy.protect
             settings = protect.read, protect.write, [*map(root.trees.path_on_disk, repositories)]
             server = [sys.executable, "-I", "-c", _SERVE, os.path.dirname(package), root.path]
             errors = self.files.path_of(_ERRORS)
-            with open(errors, "wb") as written, FirstProcess(self.stage, inside.sandbox) as first:
+            with open(errors, "wb") as written, FirstProcess(self.stage, inside) as first:
                 process = subprocess.Popen(  # noqa: S603 - our own program
                     [*first.command, *server, json.dumps(settings)],
                     env=environment,

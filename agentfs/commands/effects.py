@@ -12,7 +12,7 @@ from agentfs.base.advice import plural
 from agentfs.commands.git_index import with_assumed
 from agentfs.commands.git_settings import git_directory
 from agentfs.commands.masks import Mask
-from agentfs.commands.stage import OPAQUE, Overlay
+from agentfs.commands.stage import OPAQUE, Stage
 from agentfs.commands.system import contents
 from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_and_size
@@ -47,20 +47,20 @@ class Effects:
 
 
 def effects_of(
-    overlays: Mapping[str, Overlay],
+    stage: Stage,
     masks: Mapping[str, Mask],
     root: Root,
     most_bytes: int,
     is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> Effects:
-    """Return the changes in overlays whose processes have ended, each by the real path of its tree in `root`.
+    """Return the changes in the overlays of a stage whose processes have ended, by real path in `root`.
 
     A path that is not wanted is left out, with all below it.
 
     Raises:
         AgentFSError: `too_large` if the new files of a tree have more than `most_bytes`.
     """
-    reader = _Reader(overlays, masks, root, most_bytes)
+    reader = _Reader(stage, masks, root, most_bytes)
     found, nodes = reader.found, reader.nodes(is_wanted)
     moved = reader.moved_masks(nodes)
     for path, status in nodes:
@@ -78,10 +78,9 @@ def effects_of(
 class _Reader:
     """Reads the upper directories of overlays."""
 
-    def __init__(
-        self, overlays: Mapping[str, Overlay], masks: Mapping[str, Mask], root: Root, most_bytes: int
-    ) -> None:
-        self._overlays, self._masks, self._root, self._most_bytes = overlays, masks, root, most_bytes
+    def __init__(self, stage: Stage, masks: Mapping[str, Mask], root: Root, most_bytes: int) -> None:
+        self._masks, self._root, self._most_bytes = masks, root, most_bytes
+        self._full = partial(stage.upper_path, root)
         self.found = Effects()
         self._links: set[tuple[int, int]] = set()
         self._new = set[str]()  # directories that the tree does not have
@@ -89,14 +88,14 @@ class _Reader:
     def nodes(self, is_wanted: Callable[[str], bool]) -> list[tuple[str, os.stat_result]]:
         """Return all nodes, each directory before its entries; raise `too_large` before one is loaded."""
         found: list[tuple[str, os.stat_result]] = []
-        stack, size = [top for top, overlay in self._overlays.items() if not overlay.is_read_only], 0
+        stack, size = [tree.path for tree in self._root.trees if not tree.is_read_only], 0
         while stack:
             directory = stack.pop()
             with os.scandir(self._readable(directory)) as entries:
                 for entry in entries:
                     call_context.check()
                     path = f"{directory}/{entry.name}" if directory else entry.name
-                    if path in self._overlays or not is_wanted(path):
+                    if path in self._root.trees.others or not is_wanted(path):
                         continue  # the place where another tree is shown
                     status = entry.stat(follow_symlinks=False)
                     found.append((path, status))
@@ -249,10 +248,6 @@ class _Reader:
         if not os.access(full, os.R_OK | (os.X_OK if os.path.isdir(full) else 0)):
             os.chmod(full, os.lstat(full).st_mode & 0o7777 | 0o700)
         return full
-
-    def _full(self, path: str) -> str:
-        tree = self._root.trees.of(path)
-        return os.path.join(self._overlays[tree.path].upper, tree.below(path))
 
 
 def _is_removal(status: os.stat_result) -> bool:

@@ -13,17 +13,15 @@ from agentfs.fs import Change, DirectoryNode, FileNode, Root
 from agentfs.fs.protect import fold
 from agentfs.tree.walk import VCS_NAMES
 
-# Harmless keys, by section. A section of `[remote "origin"]` has its first word here.
-_KEYS = {
-    "core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase"}
-    | {"precomposeunicode", "symlinks"},
-    "extensions": {"objectformat", "refstorage", "compatobjectformat"},
-    "remote": {"url", "fetch", "tagopt"},
-    "branch": {"remote", "merge", "rebase"},
-    "submodule": {"active", "url"},
-}
-# More keys that commands may see, because they change how git works and are not credentials.
-_MORE = """
+# Harmless settings. A section of `[remote "origin"]` has its first word here.
+_PLAIN = """
+core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase core.symlinks
+core.precomposeunicode extensions.objectformat extensions.refstorage extensions.compatobjectformat remote.url
+remote.fetch remote.tagopt branch.remote branch.merge branch.rebase submodule.active submodule.url
+"""
+# Commands may see more, which changes how git works and is no credential.
+_SHOWN = f"""
+{_PLAIN}
 core.autocrlf core.eol core.safecrlf core.hookspath core.excludesfile core.attributesfile core.quotepath
 core.sparsecheckout core.sparsecheckoutcone extensions.worktreeconfig extensions.partialclone user.name
 user.email init.defaultbranch filter.clean filter.smudge filter.process filter.required diff.algorithm
@@ -31,9 +29,6 @@ diff.renames diff.textconv diff.driver merge.ff merge.driver merge.name merge.co
 pull.ff push.default rebase.autostash rebase.autosquash commit.gpgsign commit.template rerere.enabled
 submodule.recurse
 """
-_SHOWN = {name: {*keys} for name, keys in _KEYS.items()}
-for _name in _MORE.split():
-    _SHOWN.setdefault(_name.partition(".")[0], set()).add(_name.partition(".")[2])
 _SECTION = re.compile(rb'\[([a-z]+)(?: "[^"\\\n]*")?\]', re.IGNORECASE)
 _SETTING = re.compile(rb"\s*([a-z][a-z0-9-]*)\s*=\s*([^\\\n]*)", re.IGNORECASE)
 _USER = re.compile(rb"(?<=://)[^/@\s]*@")
@@ -47,29 +42,22 @@ _OBJECT = re.compile(r"/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)")
 _FACTS_ON_OBJECTS = {"packs", "commit-graph", "commit-graphs"}  # and not `alternates`
 
 
-def shown_settings(config: bytes) -> bytes:
+def shown_settings(config: bytes, allowed: str = _SHOWN) -> bytes:
     """Return the lines of a configuration that a command may see, without credentials in addresses."""
-    return _USER.sub(b"", b"".join(line + b"\n" for line, is_plain in _lines(config, _SHOWN) if is_plain))
+    found, section, names = b"", "", allowed.split()
+    shown = {*names, *(name.partition(".")[0] for name in names)}
+    for line in filter(None, config.replace(b"\r\n", b"\n").split(b"\n")):
+        head, setting = _SECTION.fullmatch(line), _SETTING.fullmatch(line)
+        if head is not None:
+            section = head[1].decode().lower()
+        if (f"{section}.{setting[1].decode().lower()}" if setting else head and section) in shown:
+            found += line + b"\n"
+    return _USER.sub(b"", found)
 
 
 def _is_plain(config: bytes) -> bool:
     """Return True if a configuration has only what `git init` and `git clone` write."""
-    return (
-        b"::" not in config and not _USER.search(config) and all(plain for _, plain in _lines(config, _KEYS))
-    )
-
-
-def _lines(config: bytes, allowed: dict[str, set[str]]) -> list[tuple[bytes, bool]]:
-    """Return each line that is not empty, and True if it is harmless."""
-    found: list[tuple[bytes, bool]] = []
-    keys: set[str] = set()
-    for line in filter(None, config.replace(b"\r\n", b"\n").split(b"\n")):
-        section, setting = _SECTION.fullmatch(line), _SETTING.fullmatch(line)
-        if section is not None:
-            keys = allowed.get(section[1].decode().lower(), set())
-        named = setting is not None and setting[1].decode().lower() in keys
-        found.append((line, named or (section is not None and bool(keys))))
-    return found
+    return b"::" not in config and shown_settings(config, _PLAIN) == config.replace(b"\r\n", b"\n")
 
 
 def git_directory(path: str) -> str:

@@ -7,17 +7,15 @@ Afterwards its inode and its times tell what has happened to it.
 import os
 import re
 import stat
-import struct
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from agentfs.commands.git_index import IndexEntry, index_entries, with_assumed
+from agentfs.commands.git_index import index_entries, with_assumed
 from agentfs.commands.git_settings import has_settings
 from agentfs.commands.repository import Repository
-from agentfs.commands.stage import OPAQUE, Overlay, make_alike
+from agentfs.commands.stage import OPAQUE, Overlay, Stage, make_alike
 from agentfs.commands.system import contents
 from agentfs.fs import Root
 
@@ -53,15 +51,15 @@ class Mask(NamedTuple):
 class Masks:
     """Creates masks in the upper directories of overlays; `found` has them by the real path in the root."""
 
-    def __init__(self, root: Root, overlays: Mapping[str, Overlay]) -> None:
-        self._root, self._overlays = root, overlays
+    def __init__(self, root: Root, stage: Stage) -> None:
+        self._root, self._stage = root, stage
         self.found: dict[str, Mask] = {}
         self._made: dict[str, os.stat_result] = {}  # directories above masks, with the status below
 
     def put(self, path: str, content: bytes = b"", assumed: Collection[bytes] | None = None) -> None:
         """Create the mask of a path in the root, with content that a command may see, if any."""
         tree = self._root.trees.of(path)
-        mask = self.put_in(self._overlays[tree.path], tree.below(path), content)
+        mask = self.put_in(self._stage.overlays[tree.source], tree.below(path), content)
         if mask is not None:
             self.found[path] = mask._replace(assumed=assumed)
 
@@ -97,7 +95,7 @@ class Masks:
         data = contents(self._root.trees.path_on_disk(index)) if tops else b""
         if not data:
             return
-        tracked = {each.path: each.is_assumed for each in _entries(data)}
+        tracked = {each.path: each.is_assumed for each in index_entries(data)}
         assumed = {each for each in tracked if not (tracked[each] or tops.isdisjoint(_with_above(each)))}
         if assumed:
             self.put(index, with_assumed(data, assumed, assumed=True), assumed)
@@ -118,13 +116,6 @@ def _with_above(path: bytes) -> Iterable[bytes]:
     return accumulate(path.split(b"/"), lambda above, name: above + b"/" + name)
 
 
-@lru_cache(maxsize=2)
-def _entries(index: bytes) -> Collection[IndexEntry]:
-    with suppress(struct.error, LookupError, ValueError):  # git cannot read it either
-        return [*index_entries(index)]
-    return ()
-
-
 def _make(full: str, status: os.stat_result, content: bytes) -> None:
     """Create a file or an opaque directory like the one that it hides."""
     if stat.S_ISDIR(status.st_mode):
@@ -138,13 +129,12 @@ def _make(full: str, status: os.stat_result, content: bytes) -> None:
     os.utime(full, ns=(status.st_mtime_ns - 1, status.st_mtime_ns))
 
 
-def read_masks(root: Root, overlays: Mapping[str, Overlay], masks: Mapping[str, Mask]) -> list[str]:
+def read_masks(root: Root, stage: Stage, masks: Mapping[str, Mask]) -> list[str]:
     """Return the paths whose masks a command has read, except those of settings, which it may see."""
     found: list[str] = []
     for path, mask in masks.items():
-        tree = root.trees.of(path)
         with suppress(OSError):
-            status = os.lstat(os.path.join(overlays[tree.path].upper, tree.below(path)))
+            status = os.lstat(stage.upper_path(root, path))
             was_read = mask.is_at(status) and status.st_atime_ns != mask.accessed
             if was_read and mask.hides and not has_settings(path):
                 found.append(path)

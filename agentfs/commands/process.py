@@ -18,6 +18,7 @@ from agentfs.base.lazy import signal
 from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.request import CommandRequest
 from agentfs.commands.system import processes_with
+from agentfs.errors import InvalidArgumentError
 from agentfs.limits import Limits
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
@@ -50,16 +51,20 @@ class Process:
         with os.fdopen(os.memfd_create("stdin"), "w+b") as given:  # a pipe would have to be fed
             given.write(request.stdin or b"")
             given.seek(0)
-            self._child = subprocess.Popen(  # noqa: S603 - the command, as it was asked for
-                arguments,
-                env={**request.environment, _MARK: self._mark},
-                cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
-                stdin=subprocess.DEVNULL if request.stdin is None else given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                pass_fds=pass_fds,
-            )
+            try:
+                self._child = subprocess.Popen(  # noqa: S603 - the command, as it was asked for
+                    arguments,
+                    env={**request.environment, _MARK: self._mark},
+                    cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
+                    stdin=subprocess.DEVNULL if request.stdin is None else given,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    pass_fds=pass_fds,
+                )
+            except ValueError as error:  # such as a NUL, or a `=` in the name of a variable
+                message = f"The command and its environment cannot be passed to a shell: {error}."
+                raise InvalidArgumentError(message, hint="Leave these characters out.") from None
         self._selector = selectors.DefaultSelector()
         self.is_closed = False
         self._ended = 0.0  # when the direct child ended; 0 if it runs

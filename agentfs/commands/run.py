@@ -15,7 +15,7 @@ from agentfs.commands.masks import read_masks
 from agentfs.commands.process import POLL_SECONDS, Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
-from agentfs.commands.staged_process import Staged, staged_process
+from agentfs.commands.staged_process import StagedProcess, staged_process
 from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.fs import Root
 from agentfs.fs.oserrors import read_only
@@ -133,35 +133,35 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
     around = around.in_repository()
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(around.root.path, directory.real_path)
-    with staged_process(around, request, cwd) as staged:
-        in_time = _wait(staged.process, request)
-        staged.process.end()
-        if staged.process.was_started or not in_time:
-            changes = _take_effects(around, request, staged, in_time=in_time)
-            notes = _notes_on(around.root, staged)
-            return _result(around, request, staged.process, changes, notes, in_time=in_time)
+    with staged_process(around, request, cwd) as process:
+        in_time = _wait(process, request)
+        process.end()
+        if process.was_started or not in_time:
+            changes = _take_effects(around, request, process, in_time=in_time)
+            notes = _notes_on(around.root, process)
+            return _result(around, request, process, changes, notes, in_time=in_time)
     if attempts > 1:  # a path outside may just have gone
         return _run_staged(around, request, attempts - 1)
-    reason = staged.process.captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
+    reason = process.captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
     raise FileIOError(f"The command could not be staged: {reason}", details={"reason": reason})
 
 
-def _notes_on(root: Root, staged: Staged) -> list[str]:
+def _notes_on(root: Root, process: StagedProcess) -> list[str]:
     """Return notes on protected files that a command has read, and on files outside that are gone with it."""
-    gone = staged.stage.gone_files().items()
+    gone = process.stage.gone_files().items()
     notes = [f"{plural(count, 'file')} in {path}: gone with the command" for path, count in gone]
-    if read := read_masks(root, staged.inside.overlays, staged.inside.masks):
+    if read := read_masks(root, process.stage, process.masks):
         named = name_paths([*map(root.display_path, read)])
         notes.insert(0, f"protected, so the command saw no content: {named}")
     return notes
 
 
 def _take_effects(
-    around: Surroundings, request: CommandRequest, staged: Staged, *, in_time: bool
+    around: Surroundings, request: CommandRequest, process: StagedProcess, *, in_time: bool
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
-    root, label, inside = around.root.top, request.label("run"), staged.inside
-    if appeared := around.look_for_hidden_files().appeared_since(staged.seen.all_hidden):
+    root, label = around.root.top, request.label("run")
+    if appeared := around.look_for_hidden_files().appeared_since(process.seen.all_hidden):
         raise ConflictError(
             f"Protected files appeared while the command ran: {name_paths(appeared)}. Its output"
             " is not shown, and nothing was applied.",
@@ -173,13 +173,13 @@ def _take_effects(
 
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
-            effects = effects_of(inside.overlays, inside.masks, root, around.limits.snapshot_bytes)
-            found = merge_effects(around, effects, staged.since, {}, once=True).changes
+            effects = effects_of(process.stage, process.masks, root, around.limits.snapshot_bytes)
+            found = merge_effects(around, effects, process.since, {}, once=True).changes
             changes = [each for each in found if not each.changes_nothing or is_touched(root, each, effects)]
-            given = around, changes, effects, inside.masks, label
+            given = around, changes, effects, process.masks, label
             return call_context.run_to_end(lambda: apply_merged(*given, preview=request.preview))
     except AgentFSError as error:
-        after_command(error, staged.process.captured, staged.process.exit_status)
+        after_command(error, process.captured, process.exit_status)
         raise
 
 

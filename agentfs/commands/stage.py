@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from agentfs.base.lazy import shutil
 from agentfs.commands.system import entries
 from agentfs.errors import BusyError, FileIOError
-from agentfs.fs import quote
+from agentfs.fs import Root, quote
 from agentfs.fs.lock import hold, let_go, open_locked, usable_directories
 
 SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - a staged command has new ones
@@ -72,6 +72,11 @@ class Stage:
             os.mkdir(upper)
             make_alike(upper, os.stat(root))
         return overlay
+
+    def upper_path(self, root: Root, real_path: str) -> str:
+        """Return where a change of a path in the root is kept."""
+        tree = root.trees.of(real_path)
+        return os.path.join(self.overlays[tree.source].upper, tree.below(real_path))
 
     def add_place(self, path: str) -> str:
         """Create a directory that the command has in place of a private one, and return its path."""

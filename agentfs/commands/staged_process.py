@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from agentfs.commands.apply_effects import Since
 from agentfs.commands.first_process import FirstProcess
@@ -15,7 +14,7 @@ from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import Sandbox, find_sandbox
-from agentfs.commands.stage import Overlay, Stage, stage_places
+from agentfs.commands.stage import Stage, stage_places
 from agentfs.commands.system import contents
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
@@ -36,11 +35,22 @@ exit $status
 
 
 class StagedProcess(Process):
-    """A sandbox under way."""
+    """A staged command under way.
+
+    Attributes:
+        stage: Its directories.
+        masks: The files in place of protected ones, by real path.
+        seen: The tree as it was before.
+        since: When the command began.
+    """
+
+    masks: dict[str, Mask]
+    seen: Sweep
+    since: Since
 
     def __init__(self, stage: Stage, sandbox: Sequence[str], request: CommandRequest, limits: Limits) -> None:
         """Start a command in a sandbox, given as bubblewrap and its arguments."""
-        bash = system_program("bash")
+        self.stage, bash = stage, system_program("bash")
         with FirstProcess(stage, sandbox) as self._first:
             passed = self._first.passed
             counting = [] if bash is None else [bash, "-c", _COUNTING, "bash", str(passed[-1])]
@@ -65,40 +75,8 @@ class StagedProcess(Process):
             self.left_over = sum(int(line) for line in self._first.report.split(b"\n") if line.isdigit())
 
 
-class Inside(NamedTuple):
-    """The contents of a sandbox.
-
-    Attributes:
-        sandbox: Bubblewrap and its arguments.
-        overlays: The overlays of the trees, by real path.
-        masks: The files in place of protected ones, by real path.
-    """
-
-    sandbox: list[str]
-    overlays: dict[str, Overlay]
-    masks: dict[str, Mask]
-
-
-class Staged(NamedTuple):
-    """A staged command that has begun.
-
-    Attributes:
-        process: The command.
-        stage: Its directories.
-        inside: What it sees.
-        seen: The tree as it was before.
-        since: When it began.
-    """
-
-    process: StagedProcess
-    stage: Stage
-    inside: Inside
-    seen: Sweep
-    since: Since
-
-
 @contextmanager
-def staged_process(around: Surroundings, request: CommandRequest, cwd: str) -> Generator[Staged]:
+def staged_process(around: Surroundings, request: CommandRequest, cwd: str) -> Generator[StagedProcess]:
     """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
 
     Args:
@@ -111,10 +89,11 @@ def staged_process(around: Surroundings, request: CommandRequest, cwd: str) -> G
     seen = around.look_for_hidden_files()
     with Stage(sandbox.place, around.root.path) as stage:
         given = around, sandbox, stage, seen, request.environment
-        inside = inside_of(*given, more=["--chdir", cwd], network=request.network)
-        process = StagedProcess(stage, inside.sandbox, request, around.limits)
+        inside, masks = inside_of(*given, more=["--chdir", cwd], network=request.network)
+        process = StagedProcess(stage, inside, request, around.limits)
+        process.masks, process.seen, process.since = masks, seen, Since(began, position, seen.names)
         try:
-            yield Staged(process, stage, inside, seen, Since(began, position, seen.names))
+            yield process
         finally:
             process.end()
 
@@ -129,8 +108,8 @@ def inside_of(
     more: Sequence[str],
     run_paths: Sequence[str] = (),
     network: bool = False,
-) -> Inside:
-    """Return the contents of a sandbox, after masks were made for the hidden files of `seen`.
+) -> tuple[list[str], dict[str, Mask]]:
+    """Return bubblewrap with its arguments, and the masks that were made for the hidden files of `seen`.
 
     Args:
         around: The workspace, in its repository.
@@ -145,11 +124,11 @@ def inside_of(
     root, repository, size = around.root.top, around.repository, around.limits.snapshot_bytes
     paths = [*(os.fspath(each) for each in root.policy.run_paths), *run_paths]
     view = outside_of(root.path, environment, paths, network=network)
-    overlays, shown = {"": stage.overlay}, stage.overlay.arguments(root.path)
+    shown = stage.overlay.arguments(root.path)
     for tree in root.trees.others.values():
-        overlay = overlays[tree.path] = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)
+        overlay = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)
         shown += overlay.arguments(os.path.join(root.path, tree.path) if tree.mount else tree.source)
-    masks = Masks(root, overlays)
+    masks = Masks(root, stage)
     for path in sorted(seen.hidden):
         source = root.trees.path_on_disk(path)
         masks.put(path, shown_settings(contents(source)) if has_settings(path) else b"")
@@ -167,7 +146,7 @@ def inside_of(
     shown += [each for point in mounted for each in ("--ro-bind", point, point)]
     shown += own_directories_hidden(around, view)
     arguments = sandbox.arguments(stage, view, size=size, shown=[*shown, *more])
-    return Inside([sandbox.program, *arguments], overlays, masks.found)
+    return [sandbox.program, *arguments], masks.found
 
 
 def own_directories_hidden(around: Surroundings, view: Outside) -> list[str]:

@@ -148,7 +148,7 @@ def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, comm
 )
 def test_bad_arguments_are_refused(ws, arguments, code):
     refused(lambda: ws.run(*arguments), code)
-    for env in ({"A=B": "c"}, {"": "c"}, {"A": "b\0c"}):
+    for env in ({"A=B": "c"}, {"A": "b\0c"}):
         refused(lambda: ws.run("true", env=env), "invalid_argument")  # noqa: B023 - called at once
 
 
