@@ -103,7 +103,7 @@ class BranchSandbox:
             more = ["--bind", place, STATE, "--chdir", root.path, "--sync-fd", str(lock)]
             inside, made = inside_of(*given, more=more, run_paths=[package])
             masks = {path: each for path, each in made.items() if not git_directory(path)}
-            self._keep_facts(hidden=[*now.all_hidden], masks={**self._facts["masks"], **masks})
+            self._keep_facts(hidden=[*now.hidden], masks={**self._facts["masks"], **masks})
             repositories = [each for each, names in now.names.items() if "HEAD" in names]
             protect = root.policy.protect
             settings = protect.read, protect.write, [*map(root.trees.path_on_disk, repositories)]
@@ -175,7 +175,7 @@ class BranchSandbox:
         with self._lock:
             now = self._look()
             self.check_exposed()
-            return bool(now.appeared_since(self._facts["hidden"]))
+            return bool(now.hidden.difference(self._facts["hidden"]))
 
     @property
     def is_busy(self) -> bool:
@@ -198,7 +198,7 @@ class BranchSandbox:
         was_busy = self.is_busy
         is_busy = was_busy and (bool(self.running) or self._has_commands())
         now = self._around.look_for_hidden_files()
-        appeared = now.appeared_since(self._facts["hidden"])
+        appeared = sorted(now.hidden.difference(self._facts["hidden"]))
         if was_busy and appeared and not self._facts["exposed"]:
             self._keep_facts(exposed=appeared)
         if was_busy and not is_busy:

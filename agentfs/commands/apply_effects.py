@@ -1,9 +1,9 @@
 """Apply the effects of a staged command as one batch: judged, merged, recorded as one step, or refused."""
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, set_times
@@ -117,12 +117,11 @@ def apply_merged(
             another program changes a path just now.
     """
     root, journal, limits = around.root, around.journal, around.limits
-    for each in [each for each in merged if is_lost_object(each)]:
-        effects.leave("removal of a git object", each.path)
-        merged.remove(each)
+    for path in [each.path for each in merged if is_lost_object(each)]:
+        effects.leave("removal of a git object", path)
+    merged = [each for each in merged if not is_lost_object(each)]
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
-    exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden)
-    exempt |= effects.free
+    exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden) | effects.free
     refused = {each.path for each in merged if root.is_protected(each.path)} - exempt
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
     merged = _without_refused(merged, effects, masks_in_index(merged, hidden), _EMPTIED)
@@ -156,31 +155,23 @@ def apply_merged(
             log_step=log_step,
         )
         set_times(root, changes, effects)
-    return result_of(around, label, kept, lost, effects, touched, can_undo=not preview)
+    step = Step(kept, label=label, lost=lost)
+    return result_of(around, step, effects, touched=touched, can_undo=not preview)
 
 
-def result_of(
-    around: Surroundings,
-    label: str,
-    changes: tuple[Change, ...] = (),
-    lost: tuple[str, ...] = (),
-    effects: Effects | None = None,
-    touched: Sequence[str] = (),
-    *,
-    can_undo: bool = False,
-) -> RecordedResult:
-    """Return the changes of a staged command as those of a recording."""
-    root, limits = around.root, around.limits
-    left = sorted(effects.not_applied.items()) if effects is not None else []
-    notes = [
-        f"not applied: {what}: {name_paths([*map(root.display_path, sorted(paths))])}" for what, paths in left
-    ]
-    opened = OpenRecording(label, root, limits, not_covered={what: len(paths) for what, paths in left})
-    opened.parts = [Step(changes, 0.0, label, lost)] if changes else []
-    opened.lost = dict.fromkeys(lost)
-    given = opened, root, around.may_show, limits
-    shown = [*map(root.display_path, touched)]
-    return recorded_result(*given, touched=shown, more_notes=notes, can_undo=can_undo)
+def result_of(around: Surroundings, step: Step, effects: Effects, **said: Any) -> RecordedResult:
+    """Return the changes of a staged command as those of a recording, with what else is `said` of it."""
+    root, left = around.root, sorted(effects.not_applied.items())
+    not_covered = {what: len(paths) for what, paths in left}
+    opened = OpenRecording(step.label, root, around.limits, not_covered=not_covered)
+    opened.parts = [step] if step.changes else []
+    opened.lost = dict.fromkeys(step.lost)
+    notes = [f"not applied: {what}: {_named(root, paths)}" for what, paths in left]
+    return recorded_result(opened, root, around.may_show, around.limits, more_notes=notes, **said)
+
+
+def _named(root: Root, paths: Iterable[str]) -> str:
+    return name_paths([*map(root.display_path, sorted(paths))])
 
 
 def _without_refused(

@@ -83,7 +83,7 @@ class BackgroundCommands:
         self._commands: dict[str, Command] = {}
         self._count = 0
         self._lock = threading.Lock()
-        weakref.finalize(self, _end, self._commands)
+        self.close = weakref.finalize(self, _end, self._commands)
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -91,8 +91,8 @@ class BackgroundCommands:
         self._lock = threading.Lock()
         self._commands.clear()
 
-    def add(self, make: Callable[[str], Command]) -> Command:
-        """Start a command under a new id."""
+    def add(self, make: Callable[[str], Command]) -> str:
+        """Start a command under a new id, and return the id."""
         with self._lock:
             ended = [name for name, each in self._commands.items() if not each.running]
             if len(self._commands) - len(ended) >= _MOST_COMMANDS:
@@ -104,8 +104,8 @@ class BackgroundCommands:
                 del self._commands[name]
             self._count += 1
             name = f"c{self._count}"
-            command = self._commands[name] = make(name)
-            return command
+            self._commands[name] = make(name)
+            return name
 
     def find(self, name: str) -> Command:
         """Return the command of an id; raises `not_found`."""
@@ -119,11 +119,8 @@ class BackgroundCommands:
             )
         return found
 
-    def close(self) -> None:
-        """End all commands."""
-        _end(self._commands)
-
 
 def _end(commands: dict[str, Command]) -> None:
+    """End all commands."""
     for command in [each for each in commands.values() if each.running]:
         command.stop()

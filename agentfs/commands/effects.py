@@ -115,11 +115,8 @@ class _Reader:
     def moved_masks(self, nodes: Sequence[tuple[str, os.stat_result]]) -> dict[str, str]:
         """Return the old path of each mask that was moved to another protected name, by the new path."""
         there = dict(nodes)
-        gone = {
-            each: mask
-            for each, mask in self._masks.items()
-            if not mask.is_directory and (each not in there or _is_removal(there[each]))
-        }
+        files = {old: mask for old, mask in self._masks.items() if not mask.is_directory}
+        gone = {old: mask for old, mask in files.items() if old not in there or _is_removal(there[old])}
         found: dict[str, str] = {}
         for path, status in nodes if gone else ():
             above, name = os.path.split(path)
@@ -219,10 +216,8 @@ class _Reader:
     def _note_metadata(self, path: str, status: os.stat_result, before: Node | None) -> None:
         """Record the metadata of a node that is not applied to the tree."""
         found, mode = self.found, status.st_mode
-        owner = os.geteuid()
-        if isinstance(before, (FileNode, DirectoryNode)) and before.metadata and before.metadata.owner:
-            owner = before.metadata.owner[0]
-        if status.st_uid != owner:
+        there: Metadata | None = getattr(before, "metadata", None)
+        if status.st_uid != (there.owner[0] if there and there.owner else os.geteuid()):
             found.leave("owner", path)
         if stat.S_IMODE(mode) & ~(_DIRECTORY_MODE if stat.S_ISDIR(mode) else _FILE_MODE):
             found.leave("setuid or setgid bit", path)

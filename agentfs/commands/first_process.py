@@ -45,10 +45,8 @@ class FirstProcess:
         self._made = time.time_ns()
         self._reported, both = pipe_that_stays_open()
         blocked, self._block = os.pipe()
-        rules, write = os.pipe()
-        calls = filter_of_calls(os.uname().machine)
-        os.write(write, calls)
-        os.close(write)
+        calls, rules = filter_of_calls(os.uname().machine), os.memfd_create("rules")
+        os.pwrite(rules, calls, 0)
         self.passed = (both, blocked, rules, os.dup(both))  # bubblewrap closes the first three inside
         own = ["--json-status-fd", str(both), "--block-fd", str(blocked)]
         own += ["--seccomp", str(rules)] if calls else []

@@ -14,16 +14,15 @@ from agentfs.fs import Change, FileNode
 
 _EXTENDED = 0x40  # in the first byte of flags: there are two more bytes of flags
 _EMPTY = {hashlib.new(name, b"blob 0\0").digest() for name in ("sha1", "sha256")}  # ids of an empty file
-_ASSUMED = 0x80  # in the first byte of flags: git takes the file as unchanged
+ASSUMED = 0x80  # in the first byte of flags: git takes the file as unchanged
 
 
 class IndexEntry(NamedTuple):
-    """A file in an index, with its id and the position of its flags."""
+    """A file in an index, with its id and the position of its flags, the first of which is `ASSUMED`."""
 
     path: bytes
     identity: bytes
     flags_at: int
-    is_assumed: bool  # git takes the file as unchanged
 
 
 def masks_in_index(changes: Iterable[Change], hidden: Iterable[str]) -> dict[str, str]:
@@ -33,7 +32,7 @@ def masks_in_index(changes: Iterable[Change], hidden: Iterable[str]) -> dict[str
     for change in changes if names else ():
         in_git = ".git" in change.path.split("/")
         if in_git and change.path.endswith("/index") and isinstance(change.after, FileNode):
-            for path, identity, *_ in index_entries(change.after.load()):
+            for path, identity, _ in index_entries(change.after.load()):
                 name = path.rpartition(b"/")[2]
                 if name in names and identity in _EMPTY:
                     found[change.path] = names[name]
@@ -45,7 +44,7 @@ def with_assumed(data: bytes, paths: Collection[bytes], *, assumed: bool) -> byt
     found = bytearray(data)
     for entry in index_entries(data):
         if entry.path in paths:
-            found[entry.flags_at] = found[entry.flags_at] & ~_ASSUMED | (_ASSUMED if assumed else 0)
+            found[entry.flags_at] = found[entry.flags_at] & ~ASSUMED | (ASSUMED if assumed else 0)
     if found != data:
         size = _hash_size(data)
         found[-size:] = hashlib.new("sha1" if size == 20 else "sha256", found[:-size]).digest()
@@ -76,7 +75,7 @@ def index_entries(data: bytes) -> Collection[IndexEntry]:
             end = data.index(b"\0", at)
             path = path[:kept] + data[at:end]
             at = end + 1 if version == 4 else begin + (end - begin) // 8 * 8 + 8
-            found.append(IndexEntry(path, identity, flags_at, bool(data[flags_at] & _ASSUMED)))
+            found.append(IndexEntry(path, identity, flags_at))
     return found
 
 

@@ -30,22 +30,12 @@ class Sweep(NamedTuple):
 
     Attributes:
         hidden: The real paths whose contents are not shown; a directory stands for everything below it.
+            Those in the work tree of git that the root is a part of are absolute.
         names: The names in each directory that was looked into, by its real path.
-        above: The absolute paths of those in the work tree of git that the root is a part of.
     """
 
     hidden: set[str]
     names: Mapping[str, Collection[str]]
-    above: Collection[str] = ()
-
-    def appeared_since(self, earlier: Collection[str]) -> list[str]:
-        """Return the hidden paths that are not among the `all_hidden` of an earlier sweep."""
-        return sorted(self.all_hidden.difference(earlier))
-
-    @property
-    def all_hidden(self) -> set[str]:
-        """All hidden paths."""
-        return {*self.hidden, *self.above}
 
 
 class HiddenFiles:
@@ -72,8 +62,9 @@ class HiddenFiles:
                 policy = Policy(read_only=True, protect=root.policy.protect)
                 self._above = HiddenFiles(), Root(top, policy)
             other, above = self._above
-            found = other.find(above, top).hidden
-            return self.find(root, root.path)._replace(above={os.path.join(top, each) for each in found})
+            there = {os.path.join(top, each) for each in other.find(above, top).hidden}
+            hidden, names = self.find(root, root.path)
+            return Sweep(hidden | there, names)
         with self._lock:
             trees = root.trees.others.keys()
             # Rules may differ from call to call.
@@ -136,13 +127,11 @@ class HiddenFiles:
 
     def _watch(self, handle: int, path: str) -> None:
         """Watch a directory before it is listed."""
-        if self._inotify is not None:
-            try:
-                self._directories[self._inotify.add(handle)] = path
-                if len(self._directories) * _WATCHES_SHARE > watch_limit():
-                    self._inotify = None
-            except OSError:
-                self._inotify = None
+        events, self._inotify = self._inotify, None
+        with suppress(OSError):
+            if events is not None and len(self._directories) * _WATCHES_SHARE <= watch_limit():
+                self._directories[events.add(handle)] = path
+                self._inotify = events
 
 
 def status_of(root: Root, path: str) -> os.stat_result | None:

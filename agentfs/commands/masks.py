@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import NamedTuple
 
-from agentfs.commands.git_index import index_entries, with_assumed
+from agentfs.commands.git_index import ASSUMED, index_entries, with_assumed
 from agentfs.commands.git_settings import has_settings
 from agentfs.commands.repository import Repository
 from agentfs.commands.stage import OPAQUE, Overlay, Stage, make_alike
@@ -95,7 +95,7 @@ class Masks:
         data = contents(self._root.trees.path_on_disk(index)) if tops else b""
         if not data:
             return
-        tracked = {each.path: each.is_assumed for each in index_entries(data)}
+        tracked = {each.path: data[each.flags_at] & ASSUMED for each in index_entries(data)}
         assumed = {each for each in tracked if not (tracked[each] or tops.isdisjoint(_with_above(each)))}
         if assumed:
             self.put(index, with_assumed(data, assumed, assumed=True), assumed)

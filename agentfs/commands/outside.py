@@ -7,9 +7,10 @@ the user's own settings show a part of the home, never what a file of the tree s
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import PurePath
 
 from agentfs.commands.stage import SHARED
 from agentfs.commands.system import entries, from_git
@@ -109,7 +110,7 @@ class Outside:
         return path in self._mounts or self._is_covered(path)
 
     def _is_covered(self, path: str) -> bool:
-        return any(above in self._mounts for above in _above(path))
+        return any(str(above) in self._mounts for above in PurePath(path).parents)
 
     def _show(self, path: str, *, is_cache: bool = False) -> None:
         """Show a path, if it exists, and the links that lead to it."""
@@ -127,9 +128,7 @@ class Outside:
         caches += filter(None, [self._environment.get("npm_config_cache")])
         for path in caches:
             self._show(path, is_cache=True)
-        for path in (os.path.join(self.home, each) for each in _HOME.split()):
-            self._show(path)
-        for path in _git_settings(self.home):
+        for path in [*(os.path.join(self.home, each) for each in _HOME.split()), *_git_settings(self.home)]:
             self._show(path)
 
     def _show_programs(self) -> None:
@@ -209,11 +208,6 @@ def _view(
 
 
 _DECIDING = ("HOME", "PATH", "XDG_CACHE_HOME", "npm_config_cache", *NAMED_BY.split())
-
-
-def _above(path: str) -> Iterator[str]:
-    while (path := os.path.dirname(path)) != "/":
-        yield path
 
 
 def _time_of(directory: str) -> int:

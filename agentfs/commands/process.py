@@ -12,10 +12,10 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import Any
 
 from agentfs.base.lazy import signal
-from agentfs.commands.captured_output import CapturedOutput
 from agentfs.commands.request import CommandRequest
 from agentfs.commands.system import processes_with
 from agentfs.errors import InvalidArgumentError
@@ -25,8 +25,52 @@ _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
 POLL_SECONDS = 0.05  # between two looks at the call's cancellation
 _READ_BYTES = 64 * 1024
+_TAIL_BYTES = 256 * 1024
 _MARK = "AGENTFS_COMMAND"
 _SWEEPS = 20  # rounds in which processes that keep forking are killed
+
+
+class CapturedOutput:
+    """The standard output and standard error of one command. Thread-safe.
+
+    Of each stream, and of both joined, the first `limit` bytes are kept, and of the joined output also its
+    end. The position of a byte in the joined output is its offset.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._streams = {"stdout": bytearray(), "stderr": bytearray()}
+        self._head, self._tail = bytearray(), bytearray()
+        self.total = 0  # bytes of both streams
+        self.truncated = False  # True if a stream was longer than the limit
+
+    def add(self, stream: str, data: bytes) -> None:
+        """Add bytes that have just arrived on a stream."""
+        with self._lock:
+            kept = self._streams[stream]
+            room = self._limit - len(kept)
+            kept += data[:room]
+            self.truncated |= len(data) > room
+            self.total += len(data)
+            room = self._limit - len(self._head)
+            self._head += data[:room]
+            self._tail += data[room:]
+            if len(self._tail) > 2 * _TAIL_BYTES:
+                del self._tail[:-_TAIL_BYTES]
+
+    def stream(self, name: str) -> bytes:
+        """Return the kept bytes of "stdout" or "stderr"."""
+        with self._lock:
+            return bytes(self._streams[name])
+
+    def read(self, offset: int = 0) -> tuple[int, bytes]:
+        """Return the first kept offset of the joined output from an offset on, and the output from there."""
+        with self._lock:
+            if offset < len(self._head):
+                return offset, bytes(self._head[offset:])
+            kept_from = self.total - len(self._tail)
+            return max(offset, kept_from), bytes(self._tail[max(offset - kept_from, 0) :])
 
 
 class Process:
@@ -48,9 +92,8 @@ class Process:
         self.exit_status: int | None = None
         self.left_over = 0  # processes that were running when the direct child had ended
         self.began = time.monotonic()
-        with os.fdopen(os.memfd_create("stdin"), "w+b") as given:  # a pipe would have to be fed
-            given.write(request.stdin or b"")
-            given.seek(0)
+        with os.fdopen(os.memfd_create("stdin"), "rb") as given:  # a pipe would have to be fed
+            os.pwrite(given.fileno(), request.stdin or b"", 0)
             try:
                 self._child = subprocess.Popen(  # noqa: S603 - the command, as it was asked for
                     arguments,
@@ -70,10 +113,10 @@ class Process:
         self._ended = 0.0  # when the direct child ended; 0 if it runs
         self._pidfd = os.pidfd_open(self._child.pid)
         self._selector.register(self._pidfd, selectors.EVENT_READ)
-        self._pipes: dict[str, Any] = {"stdout": self._child.stdout, "stderr": self._child.stderr}
-        for stream, pipe in self._pipes.items():
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe.fileno(), selectors.EVENT_READ, stream)
+        for stream in ("stdout", "stderr"):
+            pipe = getattr(self._child, stream).fileno()
+            os.set_blocking(pipe, False)
+            self._selector.register(pipe, selectors.EVENT_READ, stream)
 
     @property
     def duration(self) -> float:
@@ -103,7 +146,7 @@ class Process:
         if self.is_closed:
             return
         self.is_closed = True
-        try:
+        with os.fdopen(self._pidfd), self._child, self._selector:
             self.left_over = len(self.others()) if self._ended else 0
             if not self._ended:
                 self._signal(signal.SIGTERM)
@@ -113,12 +156,6 @@ class Process:
             self.wait(_GRACE_SECONDS)
             if not self._ended:
                 self._note_end()
-            self._child.wait()
-        finally:
-            self._selector.close()
-            os.close(self._pidfd)
-            for pipe in self._pipes.values():
-                pipe.close()
 
     def _note_end(self) -> None:
         """Note how the direct child ended, which stays a zombie, so that its number is not reused."""

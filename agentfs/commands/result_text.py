@@ -4,9 +4,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from agentfs.base.advice import Advice, Joined, NextCall, call, plural
+from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.base.visible import visible
-from agentfs.commands.captured_output import CapturedOutput
+from agentfs.commands.process import CapturedOutput
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
@@ -48,7 +48,6 @@ def with_output(
     whole = full_text(output)
     text = _condensed(whole, limits.line_chars)
     lines = whole.count("\n") + (not whole.endswith("\n") and bool(whole))
-    named: list[NextCall] = []
 
     def render(shown: int) -> RunResult:
         head = f"{sentence}; {plural(lines, 'line')} of output:" if text else f"{sentence}; no output."
@@ -56,10 +55,10 @@ def with_output(
         gap = len(text) - len(start) - len(end)
         note = ""
         if gap or text != whole:
-            if not named:
-                named.append(call("read", path=outputs.keep(whole, root, "run")))
-            left = f"{plural(gap, 'character')} left out" if gap else ""
-            note = footer(left, Advice("full output: ", named[0]))
+            full = call("read", path=outputs.keep(whole, root, "run"))
+            note = footer(
+                f"{plural(gap, 'character')} left out" if gap else "", Advice("full output: ", full)
+            )
         body = [*filter(None, (start.removesuffix("\n"), note, end.removesuffix("\n")))]
         more = footer(continuation(result.next))
         parts = [head, *body, *result.notes, result.changes.text, *([more] if more else [])]

@@ -10,16 +10,16 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, call, plural
 from agentfs.commands.apply_effects import apply_merged, is_touched, merge_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
-from agentfs.commands.effects import effects_of
+from agentfs.commands.effects import Effects, effects_of
 from agentfs.commands.masks import read_masks
 from agentfs.commands.process import POLL_SECONDS, Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.result_text import after_command, with_output
 from agentfs.commands.staged_process import StagedProcess, staged_process
-from agentfs.errors import AgentFSError, ConflictError, FileIOError, RefusedError, UnsupportedSystemError
+from agentfs.errors import AgentFSError, ConflictError, FileIOError, UnsupportedSystemError
 from agentfs.fs import Root
-from agentfs.fs.oserrors import read_only
-from agentfs.history.recording import begin_recording, end_recording
+from agentfs.history.log import Step
+from agentfs.history.recording import begin_recording, check_whole, end_recording
 from agentfs.history.report import name_paths
 from agentfs.results import RecordedResult, RunResult
 
@@ -29,6 +29,10 @@ _NETWORK = re.compile(
 )
 _RENAME = re.compile(rb"[Ii]nvalid cross-device link|EXDEV")
 _OTHERS = "What other programs changed meanwhile is among its changes, also for undo."
+_WAYS = (
+    'A program chooses with Policy(run=…): "staged" runs a command on a copy, whose changes are applied when'
+    ' it ends, "recorded" in the workspace itself.'
+)
 _LONGER = 5  # times the timeout that the next call may have
 
 
@@ -57,36 +61,26 @@ def start_in_background(
         return Command(name, command.process, command.end)
 
     with call_context.limited(around.limits.timeout), call_context.waited_for():
-        name = background.add(begin).id
+        name = background.add(begin)
     following, stop = call("output", id=name), call("stop", id=name)
     text = Advice(f"Started {name} in the background. Its output: ", following, "; to end it: ", stop)
-    given = None, b"", b"", result_of(around, ""), 0.0
+    given = None, b"", b"", result_of(around, Step(()), Effects()), 0.0
     return RunResult(*given, timed_out=False, confinement="recorded", id=name, text=text, next=following)
 
 
 def _checked(around: Surroundings, request: CommandRequest, *, in_background: bool) -> CommandRequest:
-    root, way = around.root, around.root.policy.run
+    way = around.root.policy.run
     checked = replace(request, is_staged=way == "staged").checked(around.limits)
-    if root.policy.read_only:
-        raise read_only()
-    if root.usable_directories != ["."]:
-        raise RefusedError(
-            "A view of some directories cannot run a command, because a command sees the whole tree.",
-            hint="Run the command on the workspace itself.",
-        )
-    unsupported = ""
-    hint = 'Use Policy(run="staged").'
-    if way is None:
-        unsupported = "This workspace runs no commands."
-        hint = 'A program allows them with Policy(run="staged") or Policy(run="recorded").'
-    elif way == "recorded" and (request.preview or request.network):
-        what = "previewed" if request.preview else "given or refused the network"
-        unsupported = f"A recorded command cannot be {what}, because it runs in the workspace itself."
-    elif way == "staged" and in_background:
-        unsupported = "A staged command is not run in the background: its changes are applied when it ends."
-        hint = 'Use Policy(run="recorded").'
-    if unsupported:
-        raise UnsupportedSystemError(unsupported, hint=hint)
+    check_whole(around.root)
+    problems = {
+        "This workspace runs no commands": way is None,
+        "A recorded command cannot be previewed": way == "recorded" and request.preview,
+        "A recorded command is not given or refused the network": way == "recorded" and request.network,
+        "A staged command cannot run in the background": way == "staged" and in_background,
+    }
+    for problem, holds in problems.items():
+        if holds:
+            raise UnsupportedSystemError(f"{problem}.", hint=_WAYS)
     return checked
 
 
@@ -95,9 +89,10 @@ class _Recorded:
 
     def __init__(self, around: Surroundings, request: CommandRequest, kind: str) -> None:
         self._around, self._request = around, request
+        self._given = around.journal, around.root, around.limits
         with around.root.open_directory(request.cwd) as directory:
-            given = around.journal, around.root, around.limits, request.label(kind)
-            self._recording = begin_recording(*given, include_ignored=around.root.policy.judges_ignored)
+            more, ignored = request.label(kind), around.root.policy.judges_ignored
+            self._recording = begin_recording(*self._given, more, include_ignored=ignored)
             try:
                 self.process = Process(request.arguments, request, around.limits, cwd=directory.handle)
             except BaseException:
@@ -115,8 +110,7 @@ class _Recorded:
         return _result(self._around, self._request, self.process, changes, in_time=in_time)
 
     def _end_recording(self) -> RecordedResult:
-        around = self._around
-        return end_recording(around.journal, around.root, around.limits, self._recording, around.may_show)
+        return end_recording(*self._given, self._recording, self._around.may_show)
 
 
 def _wait(process: Process, request: CommandRequest) -> bool:
@@ -161,7 +155,7 @@ def _take_effects(
 ) -> RecordedResult:
     """Apply what a command has changed in its overlay, unless it was stopped."""
     root, label = around.root.top, request.label("run")
-    if appeared := around.look_for_hidden_files().appeared_since(process.seen.all_hidden):
+    if appeared := sorted(around.look_for_hidden_files().hidden - process.seen.hidden):
         raise ConflictError(
             f"Protected files appeared while the command ran: {name_paths(appeared)}. Its output"
             " is not shown, and nothing was applied.",
@@ -169,7 +163,7 @@ def _take_effects(
             details={"paths": appeared},
         )
     if not in_time:
-        return result_of(around, label)
+        return result_of(around, Step((), label=label), Effects())
 
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):

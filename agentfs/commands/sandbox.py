@@ -43,7 +43,7 @@ class Sandbox(NamedTuple):
     place: str  # a directory in which overlays can be kept
 
     def arguments(self, stage: Stage, view: Outside, *, size: int, shown: Iterable[str]) -> list[str]:
-        """Return the arguments of bubblewrap, without the command.
+        """Return bubblewrap and its arguments, without the command.
 
         Args:
             stage: The directories of the command.
@@ -53,7 +53,7 @@ class Sandbox(NamedTuple):
         """
         root = stage.overlay.root
         closed = ["/", "/dev", "/proc"]
-        found = [*self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
+        found = [self.program, *self.privileges, *_NAMESPACES, *(() if view.network else ("--unshare-net",))]
         limit = ["--size", str(size)]
         found += [*limit, "--perms", "0755", "--tmpfs", "/run", "--dev", "/dev", "--proc", "/proc"]
         found += [*limit, "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108 - a new one
@@ -97,8 +97,7 @@ def _try(sandbox: Sandbox) -> str:
             view = Outside(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
             shell = ["--", "/bin/sh", "-c", script, "sh", target]
             shown = stage.overlay.arguments(stage.overlay.root)
-            arguments = [*sandbox.arguments(stage, view, size=2**20, shown=shown), *shell]
-            ran = _output_of([sandbox.program, *arguments])
+            ran = _output_of([*sandbox.arguments(stage, view, size=2**20, shown=shown), *shell])
             if ran.returncode:
                 return ran.stderr.strip() or f"exit status {ran.returncode}"
             if os.path.lexists(target) or not os.path.lexists(os.path.join(stage.overlay.upper, "file")):
@@ -137,9 +136,8 @@ def _output_of(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
 def _unsupported(reason: str) -> UnsupportedSystemError:
     """Return the error for a system without a sandbox, with what to install or enable."""
     hint = (
-        "It needs namespaces of users, mounts and processes, and overlays that do not lie on overlays. In a"
-        " container, allow them, for example with `--security-opt seccomp=unconfined`; or use"
-        " Policy(run='recorded')."
+        "It needs namespaces of users, and overlays that do not lie on overlays. In a container, allow them,"
+        " for example with `--security-opt seccomp=unconfined`; or use Policy(run='recorded')."
     )
     for path, value in _REFUSING.items():
         if contents(path).strip() == value.encode():

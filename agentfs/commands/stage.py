@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from agentfs.base.lazy import shutil
 from agentfs.commands.system import entries
-from agentfs.errors import BusyError, FileIOError
+from agentfs.errors import BusyError
 from agentfs.fs import Root, quote
 from agentfs.fs.lock import hold, let_go, open_locked, usable_directories
 
@@ -56,7 +56,16 @@ class Stage:
         """Create the directories in `place`, for an overlay on `root`; one with a name is kept at the end."""
         _remove_stale(place)
         self.is_kept = bool(kept)
-        self.path, self._lock = _keep(os.path.join(place, kept)) if kept else _make(place)
+        for _ in range(_ATTEMPTS):  # another process may just have taken a new one for a stale one
+            self.path = os.path.join(place, kept or f"{_PREFIX}{os.urandom(8).hex()}")
+            with suppress(FileNotFoundError):
+                os.makedirs(self.path, mode=0o700, exist_ok=True)
+                if (fd := _lock(self.path)) is not None:
+                    self._lock = fd
+                    break
+        else:
+            hint = "End the program that uses it, or wait."
+            raise BusyError(f"{quote(self.path)} is in use.", hint=hint, details={"path": self.path})
         self.overlays: dict[str, Overlay] = {}  # by their root
         self.places: dict[str, str] = {}  # by the path that the command sees
         self.overlay = self.add_overlay(root)
@@ -130,26 +139,6 @@ def _lock(path: str) -> int | None:
     """Lock a directory, and return the descriptor of the lock; None if it is locked."""
     fd = open_locked(os.path.join(path, LOCK), os.O_CREAT)
     return None if fd is None else hold(fd)
-
-
-def _make(place: str) -> tuple[str, int]:
-    """Create and lock a directory; return its path and the descriptor of the lock."""
-    for _ in range(_ATTEMPTS):
-        path = os.path.join(place, f"{_PREFIX}{os.urandom(8).hex()}")
-        os.mkdir(path, 0o700)
-        with suppress(FileNotFoundError):  # another process may just have taken it for a stale one
-            if (fd := _lock(path)) is not None:
-                return path, fd
-    raise FileIOError("The directory of a staged command is removed again and again.")
-
-
-def _keep(path: str) -> tuple[str, int]:
-    """Create or open and lock a directory; return its path and the descriptor of the lock."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    if (fd := _lock(path)) is None:
-        hint = "End the program that uses it, or wait."
-        raise BusyError(f"{quote(path)} is in use.", hint=hint, details={"path": path})
-    return path, fd
 
 
 def _remove_stale(place: str) -> None:

@@ -10,7 +10,7 @@ from agentfs.commands.first_process import FirstProcess
 from agentfs.commands.git_settings import has_settings, shown_settings
 from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask, Masks
-from agentfs.commands.outside import Outside, outside_of
+from agentfs.commands.outside import outside_of
 from agentfs.commands.process import Process
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import Sandbox, find_sandbox
@@ -129,10 +129,11 @@ def inside_of(
         overlay = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)
         shown += overlay.arguments(os.path.join(root.path, tree.path) if tree.mount else tree.source)
     masks = Masks(root, stage)
-    for path in sorted(seen.hidden):
+    for path in sorted(each for each in seen.hidden if not os.path.isabs(each)):
         source = root.trees.path_on_disk(path)
         masks.put(path, shown_settings(contents(source)) if has_settings(path) else b"")
-    beside = [each for each in seen.above if not (is_in(each, root.path) or is_in(each, repository.git))]
+    above = filter(os.path.isabs, seen.hidden)
+    beside = [each for each in above if not (is_in(each, root.path) or is_in(each, repository.git))]
     masks.hide_from_git(repository, beside)
     if repository.top != root.path:
         overlay = stage.add_overlay(repository.top, is_read_only=True)
@@ -144,14 +145,7 @@ def inside_of(
     masks.restore_times()
     mounted = [each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")]
     shown += [each for point in mounted for each in ("--ro-bind", point, point)]
-    shown += own_directories_hidden(around, view)
-    arguments = sandbox.arguments(stage, view, size=size, shown=[*shown, *more])
-    return [sandbox.program, *arguments], masks.found
-
-
-def own_directories_hidden(around: Surroundings, view: Outside) -> list[str]:
-    """Return the arguments that hide directories of agentfs itself."""
-    top = around.repository.top
-    own = [os.path.realpath(each) for each in (*around.private, *lock_directories(os.geteuid()))]
-    seen = [path for path in own if view.shows(path) or (is_in(path, top) and top != around.root.path)]
-    return [each for path in seen if os.path.isdir(path) for each in ("--tmpfs", path)]
+    for path in map(os.path.realpath, (*around.private, *lock_directories(os.geteuid()))):
+        is_seen = view.shows(path) or (is_in(path, repository.top) and repository.top != root.path)
+        shown += ["--tmpfs", path] if is_seen and os.path.isdir(path) else []  # directories of agentfs itself
+    return sandbox.arguments(stage, view, size=size, shown=[*shown, *more]), masks.found

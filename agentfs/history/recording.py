@@ -217,6 +217,17 @@ class OpenRecordings:
         return put_meta("recordings", {**plain, "position": self._journal.log.position})
 
 
+def check_whole(root: Root) -> None:
+    """Raise an error for a view that must not change the whole tree."""
+    if root.policy.read_only:
+        raise read_only()
+    if root.usable_directories != ["."]:
+        raise RefusedError(
+            "A view of some directories can neither run a command nor record: both are about the whole tree.",
+            hint="Use the workspace itself.",
+        )
+
+
 def begin_recording(
     journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
 ) -> OpenRecording:
@@ -225,13 +236,7 @@ def begin_recording(
         raise InvalidArgumentError(
             f"A label has 1 to {MAX_LABEL} characters, not {len(label)}.", details={"parameter": "label"}
         )
-    if root.policy.read_only:
-        raise read_only()
-    if root.usable_directories != ["."]:
-        raise RefusedError(
-            "A view of some directories cannot record, because a recording covers the whole tree.",
-            hint="Start the recording on the workspace itself.",
-        )
+    check_whole(root)
     opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
     with call_context.limited(limits.timeout):
         recordings_of(journal).begin(opened)

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from agentfs import Limits
+from agentfs.commands.outside import Outside
 from tests.commands.conftest import PID, SECRET, running, snapshot
 from tests.kit import refused
 
@@ -198,10 +199,11 @@ def test_the_errors_of_a_command_come_with_its_output(staged):
 def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, monkeypatch):
     """It is gone when bubblewrap comes to it."""
     gone = ["--ro-bind", "/gone-in-tests", "/gone-in-tests"]
-    more = iter([gone, []])
-    monkeypatch.setattr("agentfs.commands.staged_process.own_directories_hidden", lambda *_: next(more))
+    staged.run("true")  # afterwards, it is known how to make a sandbox here
+    more, seen = iter([gone, []]), Outside.arguments.fget
+    monkeypatch.setattr(Outside, "arguments", property(lambda view: [*seen(view), *next(more)]))
     assert staged.run("echo fine").stdout == b"fine\n"
-    monkeypatch.setattr("agentfs.commands.staged_process.own_directories_hidden", lambda *_: gone)
+    monkeypatch.setattr(Outside, "arguments", property(lambda view: [*seen(view), *gone]))
     error = refused(lambda: staged.run("touch made"), "io")
     assert gone[1] in error.details["reason"]
 
