@@ -22,7 +22,7 @@ MOST = {
     ("remote",): 723,
     ("branches",): 399,
     ("store",): 425,
-    ("commands",): 2_091,
+    ("commands",): 2_000,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
