@@ -45,7 +45,7 @@ def with_assumed(data: bytes, paths: Collection[bytes], *, assumed: bool) -> byt
     for entry in index_entries(data):
         if entry.path in paths:
             found[entry.flags_at] = found[entry.flags_at] & ~ASSUMED | (ASSUMED if assumed else 0)
-    if found != data:
+    if bytes(found) != data:
         size = _hash_size(data)
         found[-size:] = hashlib.new("sha1" if size == 20 else "sha256", found[:-size]).digest()
     return bytes(found)
