@@ -18,7 +18,7 @@ ASSUMED = 0x80  # in the first byte of flags: git takes the file as unchanged
 
 
 class IndexEntry(NamedTuple):
-    """A file in an index, with its id and the position of its flags, the first of which is `ASSUMED`."""
+    """A file in an index, with its id, and the position of its flags, such as `ASSUMED`."""
 
     path: bytes
     identity: bytes

@@ -19,7 +19,7 @@ core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.
 core.precomposeunicode extensions.objectformat extensions.refstorage extensions.compatobjectformat remote.url
 remote.fetch remote.tagopt branch.remote branch.merge branch.rebase submodule.active submodule.url
 """
-# Commands may see more, which changes how git works and is no credential.
+# Commands may also see these, which change how git works and are not credentials.
 _SHOWN = f"""
 {_PLAIN}
 core.autocrlf core.eol core.safecrlf core.hookspath core.excludesfile core.attributesfile core.quotepath

@@ -222,10 +222,8 @@ def check_whole(root: Root) -> None:
     if root.policy.read_only:
         raise read_only()
     if root.usable_directories != ["."]:
-        raise RefusedError(
-            "A view of some directories can neither run a command nor record: both are about the whole tree.",
-            hint="Use the workspace itself.",
-        )
+        message = "A view of some directories cannot record or run a command."
+        raise RefusedError(message, hint="Use the workspace itself.")
 
 
 def begin_recording(
