@@ -222,7 +222,7 @@ def check_whole(root: Root) -> None:
     if root.policy.read_only:
         raise read_only()
     if root.usable_directories != ["."]:
-        message = "A view of some directories cannot record or run a command."
+        message = "A view of some directories cannot run or record what changes the whole tree."
         raise RefusedError(message, hint="Use the workspace itself.")
 
 
