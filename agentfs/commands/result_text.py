@@ -12,7 +12,7 @@ from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.results import RunResult
 from agentfs.shown.outputs import OutputStore
-from agentfs.text.display import Shrink, both_ends, continuation, cut_line, estimate_tokens, fitted, footer
+from agentfs.text.display import both_ends, continuation, cut_line, estimate_tokens, fitted, footer
 
 _MOST_CHARS, _MOST_TOKENS = 16_000, 1_900  # of output in one text
 _FOLDED = 4  # equal lines, and more, are shown as one
@@ -66,7 +66,7 @@ def with_output(
 
     most = min(len(text), _MOST_CHARS)
     tokens = estimate_tokens("".join(both_ends(text, most)))
-    return fitted(limits, Shrink(most if tokens <= _MOST_TOKENS else most * _MOST_TOKENS // tokens, render))
+    return fitted(limits, (most if tokens <= _MOST_TOKENS else most * _MOST_TOKENS // tokens, render))
 
 
 def _condensed(text: str, line_chars: int) -> str:

@@ -10,7 +10,7 @@ from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.results import Result
 from agentfs.text.diff import bounded_lines
-from agentfs.text.display import Shrink, carriage_return_note, fitted, footer, with_text
+from agentfs.text.display import carriage_return_note, fitted, footer, with_text
 
 R = TypeVar("R", bound=Result)
 
@@ -37,7 +37,7 @@ def with_diff(result: R, limits: Limits, head: str, diff: str, after: Sequence[s
         omitted = [footer("the diff is not shown")] if diff else []
         return with_text(result, head, below=[*omitted, *after])
 
-    return fitted(limits, Shrink(_DIFF_LINES, render), Shrink(1, render_without))
+    return fitted(limits, (_DIFF_LINES, render), (1, render_without))
 
 
 def _ends_of_run(run: re.Match[str]) -> str:

@@ -45,7 +45,7 @@ from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.second_look import Reading, second_look
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text.decoding import Decoded, decode_in
-from agentfs.text.display import Shrink, first_names, fitted, footer, notes_of, with_text
+from agentfs.text.display import first_names, fitted, footer, notes_of, with_text
 from agentfs.text.lines import Replacement
 
 MAX_FILES = 10_000
@@ -170,7 +170,7 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
     def render(most: int) -> ReplaceResult:
         return with_text(result, head, above=_count_lines(files, most), below=shown)
 
-    return fitted(limits, Shrink(len(files), render))
+    return fitted(limits, (len(files), render))
 
 
 def _changed_files(

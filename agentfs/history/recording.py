@@ -35,7 +35,7 @@ from agentfs.history.scan import UNSEEN, Basis, Scan, Seen, Status, with_moves
 from agentfs.history.step_merge import merge_nodes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
-from agentfs.text.display import Shrink, fitted, footer
+from agentfs.text.display import fitted, footer
 
 MAX_LABEL = 200  # characters
 _DROP: Statement = ("DELETE FROM meta WHERE key = 'recordings'", ())
@@ -310,4 +310,4 @@ def recorded_result(
             files, patch, None, opened.label, lost, not_covered, notes=tuple(notes), text=text
         )
 
-    return fitted(limits, Shrink(len(lines), answer))
+    return fitted(limits, (len(lines), answer))

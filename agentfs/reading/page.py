@@ -18,7 +18,6 @@ from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Image, Newline, ReadResult
 from agentfs.text.decoding import UNKNOWN_8BIT, Decoded
 from agentfs.text.display import (
-    Shrink,
     carriage_return_note,
     continuation,
     cut_line,
@@ -211,9 +210,7 @@ def render_page(
         page = _fit_bytes(lines.head(1), narrow, options)
         return _result(info, page, narrow, options, notes, "tokens" if len(full.formatted) > 1 else "bytes")
 
-    return fitted(
-        limits, Shrink(len(full.formatted), fewer_lines), Shrink(limits.line_chars, fewer_characters)
-    )
+    return fitted(limits, (len(full.formatted), fewer_lines), (limits.line_chars, fewer_characters))
 
 
 def _fit_bytes(lines: LineSlice, limits: Limits, options: ReadOptions) -> _Page:

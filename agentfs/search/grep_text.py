@@ -27,7 +27,7 @@ from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text.decoding import decode
-from agentfs.text.display import Shrink, continuation, first_names, fitted, footer, most_characters, notes_of
+from agentfs.text.display import continuation, first_names, fitted, footer, most_characters, notes_of
 from agentfs.text.lines import bodies_of
 from agentfs.text.notebook import shown_text
 
@@ -93,9 +93,10 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         following = shown(count).next
         return replace(totals(count), next=following, truncated=following is not None)
 
+    if not most:
+        return fitted(context.limits, (1, shown))
     # If not even one match fits, the totals are shown.
-    steps = [Shrink(max(most, 1), shown), Shrink(1, only_totals)]
-    return fitted(context.limits, *steps[: 1 + (most > 0)])
+    return fitted(context.limits, (most, shown), (1, only_totals))
 
 
 def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:

@@ -17,7 +17,7 @@ from agentfs.search.options import GlobOptions, ListOptions, as_list, next_page,
 from agentfs.search.other_globs import search_with_meant_globs, with_relative_globs
 from agentfs.search.second_look import explain_no_entries
 from agentfs.shown.workspace_context import Context, watched
-from agentfs.text.display import Shrink, continuation, fitted, footer, notes_of
+from agentfs.text.display import continuation, fitted, footer, notes_of
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _MOST_WHOLE_PATHS = 20  # of more paths, shared directories are shown once
@@ -134,7 +134,7 @@ def _fitted_page(
         )
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
-    return fitted(limits, Shrink(max(min(len(paths), limits.output_tokens), 1), answer))
+    return fitted(limits, (max(min(len(paths), limits.output_tokens), 1), answer))
 
 
 def path_lines(paths: Sequence[tuple[str, str]], *, of: int) -> str:

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from agentfs.text.lines import common_prefix, common_suffix
 
@@ -123,44 +124,34 @@ def _middle(old: Sequence[str], new: Sequence[str], most_steps: int) -> tuple[tu
     Among several shortest scripts, the order of the diagonals decides. Git tries the highest one first.
     """
     rows, columns = len(old), len(new)
-    delta = rows - columns
+    delta, steps = rows - columns, 0
     most = min(_MAX_EDITS, (rows + columns + 1) // 2)
-    # For each diagonal (row - column), the last row reached from the start, and the first one from the end.
-    # A negative diagonal is an index from the end of the list.
-    forward, backward = [-1] * (2 * most + 3), [rows + 1] * (2 * most + 3)
-    forward[1], backward[-1] = 0, rows
-    steps = 0
+    # The search from the start, and from the end in the reversed texts. For each diagonal (row - column), the
+    # last row reached. A negative diagonal is an index from the end of the list.
+    searches = [(old, new, [-1] * (2 * most + 3)), (old[::-1], new[::-1], [-1] * (2 * most + 3))]
+    for _, _, reached in searches:
+        reached[1] = 0
     for edits in range(most + 1):
         if steps > most_steps:
             break
-        for diagonal in range(edits, -edits - 1, -2):
-            row = max(forward[diagonal - 1] + 1, forward[diagonal + 1])
-            column = row - diagonal
-            steps += 1
-            if row > rows or not 0 <= column <= columns:
-                continue
-            steps -= row
-            while row < rows and column < columns and old[row] == new[column]:
-                row += 1
-                column += 1
-            steps += row
-            forward[diagonal] = row
-            if delta % 2 and abs(diagonal - delta) < edits and backward[diagonal - delta] <= row:
-                return (row, column), steps
-        for diagonal in range(edits, -edits - 1, -2):
-            row = min(backward[diagonal - 1], backward[diagonal + 1] - 1)
-            column = row - diagonal - delta
-            steps += 1
-            if row < 0 or not 0 <= column <= columns:
-                continue
-            steps += row
-            while row and column and old[row - 1] == new[column - 1]:
-                row -= 1
-                column -= 1
-            steps -= row
-            backward[diagonal] = row
-            if not delta % 2 and abs(diagonal + delta) <= edits and forward[diagonal + delta] >= row:
-                return (row, column), steps
+        for backward, (one, other, reached) in enumerate(searches):
+            opposite = searches[not backward][2]
+            diagonals = range(edits, -edits - 1, -2)
+            for diagonal in diagonals[::-1] if backward else diagonals:
+                row = max(reached[diagonal - 1] + 1, reached[diagonal + 1])
+                column = row - diagonal
+                steps += 1
+                if row > rows or not 0 <= column <= columns:
+                    continue
+                steps -= row
+                while row < rows and column < columns and one[row] == other[column]:
+                    row += 1
+                    column += 1
+                steps += row
+                reached[diagonal] = row
+                met = delta - diagonal  # the same diagonal in the other search
+                if delta % 2 != backward and abs(met) < edits + backward and opposite[met] >= rows - row:
+                    return (rows - row, columns - column) if backward else (row, column), steps
     return None, steps
 
 
@@ -169,17 +160,16 @@ def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[i
     old_counts, new_counts = Counter(old), Counter(new)
     indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
     pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
-    last: list[int] = []  # for each length, the least last index of an ascending sequence
-    ends: list[int] = []  # the numbers of the pairs with these indexes
-    before: list[int] = []
-    for number, (_, index) in enumerate(pairs):
-        length = bisect_left(last, index)
-        before.append(ends[length - 1] if length else -1)
-        last[length : length + 1] = [index]
-        ends[length : length + 1] = [number]
+    # For each length, the ascending sequence with the least last index, as a pair and the sequence before it.
+    last: list[int] = []
+    sequences: list[Any] = []
+    for pair in pairs:
+        length = bisect_left(last, pair[1])
+        last[length : length + 1] = [pair[1]]
+        sequences[length : length + 1] = [(pair, sequences[length - 1] if length else None)]
     rising: list[tuple[int, int]] = []
-    number = ends[-1] if ends else -1
-    while number >= 0:
-        rising.append(pairs[number])
-        number = before[number]
+    left = sequences[-1] if sequences else None
+    while left:
+        pair, left = left
+        rising.append(pair)
     return rising[::-1]

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from agentfs.base.advice import Advice, ParameterName
@@ -73,17 +74,12 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
-    character = text[position]
-    line = count_lines(text[:position] + "x")
+    character, line = text[position], count_lines(text[:position] + "x")
     number = f"U+{ord(character):04X}"
-    allowed = "characters that the file's encoding has"
-    message = f"The encoding {encoding} does not have the character"
-    if encoding == UNKNOWN_8BIT:
-        allowed = "ASCII and characters that the file already has"
-        message = "The file has an unknown 8-bit encoding, which may have no byte for the character"
     return EncodingError(
-        f"{message} {literal(character)} ({number}) in line {line} of the text.",
-        hint=f"Use only {allowed}, or escapes of the file's own language.",
+        f"The encoding {encoding} of the file does not have the character {literal(character)} ({number})"
+        f" in line {line} of the text.",
+        hint="Use only ASCII, characters that the file already has, or escapes of the file's own language.",
         details={"encoding": encoding, "character": number, "line": line},
     )
 
@@ -94,10 +90,8 @@ def declared_encoding(text: str) -> str | None:
     Returns None if it declares none, or one that is unknown or encodes ASCII differently.
     """
     head = text if len(text) <= 2 * _DECLARED_IN else f"{text[:_DECLARED_IN]}\n{text[-_DECLARED_IN:]}"
-    folded = head.lower()
-    if "coding" not in folded and "charset" not in folded and "fenc" not in folded:
-        return None
-    found = re.search(_DECLARED, head, re.IGNORECASE)
+    may_declare = re.search("coding|charset|fenc", head.lower())
+    found = re.search(_DECLARED, head, re.IGNORECASE) if may_declare else None
     if found is None:
         return None
     name = re.sub(r"-(?:unix|dos|mac)$", "", next(filter(None, found.groups())).lower())
@@ -243,8 +237,7 @@ def _strictly(data: bytes, encoding: str) -> str | None:
 def _exactly(data: bytes, encoding: str) -> str | None:
     """Decode bytes; return None if the codec would not encode the text to the same bytes again."""
     text = _strictly(data, encoding)
-    try:
-        same = text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data
-    except UnicodeError:
-        same = False
-    return text if same else None
+    with suppress(UnicodeError):
+        if text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data:
+            return text
+    return None

@@ -13,7 +13,6 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 MOST_LINES = 400_000
 _TO_ESCAPE = re.compile('["\\\\\x00-\x1f\x7f\ud800-\udfff]')
 DIFF_CONTEXT = 3  # unchanged lines around a change
-_ANCHOR_CHARS = 400
 _LINE_CHARS = 400
 
 
@@ -65,19 +64,14 @@ def line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
 
 def git_line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
     r"""Return the line ranges that differ, as `line_changes`, but lines end only at `\n`, as in git."""
-    changes: list[ReplacedLines] = []
-    left = MOST_LINES
-    for old_line, new_line, old_part, new_part in _differing_parts(before, after, 0, 0):
-        old_count, new_count = line_count(old_part), line_count(new_part)
-        left -= old_count + new_count
-        found: list[ChangedRange] = [(0, old_count, 0, new_count)]
-        # Most edits replace one line by another, which needs no comparison.
-        if left >= 0 and max(old_count, new_count) > 1:
-            found = changed_lines(split_lines(old_part), split_lines(new_part))
-        changes += [
-            ReplacedLines(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found
-        ]
-    return tuple(changes)
+    start, old_end, new_end = _changed_part(before, after)
+    line, old, new = before.count("\n", 0, start), before[start:old_end], after[start:new_end]
+    old_count, new_count = line_count(old), line_count(new)
+    changes = [(0, old_count, 0, new_count)] if old or new else []
+    # Most edits replace one line by another, which needs no comparison.
+    if max(old_count, new_count) > 1 and old_count + new_count <= MOST_LINES:
+        changes = changed_lines(split_lines(old), split_lines(new))
+    return tuple(ReplacedLines(line + a, line + b, line + c, line + d) for a, b, c, d in changes)
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
@@ -153,27 +147,6 @@ def hunks(
     return pieces
 
 
-def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[tuple[int, int, str, str]]:
-    """Return the parts in which two texts differ: the first line in each text, and the part of each.
-
-    A part that is too long to compare is divided at a line that both texts have exactly once.
-    """
-    start, old_end, new_end = _changed_part(old, new)
-    above = old.count("\n", 0, start)
-    old_line, new_line = old_line + above, new_line + above
-    old, new = old[start:old_end], new[start:new_end]
-    if old.count("\n") + new.count("\n") > MOST_LINES:
-        middle = old.find("\n", len(old) // 2)
-        anchor = old[middle : middle + _ANCHOR_CHARS]
-        if middle >= 0 and old.count(anchor) == new.count(anchor) == 1:
-            old_middle, new_middle = middle + 1, new.index(anchor) + 1
-            first = _differing_parts(old[:old_middle], new[:new_middle], old_line, new_line)
-            old_line += old.count("\n", 0, old_middle)
-            new_line += new.count("\n", 0, new_middle)
-            return first + _differing_parts(old[old_middle:], new[new_middle:], old_line, new_line)
-    return [(old_line, new_line, old, new)] if old or new else []
-
-
 def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
     r"""Return the first lines of a diff, up to `max_chars`. Hidden characters are shown, long lines cut.
 
@@ -193,15 +166,14 @@ def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
 
 
 def _without_equal_returns(lines: Sequence[str]) -> list[str]:
-    shown = list(lines)
+    shown: list[str] = []
     starts = [at for at, line in enumerate(lines) if line.startswith(("@@ ", "--- "))]
     for start, end in pairwise([0, *starts, len(lines)]):
-        hunk = [at for at in range(start, end) if lines[at][:1] in {" ", "+", "-"}]
         # "\ No newline at end of file" follows a line that has no end.
-        ended = [at for at in hunk if lines[at + 1 : at + 2] == [] or lines[at + 1][:1] != "\\"]
-        if all(lines[at].endswith("\r") for at in ended):
-            for at in ended:
-                shown[at] = lines[at][:-1]
+        pairs = pairwise([*lines[start:end], ""])
+        hunk = [(line, line[:1] in {" ", "+", "-"} and after[:1] != "\\") for line, after in pairs]
+        is_equal = all(line.endswith("\r") for line, is_ended in hunk if is_ended)
+        shown += [line[:-1] if is_equal and is_ended else line for line, is_ended in hunk]
     return shown
 
 

@@ -2,7 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import TypeVar
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, plural
 from agentfs.base.frozen_data import with_values
@@ -38,15 +39,8 @@ def visible_lines(bodies: Sequence[str]) -> list[str]:
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
     """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
-    last = first + len(bodies) - 1
-    width = width or len(str(last))
-    lines: list[str] = []
-    # Numbers of equally many digits share their padding: three times as fast as formatting each.
-    while (number := first + len(lines)) <= last:
-        digits = len(str(number))
-        pad, part = " " * (width - digits), bodies[number - first : 10**digits - first]
-        lines += [f"{pad}{n}|{body}" for n, body in enumerate(part, number)]
-    return lines
+    width = width or len(str(first + len(bodies) - 1))
+    return [f"{number:>{width}}|{body}" for number, body in enumerate(bodies, first)]
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
@@ -113,30 +107,9 @@ def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
     return f"line{'' if one else 's'} {', '.join(names)}"
 
 
-class Shrink(NamedTuple, Generic[R]):
-    """A way to shorten a result: `render(n)` makes it with n of its `most` items.
-
-    The result says what it leaves out, and its `next` continues there. With fewer items the text must not get
-    longer.
-    """
-
-    most: int
-    render: Callable[[int], R]
-
-    def text(self, count: int) -> str:
-        """Return the text of the result with `count` items."""
-        return self.render(count).text
-
-
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
     return with_values(result, text=Joined("\n", head, *above, *result.notes, *below))
-
-
-def with_note(result: R, note: str) -> R:
-    """Add a note to a rendered result, as a separate footer."""
-    text = Joined("\n", result.text, footer(note))
-    return with_values(result, text=text, notes=(*result.notes, note))
 
 
 def estimate_tokens(text: str) -> int:
@@ -195,26 +168,31 @@ def head_and_tail(text: str, limits: Limits, *more: str) -> str:
     return cut(most_that_fit(min(len(text) - 1, most_characters(limits)), cut, limits))
 
 
-def fitted(limits: Limits, *steps: Shrink[R]) -> R:
-    """Return the largest result that fits the token budget. The steps are tried in order.
+def fitted(limits: Limits, *steps: tuple[int, Callable[[int], R]]) -> R:
+    """Return the largest result that fits the token budget.
 
-    The first step with all its items makes the full result. If nothing fits, the last step makes its
-    shortest result.
+    Args:
+        limits: The budget.
+        steps: The ways to shorten the result, tried in order. Each has a number of items, and a function that
+            makes the result with so many or fewer of them. The first step with all its items makes the full
+            result. If nothing fits, the last one makes its shortest.
     """
-    for step in steps:
-        result = step.render(step.most)
-        if fits(result.text, limits):
-            return result
-        count = _fewer_that_fit(step.most, step.text, limits)
-        if count or step is steps[-1]:
-            return step.render(count or 1)
+    for most, render in steps:
+        make = lru_cache(1)(render)  # mostly the full result fits, which is made once
+
+        def text(count: int, make: Callable[[int], R] = make) -> str:
+            return make(count).text
+
+        if (count := most_that_fit(most, text, limits)) or (most, render) == steps[-1]:
+            return make(count or 1)
     raise ValueError("fitted() needs a step")
 
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
-    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items."""
-    return most if fits(render(most), limits) else _fewer_that_fit(most, render, limits)
+    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items.
 
-
-def _fewer_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
+    With fewer items the text must not get longer.
+    """
+    if fits(render(most), limits):
+        return most
     return bisect_left(range(1, most), True, key=lambda count: not fits(render(count), limits))

@@ -8,7 +8,7 @@ no lines.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import AnyStr, NamedTuple
 
@@ -85,27 +85,23 @@ def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int
 
 def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
     """Return how many characters (or lines of two lists) are the same at the start of both."""
-    # Bisecting compares each item about twice, but comparing slices is fast.
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return _most_equal(min(len(one), len(other)), lambda low, high: one[low:high] == other[low:high])
 
 
 def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
     """Return how many characters (or lines of two lists), up to `most`, are the same at the end of both."""
-    low, high = 0, most
-    end, other_end = len(one), len(other)
+    ends = len(one), len(other)
+    return _most_equal(
+        most, lambda low, high: one[ends[0] - high : ends[0] - low] == other[ends[1] - high : ends[1] - low]
+    )
+
+
+def _most_equal(high: int, equal: Callable[[int, int], bool]) -> int:
+    """Return how many of `high` items are equal; bisecting compares each about twice, but slices are fast."""
+    low = 0
     while low < high:
         middle = (low + high + 1) // 2
-        if one[end - middle : end - low] == other[other_end - middle : other_end - low]:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if equal(low, middle) else (low, middle - 1)
     return low
 
 
@@ -225,8 +221,6 @@ class LfView(EditView):
             # Inserted text gets the line ends of the line before it.
             line = first - 1 if first == stop and first > start else first
             inserted = inserted.replace("\n", self._newline_at(self._view.start(line)))
-        if self.source is self.text:
-            return Replacement(first, stop, inserted)
         return Replacement(self._view.start(first), self._view.end(stop), inserted)
 
     def _changed_part(self, start: int, end: int, new: str) -> Replacement:
@@ -252,8 +246,6 @@ class LfView(EditView):
     def replaced_everywhere(self, old: str, new: str) -> str | None:
         """Return the exact text with every occurrence replaced; None if their line ends may differ."""
         newline = newline_of(self.source) or "\n"
-        if newline == "\n":
-            return self.source.replace(old, new)
-        if "\r" in old or (newline == "mixed" and "\n" in old + new):
+        if newline != "\n" and ("\r" in old or (newline == "mixed" and "\n" in old + new)):
             return None  # a CR could match half of a line end
         return self.source.replace(old.replace("\n", newline), new.replace("\n", newline))

@@ -33,13 +33,6 @@ class NotEditableError(ValueError):
     """Raised if a change is not in the source of one cell, or the JSON cannot be written back as it was."""
 
 
-class CellPlace(NamedTuple):
-    """The range of a cell's source in the text of a notebook, without the line end after it."""
-
-    start: int
-    end: int
-
-
 class OutputImage(NamedTuple):
     """An image among the outputs: the line of the text that stands for it, its media type and its base64."""
 
@@ -54,7 +47,7 @@ class Notebook(EditView):
     Attributes:
         source: The JSON.
         text: The text, whose lines end with LF.
-        cells: The place of each cell's source in the text.
+        cells: The start and end of each cell's source in the text, without the line end after it.
         images: The images of the outputs, by line.
     """
 
@@ -62,7 +55,7 @@ class Notebook(EditView):
         """Parse the JSON; raise `NotANotebookError` for any other text."""
         super().__init__(source)
         self._parsed = _parse(source)
-        self.cells: list[CellPlace] = []
+        self.cells: list[tuple[int, int]] = []
         self.images: list[OutputImage] = []
         parts: list[str] = []
         size = lines = 0  # of the parts
@@ -71,7 +64,7 @@ class Notebook(EditView):
             header = _header(number, cell)
             text = _joined(cell.get("source", "")).replace("\r\n", "\n")
             start = size + len(header)
-            self.cells.append(CellPlace(start, start + len(text)))
+            self.cells.append((start, start + len(text)))
             added = [header, text if text.endswith("\n") or not text else f"{text}\n"]
             lines += 1 + added[1].count("\n")
             for line, image in _output_lines(cell):
@@ -132,7 +125,7 @@ class Notebook(EditView):
         raise NotEditableError("its JSON is not written as a program for notebooks writes it")
 
 
-def _change(cell: dict[str, Any], place: CellPlace, changes: Sequence[Replacement]) -> None:
+def _change(cell: dict[str, Any], place: tuple[int, int], changes: Sequence[Replacement]) -> None:
     """Replace parts of the source of a cell, and keep its form and its line ends."""
     source = cell.get("source", "")
     joined = _joined(source)
@@ -141,11 +134,11 @@ def _change(cell: dict[str, Any], place: CellPlace, changes: Sequence[Replacemen
         raise NotEditableError("the lines of the cell are stored in an unusual way")
     text = joined.replace("\r\n", "\n")
     parts: list[str] = []
-    at = 0
+    (first, last), at = place, 0
     for start, end, new in changes:
-        beyond = end > place.end  # the line end that is not in the JSON
-        parts += (text[at : start - place.start], new.removesuffix("\n") if beyond else new)
-        at = min(end, place.end) - place.start
+        beyond = end > last  # the line end that is not in the JSON
+        parts += (text[at : start - first], new.removesuffix("\n") if beyond else new)
+        at = min(end, last) - first
     changed = "".join([*parts, text[at:]])
     cell["source"] = _split(changed.replace("\n", "\r\n") if pairs else changed, source)
 

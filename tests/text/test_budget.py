@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentfs.limits import Limits
 from agentfs.results import Result
-from agentfs.text.display import Shrink, estimate_tokens, fits, fitted
+from agentfs.text.display import estimate_tokens, fits, fitted
 
 # The tokens of each text by tiktoken's cl100k_base, counted once.
 COUNTED = [
@@ -68,7 +68,7 @@ def step(name, most, characters, tried=None):
             tried.append((name, count))
         return Sized(name, count, text="x" * (characters * count))
 
-    return Shrink(most, render)
+    return (most, render)
 
 
 def letters(limit):
