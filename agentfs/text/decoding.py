@@ -76,8 +76,9 @@ def encode(text: str, encoding: str) -> bytes:
 def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
     character, line = text[position], count_lines(text[:position] + "x")
     number = f"U+{ord(character):04X}"
+    named = "unknown 8-bit encoding" if encoding == UNKNOWN_8BIT else f"encoding {encoding}"
     return EncodingError(
-        f"The encoding {encoding} of the file does not have the character {literal(character)} ({number})"
+        f"The {named} of the file may not have the character {literal(character)} ({number})"
         f" in line {line} of the text.",
         hint="Use only ASCII, characters that the file already has, or escapes of the file's own language.",
         details={"encoding": encoding, "character": number, "line": line},

@@ -12,6 +12,7 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 # The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
 _TO_ESCAPE = re.compile('["\\\\\x00-\x1f\x7f\ud800-\udfff]')
+_ANCHOR_CHARS = 400
 DIFF_CONTEXT = 3  # unchanged lines around a change
 _LINE_CHARS = 400
 
@@ -67,11 +68,25 @@ def git_line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
     start, old_end, new_end = _changed_part(before, after)
     line, old, new = before.count("\n", 0, start), before[start:old_end], after[start:new_end]
     old_count, new_count = line_count(old), line_count(new)
-    changes = [(0, old_count, 0, new_count)] if old or new else []
-    # Most edits replace one line by another, which needs no comparison.
-    if max(old_count, new_count) > 1 and old_count + new_count <= MOST_LINES:
+    changes: Sequence[ChangedRange] = [(0, old_count, 0, new_count)] if old or new else []
+    if old_count + new_count > MOST_LINES:
+        changes = _changes_of_halves(old, new) or changes
+    elif max(old_count, new_count) > 1:  # most edits replace one line by another
         changes = changed_lines(split_lines(old), split_lines(new))
     return tuple(ReplacedLines(line + a, line + b, line + c, line + d) for a, b, c, d in changes)
+
+
+def _changes_of_halves(old: str, new: str) -> list[ReplacedLines]:
+    """Compare the halves of two texts, divided after a line that both have once; return [] if there is none."""
+    middle = old.find("\n", len(old) // 2)
+    anchor = old[middle : middle + _ANCHOR_CHARS]
+    if middle < 0 or not old.count(anchor) == new.count(anchor) == 1:
+        return []
+    end, new_end = middle + 1, new.index(anchor) + 1
+    line, new_line = old.count("\n", 0, end), new.count("\n", 0, new_end)
+    below = git_line_changes(old[end:], new[new_end:])
+    moved = [ReplacedLines(line + a, line + b, new_line + c, new_line + d) for a, b, c, d in below]
+    return [*git_line_changes(old[:end], new[:new_end]), *moved]
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
