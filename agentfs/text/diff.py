@@ -77,7 +77,7 @@ def git_line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
 
 
 def _changes_of_halves(old: str, new: str) -> list[ReplacedLines]:
-    """Compare the halves of two texts, divided after a line that both have once; return [] if there is none."""
+    """Compare the halves of two texts, divided after a line that both have once; [] if there is none."""
     middle = old.find("\n", len(old) // 2)
     anchor = old[middle : middle + _ANCHOR_CHARS]
     if middle < 0 or not old.count(anchor) == new.count(anchor) == 1:
