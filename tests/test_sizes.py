@@ -28,11 +28,11 @@ MOST = {
     ("providers",): 282,
     ("editing",): 2_262,
     ("history",): 2_849,
-    ("reading", "shown"): 1_247,
+    ("reading", "shown"): 1_244,
     ("search", "patterns"): 2_748,
     ("watch",): 1_121,
     ("tree",): 1_098,
-    ("text",): 1_023,
+    ("text",): 976,
     ("fs",): 2_956,
     ("base", "concurrency"): 742,
     ("",): 1_511,  # the modules at the top
