@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_262,
     ("history",): 2_849,
     ("reading", "shown"): 1_244,
-    ("search", "patterns"): 2_748,
+    ("search", "patterns"): 2_747,
     ("watch",): 1_121,
     ("tree",): 1_098,
     ("text",): 976,

@@ -93,10 +93,8 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         following = shown(count).next
         return replace(totals(count), next=following, truncated=following is not None)
 
-    if not most:
-        return fitted(context.limits, (1, shown))
     # If not even one match fits, the totals are shown.
-    return fitted(context.limits, (most, shown), (1, only_totals))
+    return fitted(context.limits, (max(most, 1), shown), *([(1, only_totals)] if most else ()))
 
 
 def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:
