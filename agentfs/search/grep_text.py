@@ -93,8 +93,8 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         following = shown(count).next
         return replace(totals(count), next=following, truncated=following is not None)
 
-    # If not even one match fits, the totals are shown.
-    return fitted(context.limits, (max(most, 1), shown), *([(1, only_totals)] if most else ()))
+    # If there are matches and not even one fits, the totals are shown.
+    return fitted(context.limits, (max(most, 1), shown), *[(1, only_totals)][:most])
 
 
 def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:
