@@ -62,6 +62,10 @@ def caller(ws):
 
 
 # The parameters of the document: type, required. Unlike there, `case` is in four tools instead of one.
+def numbered(text, first=1):
+    return "".join(f"{number:4}| {line}\n" for number, line in enumerate(text.splitlines(), first))
+
+
 ARGUMENTS = {
     "list_dir": {"path": ("string", False)},
     "read_file": {
@@ -150,12 +154,6 @@ def test_no_words_of_the_workspaces_own_tools_are_left(ws, call):
     assert {word for found in words for word in found} & own == set()
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_an_answer_has_the_fields_of_the_document(call, name):
-    arguments, fields = FIELDS[name]
-    assert list(call(name, **arguments)) == fields
-
-
 def test_every_output_is_yaml(ws, call):
     """`status` is ok or error, even for wrong arguments and unexpected exceptions."""
     tools = ws.tools(dialect="dominds")
@@ -188,15 +186,6 @@ def test_the_text_is_as_the_document_writes_it(ws):
 # list_dir
 
 
-def test_list_dir_path(ws, call):
-    assert call("list_dir") == call("list_dir", path=".") == call("list_dir", path=ws.root)
-    assert call("list_dir")["path"] == "."
-    assert call("list_dir", path="src/")["path"] == "src"
-    assert call("list_dir", path=f"{ws.root}/src")["path"] == "src"
-    assert call("list_dir", path="none")["code"] == "not_found"
-    assert call("list_dir", path="README.md")["code"] == "not_a_directory"
-
-
 @pytest.mark.parametrize("name", ["src", "empty", "deep/er"])
 def test_regression_every_directory_is_named_by_its_path(ws, call, tmp_path, name):
     """An empty directory was named as in the call."""
@@ -206,46 +195,201 @@ def test_regression_every_directory_is_named_by_its_path(ws, call, tmp_path, nam
         assert call("list_dir", path=spelling)["path"] == name
 
 
-def test_list_dir_entries(call, tmp_path):
+MAIN, JS = (TREE[path].splitlines() for path in ("src/main.py", "src/util/text.js"))
+LONG = {"path": "long.txt"}
+TEXT_JS = {"path": "src/util/text.js"}
+IN_SRC = [
+    {"path": "src/main.py", "line": 5, "content": MAIN[4]},
+    *({**TEXT_JS, "line": line, "content": JS[line - 1]} for line in (1, 4)),
+]
+TODOS = [{"path": "README.md"}, {"path": "src/main.py"}, TEXT_JS]
+AROUND = [
+    {"path": "src/main.py", "line": 5, "content": "\n".join(MAIN[3:6]), "start_line": 4},
+    {"path": "src/main.py", "line": 6, "content": "\n".join(MAIN[4:6]), "start_line": 5},
+]
+WRITE = [{"path": "README.md", "line": 3, "content": "TODO: write"}]
+SPANNING = [{"path": "notes/a.b", "line": 3, "content": "first line\nsecond line"}]
+
+
+def lines(first, last, *, numbers=True):
+    text = "".join(TREE["long.txt"].splitlines(True)[first - 1 : last])
+    return numbered(text, first) if numbers else text
+
+
+def paths(*names):
+    return [{"path": name} for name in names]
+
+
+# A call, and the answer: all of it without its status, or some of its fields. A field of hints is a part.
+ANSWERS = {
+    "list_dir": [
+        *(({"path": path}, {"path": "src"}) for path in ("src", "src/", "{root}/src", "./src/.")),
+        ({}, {"path": "."}), ({"path": "."}, {"path": "."}), ({"path": "{root}"}, {"path": "."}),
+        ({"path": "none"}, {"code": "not_found"}), ({"path": "README.md"}, {"code": "not_a_directory"}),
+        ({"path": "empty"}, {"": {"path": "empty", "entries": []}}),
+    ],
+    "read_file": [
+        *(({"path": path}, {"": {
+            "path": "src/main.py", "total_lines": 6, "size_bytes": len(TREE["src/main.py"]),
+            "content": numbered(TREE["src/main.py"])}}) for path in ("src/main.py", "{root}/src/main.py")),
+        ({"path": "src"}, {"code": "not_a_file", "hint": "list_dir"}),
+        ({"path": "src", "range": "99~"}, {"code": "not_a_file"}),
+        ({"path": "README.md", "show_linenos": True}, {"content": numbered(TREE["README.md"])}),
+        ({"path": "README.md", "show_linenos": False}, {"content": TREE["README.md"]}),
+        ({**LONG, "range": "10~11", "show_linenos": False}, {"content": lines(10, 11, numbers=False)}),
+        ({**LONG, "range": "1201~1300"}, {"code": "past_end", "message": "1200 lines", "hint": "range"}),
+        *(({**LONG, "range": wrong}, {"code": "invalid_argument", "hint": "10~50"}) for wrong in (
+            "-5", "10-", "10 50", "5-1", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2")),
+        *(({**LONG, "range": spelled, "max_lines": 1200}, {"content": lines(*shown)})
+          for spelled, *shown in (
+            ("10~50", 10, 50), ("300~", 300, 1200), ("~20", 1, 20), ("~", 1, 1200), ("7~7", 7, 7),
+            ("1190~9999", 1190, 1200), (" 10 ~ 50 ", 10, 50), ("1~1000", 1, 1000),
+            *((f"10{to}50", 10, 50) for to in ("-", " - ", ":", ",", "..")))),
+        ({"path": "wide.txt", "show_linenos": False}, {"content": "wide\n", "encoding": "utf-16"}),
+        ({"path": "a.bin"}, {"kind": "binary"}),
+        ({"path": "a.ipynb", "show_linenos": False}, {"content": '{"cells": []}\n'}),
+        # A last line without a line end counts. A form feed does not end a line.
+        *(({"path": f"counted-{lines}-{size}"}, {"total_lines": lines, "size_bytes": size})
+          for lines, size in ((0, 0), (1, 1), (1, 2), (2, 3), (1, 7), (2, 4))),
+    ],
+    "ripgrep_files": [
+        ({"pattern": r"TODO: \w+"}, {"": {"pattern": r"TODO: \w+", "files_matched": 3, "matches": TODOS}}),
+        ({"pattern": "TODO", "path": "src/util"}, {"matches": [TEXT_JS]}),
+        ({"pattern": "TODO", "path": "src/main.py"}, {"files_matched": 1}),
+        ({"pattern": "TODO", "path": "none"}, {"code": "not_found"}),
+        ({"pattern": "no such text"}, {"matches": []}),
+        *(({"pattern": "TODO", "globs": globs}, {"matches": paths(*found)}) for globs, *found in (
+            ("*.py", "src/main.py"), (["*.py", "*.md"], "README.md", "src/main.py"),
+            ("*.{py,js}", "src/main.py", "src/util/text.js"), ("src/*", "src/main.py"),
+            ("src/**", "src/main.py", "src/util/text.js"), ("!*.md", "src/main.py", "src/util/text.js"),
+            ("!util", "README.md", "src/main.py"), (["*.*", "!src/"], "README.md"),
+            ([], "README.md", "src/main.py", "src/util/text.js"))),
+    ],
+    "ripgrep_snippets": [
+        ({"pattern": "TODO", "path": "src"}, {"matches": IN_SRC}),
+        ({"pattern": "let", "context_before": 1, "context_after": 2}, {"matches": [
+            {**TEXT_JS, "line": 2, "content": "\n".join(JS), "start_line": 1},
+            {**TEXT_JS, "line": 3, "content": "\n".join(JS[1:4]), "start_line": 2}]}),
+        ({"pattern": "four", "context_after": 1}, {"matches": [
+            {**TEXT_JS, "line": 1, "content": "\n".join(JS[:2])}]}),
+        ({"pattern": "four", "context_before": -1}, {"code": "invalid_argument"}),
+        ({"pattern": "write"}, {"matches": WRITE}),
+    ],
+    "ripgrep_count": [
+        ({"pattern": "TODO"}, {"": {"pattern": "TODO", "total_count": 5, "counts": [
+            {**each, "count": count} for each, count in zip(TODOS, (1, 2, 2), strict=True)]}}),
+        ({"pattern": "TODO", "path": "src/main.py"}, {"counts": [{"path": "src/main.py", "count": 2}]}),
+        ({"pattern": "no such text"}, {"counts": [], "total_count": 0}),
+    ],
+    "ripgrep_fixed": [
+        ({"literal": "a.b("}, {"": {"literal": "a.b(", "matches": [
+            {"path": "notes/a.b", "line": 1, "content": "a.b(c)"}]}}),
+        ({"literal": "write"}, {"matches": WRITE}),
+        ({"literal": "TODO", "path": "README.md"}, {"matches": WRITE}),
+        *(({"literal": f"first line{end}second"}, {"matches": SPANNING}) for end in ("\n", "\r\n")),
+        ({"literal": "TODO.*one"}, {"notes": "matches 1 line of src/main.py."}),
+    ],
+    "ripgrep_search": [
+        ({"pattern": r"TODO: \w+$", "path": "src"}, {"": {"pattern": r"TODO: \w+$", "results": IN_SRC}}),
+        ({"pattern": "write"}, {"results": WRITE}),
+        *(({"pattern": "todo", "rg_args": given}, {"results": AROUND}) for given in (
+            "-i -C1 -g '*.py'", ["-i", "-C1", "-g", "*.py"], ["-i", "-C", "1", "--glob=*.py"])),
+        # An item of rg_args may hold several arguments.
+        *(({"pattern": "needle", "path": "three.md", "rg_args": given}, {"results": [
+            {"path": "three.md", "line": 1, "content": "Needle"}]}) for given in (
+            ["-i -w -x"], ["-i -w", "-x"], ["-i", "-w", "-x"], "-iwx", ["-iw -x -g '*.md'"])),
+        *(({"pattern": "TODO", "rg_args": given}, {"results": found}) for given, found in (
+            ("-l", TODOS), ("-l -T js", TODOS[:2]), ("-l --max-depth 1", TODOS[:1]),
+            ("-l --iglob '*.PY'", TODOS[1:2]),
+            ("-o -tpy -n -H -N --no-heading --color never", [{**IN_SRC[0], "content": "TODO"}] * 2),
+            ("-v -tmd -g '!three.md'", [
+                {**WRITE[0], "line": 1, "content": "# A thing"}, {**WRITE[0], "line": 2, "content": ""}]),
+            ("-x -P", []))),
+        *(({"pattern": "TODO", "rg_args": given}, {
+            "results": [{"path": "src/main.py", "count": count}], "total_count": count})
+          for given, count in (("-c -tpy", 1), ("-c -o -tpy", 2))),
+        ({"pattern": "TODO", "rg_args": ["--pre=touch owned"]}, {
+            "code": "invalid_argument", "message": "--pre ", "hint": "--max-filesize"}),
+        ({"pattern": "TODO.*one", "rg_args": "-F"}, {"notes": "leave out rg_args."}),
+        ({"pattern": "a.b(c)"}, {"notes": r'pass pattern="a\\.b\\(c\\)".'}),
+    ],
+}  # fmt: skip
+
+
+# Files of some calls. A last line without a line end counts; a form feed does not end a line.
+MORE = {
+    "read_file": {
+        "a.bin": b"\x7fELF\0", "a.ipynb": b'{"cells": []}\n', "wide.txt": "wide\n".encode("utf-16"),
+        "counted-0-0": b"", "counted-1-1": b"a", "counted-1-2": b"a\n", "counted-2-3": b"a\nb",
+        "counted-1-7": b"a\x0cb\xe2\x80\xa8\n", "counted-2-4": b"aa\rb",
+    },
+    "ripgrep_search": {"three.md": b"Needle\nneedle too\n"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "wanted"), [(name, *row) for name, rows in ANSWERS.items() for row in rows]
+)
+def test_answers(ws, call, tmp_path, name, arguments, wanted):
+    """Of text in errors, notes and names of encodings, a part is wanted."""
     (tmp_path / "empty").mkdir()
-    assert call("list_dir", path="empty") == {"status": "ok", "path": "empty", "entries": []}
-    names = [entry["name"] for entry in call("list_dir")["entries"]]
-    assert names == ["empty", "notes", "src", "README.md", "long.txt"], (
-        "directories first, then files, by name"
-    )
-    (entry,) = [entry for entry in call("list_dir")["entries"] if entry["name"] == "README.md"]
-    assert list(entry) == ["name", "type", "size", "modified"]
+    for path, content in MORE.get(name, {}).items():
+        (tmp_path / path).write_bytes(content)
+    given = {key: each.format(root=ws.root) if key == "path" else each for key, each in arguments.items()}
+    answer = call(name, **given)
+    for field, value in wanted.items():
+        if field == "":
+            assert answer == {"status": "ok", **value}
+            assert list(answer) == FIELDS[name][1], "in the order of the document"
+        elif field in {"message", "hint", "encoding", "notes"}:
+            assert value in "".join(answer[field])
+        else:
+            assert answer[field] == value
 
 
-def test_a_link_to_a_file_is_a_file_with_its_size(call, tmp_path):
-    (tmp_path / "to-file").symlink_to("src/main.py")
-    (tmp_path / "to-link").symlink_to("to-file")
-    found = {entry["name"]: entry for entry in call("list_dir")["entries"]}
-    for name, target in (("to-file", "src/main.py"), ("to-link", "to-file")):
-        shown = (found[name]["type"], found[name]["size"], found[name]["target"])
-        assert shown == ("file", len(TREE["src/main.py"]), target)
+def test_list_dir_entries(call):
+    listed = call("list_dir")["entries"]
+    assert [entry["name"] for entry in listed] == ["notes", "src", "README.md", "long.txt"]
+    assert [entry["size"] for entry in listed] == [None, None, 23, len(TREE["long.txt"])]
+    assert all(list(entry) == ["name", "type", "size", "modified"] for entry in listed)
+
+
+@pytest.mark.parametrize(("limits", "name", "arguments", "wanted"), [
+    ({"list_entries": 4}, "list_dir", {}, {"entries": 4, "total": 5}),
+    ({"output_tokens": 100}, "list_dir", {}, {"entries": 3, "total": 5}),
+    ({"grep_results": 2}, "ripgrep_files", {"pattern": "TODO"}, {"matches": 2, "files_matched": 3}),
+    ({"grep_results": 7}, "ripgrep_search", {"pattern": "line"}, {"results": 7, "total": 1202}),
+    ({"grep_results": 1}, "ripgrep_count", {"pattern": "TODO"}, {"counts": 1, "total": 3, "total_count": 5}),
+    ({"output_tokens": 300}, "ripgrep_snippets", {"pattern": "line", "context_before": 2}, {"matches": 10}),
+])  # fmt: skip
+def test_a_long_answer_is_cut_and_says_so(ws, tmp_path, limits, name, arguments, wanted):
+    """With the whole number; what fits into some tokens is not counted exactly here."""
+    (tmp_path / "more").touch()
+    with Workspace(ws.root, limits=Limits(**limits)) as small:
+        answer = caller(small)(name, **arguments)
+    assert answer["truncated"] is True
+    for field, value in wanted.items():
+        if isinstance(answer[field], int) or "output_tokens" not in limits:
+            assert (answer[field] if isinstance(answer[field], int) else len(answer[field])) == value
+        else:
+            assert 0 < len(answer[field]) < answer.get("total", 100)
 
 
 def test_list_dir_types(call, tmp_path):
-    (tmp_path / "to-dir").symlink_to("src")
-    (tmp_path / "to-file").symlink_to("README.md")
-    (tmp_path / "to-nothing").symlink_to("none")
+    for name, target in (("dir", "src"), ("file", "README.md"), ("link", "to-file"), ("nothing", "none")):
+        (tmp_path / f"to-{name}").symlink_to(target)
     (tmp_path / "out").symlink_to("/")
     os.mkfifo(tmp_path / "fifo")
-    found = {entry["name"]: (entry["type"], entry.get("target")) for entry in call("list_dir")["entries"]}
-    assert found == {
+    listed = call("list_dir")["entries"]
+    assert {entry["name"]: (entry["type"], entry.get("target")) for entry in listed} == {
         "src": ("dir", None), "notes": ("dir", None), "README.md": ("file", None), "long.txt": ("file", None),
         "to-dir": ("dir", "src"), "to-file": ("file", "README.md"), "to-nothing": ("symlink", "none"),
-        "out": ("symlink", None), "fifo": ("other", None),
+        "to-link": ("file", "to-file"), "out": ("symlink", None), "fifo": ("other", None),
     }  # fmt: skip
+    assert [entry["size"] for entry in listed if entry["name"] in {"to-file", "to-link"}] == [23, 23]
     assert call("read_file", path="to-file")["content"] == call("read_file", path="README.md")["content"]
     for name, code in (("to-nothing", "not_found"), ("out", "outside_workspace"), ("fifo", "not_regular")):
         assert call("read_file", path=name)["code"] == code
-
-
-def test_list_dir_sizes(call):
-    found = {entry["name"]: entry["size"] for entry in call("list_dir")["entries"]}
-    assert found == {"notes": None, "src": None, "README.md": 23, "long.txt": len(TREE["long.txt"])}
 
 
 def test_list_dir_times_are_iso_8601(call, tmp_path):
@@ -268,34 +412,7 @@ def test_list_dir_shows_hidden_and_ignored_entries(call, tmp_path):
     assert [entry["name"] for entry in listed["entries"] if entry.get("protected")] == ["id_rsa"]
 
 
-def test_a_long_list_is_cut_and_says_so(tmp_path):
-    for number in range(9):
-        (tmp_path / f"{number}.txt").touch()
-    with Workspace(tmp_path, limits=Limits(list_entries=4)) as ws:
-        listed = caller(ws)("list_dir")
-        assert (len(listed["entries"]), listed["truncated"], listed["total"]) == (4, True, 9)
-    with Workspace(tmp_path, limits=Limits(output_tokens=100)) as ws:
-        listed = caller(ws)("list_dir")
-        assert (0 < len(listed["entries"]) < 9, listed["truncated"], listed["total"]) == (True, True, 9)
-
-
 # read_file
-
-
-def numbered(text, first=1):
-    return "".join(f"{number:4}| {line}\n" for number, line in enumerate(text.splitlines(), first))
-
-
-def test_read_file_path(ws, call):
-    read = call("read_file", path="src/main.py")
-    assert read == {
-        "status": "ok", "path": "src/main.py", "total_lines": 6, "size_bytes": len(TREE["src/main.py"]),
-        "content": numbered(TREE["src/main.py"]),
-    }  # fmt: skip
-    assert call("read_file", path=f"{ws.root}/src/main.py") == read
-    assert call("read_file", path="src")["code"] == "not_a_file"
-    assert call("read_file", path="src", range="99~")["code"] == "not_a_file"
-    assert "list_dir" in call("read_file", path="src")["hint"]
 
 
 def test_read_file_max_lines(ws, call):
@@ -318,18 +435,6 @@ def test_read_file_max_lines(ws, call):
     assert call("read_file", path="long.txt", max_lines=-1)["code"] == "invalid_argument"
 
 
-@pytest.mark.parametrize(("lines", "first", "last"), [
-    ("10~50", 10, 50), ("300~", 300, 1200), ("~20", 1, 20), ("~", 1, 1200), ("7~7", 7, 7),
-    ("1190~9999", 1190, 1200), (" 10 ~ 50 ", 10, 50), ("1~1000", 1, 1000),
-    ("10-50", 10, 50), ("10 - 50", 10, 50), ("10:50", 10, 50), ("10,50", 10, 50), ("10..50", 10, 50),
-])  # fmt: skip
-def test_read_file_range(call, lines, first, last):
-    read = call("read_file", path="long.txt", range=lines, max_lines=1200)
-    expected = "".join(TREE["long.txt"].splitlines(keepends=True)[first - 1 : last])
-    assert read["content"] == numbered(expected, first)
-    assert "truncated" not in read
-
-
 @pytest.mark.parametrize(("lines", "more", "shown", "following"), [
     ("10~50", {"max_lines": 3}, "10~12", {"range": "13~50", "max_lines": 3}),
     ("~20", {"max_lines": 3}, "1~3", {"range": "4~20", "max_lines": 3}),
@@ -347,22 +452,6 @@ def test_max_lines_bounds_a_range(call, lines, more, shown, following):
     assert read["next"] == {"name": "read_file", "arguments": {"path": "long.txt", **following}}
 
 
-@pytest.mark.parametrize(
-    "lines", ["-5", "10-", "10 50", "5-1", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2"]
-)
-def test_an_invalid_range_is_an_error(call, lines):
-    failed = call("read_file", path="long.txt", range=lines)
-    assert failed["code"] == "invalid_argument"
-    assert "10~50" in failed["hint"]
-
-
-def test_a_range_past_the_end_is_an_error_with_the_total(call):
-    failed = call("read_file", path="long.txt", range="1201~1300")
-    assert failed["code"] == "past_end"
-    assert "1200 lines" in failed["message"]
-    assert "range" in failed["hint"]
-
-
 def test_a_range_too_long_for_an_answer_is_cut_and_continued(ws):
     with Workspace(ws.root, limits=Limits(read_bytes=200)) as small:
         call, content, lines = caller(small), "", "3~60"
@@ -372,30 +461,6 @@ def test_a_range_too_long_for_an_answer_is_cut_and_continued(ws):
             lines = read["next"]["arguments"]["range"] if read.get("truncated") else None
             assert lines is None or lines.endswith("~60"), "it goes on to the end that was asked for"
     assert content == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[2:60]), 3)
-
-
-def test_read_file_show_linenos(call):
-    assert call("read_file", path="README.md", show_linenos=True) == call("read_file", path="README.md")
-    assert call("read_file", path="README.md", show_linenos=False)["content"] == TREE["README.md"]
-    assert (
-        call("read_file", path="long.txt", range="10~11", show_linenos=False)["content"]
-        == "line 10\nline 11\n"
-    )
-
-
-def test_read_file_counts(call, tmp_path):
-    """A last line without a line end counts. A form feed does not end a line."""
-    for content, lines in (
-        (b"", 0),
-        (b"a", 1),
-        (b"a\n", 1),
-        (b"a\nb", 2),
-        (b"a\x0cb\xe2\x80\xa8c\n", 1),
-        (b"a\rb", 2),
-    ):
-        (tmp_path / "counted.txt").write_bytes(content)
-        read = call("read_file", path="counted.txt")
-        assert (read["total_lines"], read["size_bytes"]) == (lines, len(content))
 
 
 @pytest.mark.parametrize(("content", "shown", "more"), [
@@ -416,13 +481,6 @@ def test_line_ends_that_are_not_shown_are_named(call, tmp_path, content, shown, 
     assert "newline" not in read
 
 
-def test_an_encoding_other_than_utf_8_is_reported(call, tmp_path):
-    (tmp_path / "wide.txt").write_bytes("wide\n".encode("utf-16"))
-    read = call("read_file", path="wide.txt", show_linenos=False)
-    assert read["content"] == "wide\n"
-    assert read["encoding"].startswith("utf-16")
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_very_long_line_is_cut_and_named(tmp_path, end):
     content = f"short{end}{'x' * 5000}{end}{'y' * 2000}{end}{'z' * 2001}"
@@ -434,14 +492,6 @@ def test_a_very_long_line_is_cut_and_named(tmp_path, end):
         assert (exact["cut_lines"], exact["cut_after"]) == ([2, 4], 2000)
         lines = call("read_file", path="wide.txt")["content"].split("\n")
         assert lines == ["   1| short", f"   2| {'x' * 2000}", f"   3| {'y' * 2000}", f"   4| {'z' * 2000}"]
-
-
-def test_a_file_that_is_not_text_is_named_by_its_kind(ws, tmp_path):
-    (tmp_path / "a.bin").write_bytes(b"\x7fELF\0\0\0")
-    (tmp_path / "a.ipynb").write_text('{"cells": []}\n')
-    call = caller(ws)
-    assert call("read_file", path="a.bin")["kind"] == "binary"
-    assert call("read_file", path="a.ipynb", show_linenos=False)["content"] == '{"cells": []}\n'
 
 
 PIECES = [
@@ -471,33 +521,6 @@ def test_any_file_is_read_back_from_the_yaml_as_the_workspace_reads_it(ws, tmp_p
 # ripgrep_files
 
 
-def test_ripgrep_files_pattern_and_path(call):
-    assert call("ripgrep_files", pattern=r"TODO: \w+") == {
-        "status": "ok", "pattern": r"TODO: \w+", "files_matched": 3,
-        "matches": [{"path": "README.md"}, {"path": "src/main.py"}, {"path": "src/util/text.js"}],
-    }  # fmt: skip
-    assert call("ripgrep_files", pattern="TODO", path="src/util")["matches"] == [{"path": "src/util/text.js"}]
-    assert call("ripgrep_files", pattern="TODO", path="src/main.py")["files_matched"] == 1
-    assert call("ripgrep_files", pattern="TODO", path="none")["code"] == "not_found"
-    assert call("ripgrep_files", pattern="no such text")["matches"] == []
-
-
-@pytest.mark.parametrize(("globs", "files"), [
-    ("*.py", ["src/main.py"]),
-    (["*.py", "*.md"], ["README.md", "src/main.py"]),
-    ("*.{py,js}", ["src/main.py", "src/util/text.js"]),
-    ("src/*", ["src/main.py"]),
-    ("src/**", ["src/main.py", "src/util/text.js"]),
-    ("!*.md", ["src/main.py", "src/util/text.js"]),
-    ("!util", ["README.md", "src/main.py"]),
-    (["*.*", "!src/"], ["README.md"]),
-    ([], ["README.md", "src/main.py", "src/util/text.js"]),
-])  # fmt: skip
-def test_ripgrep_files_globs(call, globs, files):
-    found = call("ripgrep_files", pattern="TODO", globs=globs)
-    assert [match["path"] for match in found["matches"]] == files
-
-
 @pytest.mark.parametrize(("tool", "text"), [
     ("ripgrep_files", "pattern"), ("ripgrep_snippets", "pattern"), ("ripgrep_count", "pattern"),
     ("ripgrep_fixed", "literal"),
@@ -511,39 +534,7 @@ def test_case_is_the_same_in_four_tools(call, tool, text, given, case, found):
     assert bool(answer.get("matches") or answer.get("counts")) is found
 
 
-def test_ripgrep_files_counts_all_that_it_does_not_show(ws):
-    with Workspace(ws.root, limits=Limits(grep_results=2)) as small:
-        found = caller(small)("ripgrep_files", pattern="TODO")
-        assert (found["files_matched"], len(found["matches"]), found["truncated"]) == (3, 2, True)
-
-
 # ripgrep_snippets
-
-
-def test_ripgrep_snippets(call):
-    assert call("ripgrep_snippets", pattern="TODO", path="src")["matches"] == [
-        {"path": "src/main.py", "line": 5, "content": "    # TODO: one, TODO: two"},
-        {"path": "src/util/text.js", "line": 1, "content": "// TODO: four"},
-        {"path": "src/util/text.js", "line": 4, "content": "// TODO: five"},
-    ]
-
-
-def test_ripgrep_snippets_context(call):
-    text = TREE["src/util/text.js"].splitlines()
-    found = call("ripgrep_snippets", pattern="let", context_before=1, context_after=2)
-    assert found["matches"] == [
-        {"path": "src/util/text.js", "line": 2, "content": "\n".join(text[0:4]), "start_line": 1},
-        {"path": "src/util/text.js", "line": 3, "content": "\n".join(text[1:4]), "start_line": 2},
-    ]
-    found = call("ripgrep_snippets", pattern="four", context_after=1)
-    assert found["matches"] == [{"path": "src/util/text.js", "line": 1, "content": "\n".join(text[:2])}]
-    assert call("ripgrep_snippets", pattern="four", context_before=-1)["code"] == "invalid_argument"
-
-
-def test_no_lines_around_a_match_unless_they_are_asked_for(call):
-    assert call("ripgrep_snippets", pattern="write")["matches"][0]["content"] == "TODO: write"
-    assert call("ripgrep_fixed", literal="write")["matches"][0]["content"] == "TODO: write"
-    assert call("ripgrep_search", pattern="write")["results"][0]["content"] == "TODO: write"
 
 
 def test_a_field_says_if_more_context_lines_were_requested(call):
@@ -584,16 +575,6 @@ def test_a_search_reports_what_it_left_out(call, tmp_path):
     assert [match["path"] for match in opened["results"]] == ["a.log"]
 
 
-def test_many_matches_are_cut_and_say_so(ws):
-    with Workspace(ws.root, limits=Limits(grep_results=7)) as small:
-        found = caller(small)("ripgrep_search", pattern="line")
-        assert (len(found["results"]), found["truncated"], found["total"]) == (7, True, 1202)
-    with Workspace(ws.root, limits=Limits(output_tokens=300)) as small:
-        found = caller(small)("ripgrep_snippets", pattern="line", context_before=2)
-        assert 0 < len(found["matches"]) < 100
-        assert found["truncated"] is True
-
-
 def test_a_search_that_is_out_of_time_says_so(tmp_path):
     (tmp_path / "a.txt").write_text("a" * 60 + "!\n")
     with Workspace(tmp_path, limits=Limits(timeout=0.1)) as ws:
@@ -603,90 +584,6 @@ def test_a_search_that_is_out_of_time_says_so(tmp_path):
 
 
 # ripgrep_count, ripgrep_fixed, ripgrep_search
-
-
-def test_ripgrep_count(call):
-    assert call("ripgrep_count", pattern="TODO") == {
-        "status": "ok", "pattern": "TODO",
-        "counts": [
-            {"path": "README.md", "count": 1},
-            {"path": "src/main.py", "count": 2},  # on one line
-            {"path": "src/util/text.js", "count": 2},
-        ],
-        "total_count": 5,
-    }  # fmt: skip
-    assert call("ripgrep_count", pattern="TODO", path="src/main.py")["counts"] == [
-        {"path": "src/main.py", "count": 2}
-    ]
-    nothing = call("ripgrep_count", pattern="no such text")
-    assert (nothing["counts"], nothing["total_count"]) == ([], 0)
-
-
-def test_the_sum_of_the_counts_covers_all_files_even_if_few_are_shown(ws):
-    with Workspace(ws.root, limits=Limits(grep_results=1)) as small:
-        found = caller(small)("ripgrep_count", pattern="TODO")
-    assert (len(found["counts"]), found["truncated"], found["total"], found["total_count"]) == (1, True, 3, 5)
-
-
-def test_ripgrep_fixed(call):
-    assert call("ripgrep_fixed", literal="a.b(") == {
-        "status": "ok", "literal": "a.b(", "matches": [{"path": "notes/a.b", "line": 1, "content": "a.b(c)"}],
-    }  # fmt: skip
-    assert call("ripgrep_fixed", literal="TODO", path="README.md")["matches"] == [
-        {"path": "README.md", "line": 3, "content": "TODO: write"}
-    ]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_fixed_string_may_span_lines(call, end):
-    (match,) = call("ripgrep_fixed", literal=f"first line{end}second")["matches"]
-    assert match == {"path": "notes/a.b", "line": 3, "content": "first line\nsecond line"}
-
-
-def test_ripgrep_search(call):
-    assert call("ripgrep_search", pattern=r"TODO: \w+$", path="src") == {
-        "status": "ok", "pattern": r"TODO: \w+$",
-        "results": [
-            {"path": "src/main.py", "line": 5, "content": "    # TODO: one, TODO: two"},
-            {"path": "src/util/text.js", "line": 1, "content": "// TODO: four"},
-            {"path": "src/util/text.js", "line": 4, "content": "// TODO: five"},
-        ],
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "rg_args", ["-i -C1 -g '*.py'", ["-i", "-C1", "-g", "*.py"], ["-i", "-C", "1", "--glob=*.py"]]
-)
-def test_ripgrep_search_rg_args(call, rg_args):
-    found = call("ripgrep_search", pattern="todo", rg_args=rg_args)
-    text = TREE["src/main.py"].splitlines()
-    assert found["results"] == [
-        {"path": "src/main.py", "line": 5, "content": "\n".join(text[3:6]), "start_line": 4},
-        {"path": "src/main.py", "line": 6, "content": "\n".join(text[4:6]), "start_line": 5},
-    ]
-
-
-@pytest.mark.parametrize(("rg_args", "results", "total"), [
-    ("-l", [{"path": "README.md"}, {"path": "src/main.py"}, {"path": "src/util/text.js"}], None),
-    ("-l -T js", [{"path": "README.md"}, {"path": "src/main.py"}], None),
-    ("-l --max-depth 1", [{"path": "README.md"}], None),
-    ("-l --iglob '*.PY'", [{"path": "src/main.py"}], None),
-    ("-c -tpy", [{"path": "src/main.py", "count": 1}], 1),
-    ("-c -o -tpy", [{"path": "src/main.py", "count": 2}], 2),
-    ("-o -tpy -n -H -N --no-heading --color never", [
-        {"path": "src/main.py", "line": 5, "content": "TODO"},
-        {"path": "src/main.py", "line": 5, "content": "TODO"},
-    ], None),
-    ("-v -tmd", [
-        {"path": "README.md", "line": 1, "content": "# A thing"},
-        {"path": "README.md", "line": 2, "content": ""},
-    ], None),
-    ("-x -P", [], None),
-])  # fmt: skip
-def test_rg_args_select_what_is_shown(call, rg_args, results, total):
-    found = call("ripgrep_search", pattern="TODO", rg_args=rg_args)
-    assert found["results"] == results
-    assert found.get("total_count") == total
 
 
 def test_descriptions_state_the_bounds(tmp_path):
@@ -704,32 +601,6 @@ def test_descriptions_state_the_bounds(tmp_path):
             tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
         for name, text in said.items():
             assert text in tools[name]["description"]
-
-
-@pytest.mark.parametrize(
-    "rg_args", [["-i -w -x"], ["-i -w", "-x"], ["-i", "-w", "-x"], "-iwx", ["-iw -x -g '*.md'"]]
-)
-def test_regression_an_item_of_rg_args_may_hold_several_arguments(call, tmp_path, rg_args):
-    """`["-i -w"]` worked, but `["-i -w -x"]` did not."""
-    (tmp_path / "three.md").write_text("Needle\nneedle too\n")
-    found = call("ripgrep_search", pattern="needle", path="three.md", rg_args=rg_args)
-    assert [match["content"] for match in found["results"]] == ["Needle"]
-
-
-def test_other_rg_args_are_refused_by_name(call):
-    failed = call("ripgrep_search", pattern="TODO", rg_args=["--pre=touch owned"])
-    assert failed["code"] == "invalid_argument"
-    assert "--pre " in failed["message"]
-    assert "--max-filesize" in failed["hint"]
-
-
-def test_advice_names_parameters_of_the_tool(call):
-    (note,) = call("ripgrep_fixed", literal="TODO.*one")["notes"]
-    assert note.endswith("matches 1 line of src/main.py.")
-    (note,) = call("ripgrep_search", pattern="TODO.*one", rg_args="-F")["notes"]
-    assert note.endswith("leave out rg_args.")
-    (note,) = call("ripgrep_search", pattern="a.b(c)")["notes"]
-    assert note.endswith(r'pass pattern="a\\.b\\(c\\)".')
 
 
 ODD = ": #'\"-?!&*%@`|>{}[],~\n\t\r\x85\u2028\ufeff\u202e\udce9\udc80"
