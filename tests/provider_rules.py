@@ -10,63 +10,19 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 _OPENAI_STRICT_UNSUPPORTED = {
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "minLength",
-    "maxLength",
-    "patternProperties",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contains",
-    "minContains",
-    "maxContains",
-    "uniqueItems",
-    "default",
-    "$ref",
+    "allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "minLength",
+    "maxLength", "patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedItems",
+    "unevaluatedProperties", "contains", "minContains", "maxContains", "uniqueItems", "default", "$ref",
     "$defs",
-}
+}  # fmt: skip
 _GEMINI_SUPPORTED = {
-    "type",
-    "format",
-    "description",
-    "enum",
-    "items",
-    "prefixItems",
-    "minItems",
-    "maxItems",
-    "minimum",
-    "maximum",
-    "properties",
-    "additionalProperties",
-    "required",
-}
+    "type", "format", "description", "enum", "items", "prefixItems", "minItems", "maxItems", "minimum",
+    "maximum", "properties", "additionalProperties", "required",
+}  # fmt: skip
 _ANTHROPIC_STRICT_UNSUPPORTED = {
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "maxItems",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "$ref",
-    "patternProperties",
-    "uniqueItems",
-}
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "maxItems", "oneOf", "not", "if", "then", "else", "$ref", "patternProperties", "uniqueItems",
+}  # fmt: skip
 
 
 def parts(schema: Any, path: str = "$") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -216,16 +216,13 @@ def test_an_unknown_command_is_told_the_others(tmp_path):
     assert "'cal' (choose from 'call', 'schemas'" in done.stderr or "'cal' (choose from call" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ("call read --dialct x", "--dialct"),
-        ("diff --state x --sinse=yes", "--sinse=yes"),
-        ("mcp --read-olny", "--read-olny"),
-        ("serve --rot .", "--root"),
-        ("log --state x a.py b.txt", "a.py b.txt"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "said"), [
+    ("call read --dialct x", "--dialct"),
+    ("diff --state x --sinse=yes", "--sinse=yes"),
+    ("mcp --read-olny", "--read-olny"),
+    ("serve --rot .", "--root"),
+    ("log --state x a.py b.txt", "a.py b.txt"),
+])  # fmt: skip
 def test_a_wrong_option_is_answered_in_one_line(tree, wrong, said):
     done = run(*wrong.split(), cwd=tree)
     assert (done.returncode, done.stdout) == (2, "")

@@ -56,14 +56,11 @@ def test_another_error_has_no_number(leaf):
     assert not hasattr(leaf("message", details={"path": "a", "errno": 1}), "errno")
 
 
-@pytest.mark.parametrize(
-    ("details", "number"),
-    [
-        ({"errno": errno.ENOSPC}, errno.ENOSPC),
-        ({}, errno.EIO),
-        *(({"errno": n}, errno.EIO) for n in (-1, 2**40, "1")),
-    ],
-)
+@pytest.mark.parametrize(("details", "number"), [
+    ({"errno": errno.ENOSPC}, errno.ENOSPC),
+    ({}, errno.EIO),
+    *(({"errno": n}, errno.EIO) for n in (-1, 2**40, "1")),
+])  # fmt: skip
 def test_an_io_error_has_the_number_in_its_details(details, number):
     error = errors.FileIOError("message", details=details)
     assert (error.errno, error.strerror) == (number, os.strerror(number))

@@ -169,14 +169,11 @@ def open_all(base: Path, stack: ExitStack):
     ]
 
 
-@pytest.mark.parametrize(
-    ("seed", "count"),
-    [
-        (1, 12),
-        pytest.param(1, 120, marks=pytest.mark.full),
-        *(pytest.param(seed, 1000, marks=pytest.mark.long) for seed in range(10, 20)),
-    ],
-)
+@pytest.mark.parametrize(("seed", "count"), [
+    (1, 12),
+    pytest.param(1, 120, marks=pytest.mark.full),
+    *(pytest.param(seed, 1000, marks=pytest.mark.long) for seed in range(10, 20)),
+])  # fmt: skip
 def test_four_kinds_of_workspace_answer_alike(tmp_path, seed, count):
     acts = Acts(seed)
     with ExitStack() as stack, unhurried():

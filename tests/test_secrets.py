@@ -132,13 +132,10 @@ def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
 
 
 PATCHES = [
-    "*** Update File: {path}\n@@\n-PASSWORD\n+x",
-    "*** Update File: {path}\n@@\n PASSWORD\n+x",
-    "*** Update File: {path}\n*** Move to: shown.txt\n@@\n-OTHER=1\n+OTHER=2",
-    "*** Delete File: {path}",
-    "*** Add File: {path}\n+x",
-    "*** Update File: plain.txt\n*** Move to: {path}\n@@\n-PASSWORD=none\n+x",
-]
+    "*** Update File: {path}\n@@\n-PASSWORD\n+x", "*** Update File: {path}\n@@\n PASSWORD\n+x",
+    "*** Update File: {path}\n*** Move to: shown.txt\n@@\n-OTHER=1\n+OTHER=2", "*** Delete File: {path}",
+    "*** Add File: {path}\n+x", "*** Update File: plain.txt\n*** Move to: {path}\n@@\n-PASSWORD=none\n+x",
+]  # fmt: skip
 
 
 def intact(top: Any) -> None:

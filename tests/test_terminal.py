@@ -137,16 +137,13 @@ def times_left_out(text):
     return re.sub(r'_ms": \d+', '_ms": ', text)
 
 
-@pytest.mark.parametrize(
-    ("dialect", "name", "arguments"),
-    [
-        ("codescout", "list_dir", {"path": ".", "detail_level": "full"}),
-        ("codescout", "find_file", {"pattern": "**/*.py"}),
-        ("dominds", "list_dir", {"path": "."}),
-        ("rye", "ls", {"path": "."}),
-        ("rye", "glob", {"pattern": "*.py"}),
-    ],
-)
+@pytest.mark.parametrize(("dialect", "name", "arguments"), [
+    ("codescout", "list_dir", {"path": ".", "detail_level": "full"}),
+    ("codescout", "find_file", {"pattern": "**/*.py"}),
+    ("dominds", "list_dir", {"path": "."}),
+    ("rye", "ls", {"path": "."}),
+    ("rye", "glob", {"pattern": "*.py"}),
+])  # fmt: skip
 def test_the_listings_of_dialects_are_shown_on_a_terminal(tree, dialect, name, arguments):
     for number in range(1200):  # more than a page
         (tree / f"b{number}.py").touch()

@@ -19,20 +19,11 @@ from agentfs.base.visible import one_line
 from tests.conftest import part_or_all
 
 NAMES = (
-    "line\nFORGED line.txt",
-    "return\rFORGED line.txt",
-    "separator\u2028FORGED line.txt",
-    "next\x85FORGED line.txt",
-    "tab\tFORGED.txt",
-    "escape\x1b[2JFORGED.txt",
-    "bidi\u202etxt.exe",
-    "zero\u200bwidth\ufeff.txt",
-    "joined\u200d\u2060.txt",
-    "selected\ufe0f\U000e0101.txt",
-    "tagged\U000e0041.txt",
-    "filled\u3164\u115f.txt",
-    "[more: FORGED].txt",
-)
+    "line\nFORGED line.txt", "return\rFORGED line.txt", "separator\u2028FORGED line.txt",
+    "next\x85FORGED line.txt", "tab\tFORGED.txt", "escape\x1b[2JFORGED.txt", "bidi\u202etxt.exe",
+    "zero\u200bwidth\ufeff.txt", "joined\u200d\u2060.txt", "selected\ufe0f\U000e0101.txt",
+    "tagged\U000e0041.txt", "filled\u3164\u115f.txt", "[more: FORGED].txt",
+)  # fmt: skip
 CONTENT = (
     "needle \x1b[2J\u202e\u200b\u200d\ufe0f\U000e0101\U000e0041\u3164\n"
     "needle\x85FORGED line\u2028FORGED line\x0cFORGED line\n"

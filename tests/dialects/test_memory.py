@@ -330,17 +330,9 @@ def test_each_change_is_undone_and_the_history_says_who_made_it(tmp_path):
 # Ours beside the helper of the SDK.
 
 NAMES = [
-    "a.txt",
-    "b.md",
-    "deep",
-    "deep/c.txt",
-    "deep/er",
-    "deep/er/d.txt",
-    "e",
-    ".hidden",
-    "node_modules",
+    "a.txt", "b.md", "deep", "deep/c.txt", "deep/er", "deep/er/d.txt", "e", ".hidden", "node_modules",
     "../out",
-]
+]  # fmt: skip
 WORDS = ["one", "two", "three", "on", "e", "one two", "two\nthree", "x" * 150]
 
 
@@ -391,12 +383,9 @@ WORDING = (
     (r"is not a file\.$", "does not exist. Please provide a valid path.", "str_replace insert"),
     (r"\. Please provide a valid path\.$", "", "insert"),
     (r"within the range \[(.*)\]\.$", r"within the range of lines of the file: [\1]", "insert"),
-    (
-        r"^(The path|File(?= /)|The destination|Invalid)",
-        r"Error: \1",
-        "create str_replace insert delete rename",
-    ),
-)
+    (r"^(The path|File(?= /)|The destination|Invalid)", r"Error: \1",
+     "create str_replace insert delete rename"),
+)  # fmt: skip
 
 
 def as_documented(command, text):

@@ -272,14 +272,11 @@ def test_an_old_text_that_was_found_at_another_indentation_is_reported(do):
     assert "[old_str was found by indentation]" in result.content.split("\n")
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
-        ("view", {}),
-        ("str_replace", {"old_str": "a", "new_str": "b"}),
-        ("insert", {"insert_line": 0, "insert_text": "b"}),
-    ],
-)
+@pytest.mark.parametrize(("command", "arguments"), [
+    ("view", {}),
+    ("str_replace", {"old_str": "a", "new_str": "b"}),
+    ("insert", {"insert_line": 0, "insert_text": "b"}),
+])  # fmt: skip
 def test_each_command_names_the_path_that_was_meant(do, command, arguments):
     refused = do(command, path="prime.py", **arguments)
     assert refused.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")

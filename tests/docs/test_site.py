@@ -31,19 +31,9 @@ FILES = list(navigation(tomllib.loads((ROOT / "zensical.toml").read_text())["pro
 
 # Members of public classes that serve toolsets and the workspace.
 NOT_FOR_USERS = {
-    "bound_to",
-    "place",
-    "in_names",
-    "places",
-    "text",
-    "allow_rules",
-    "change_rules",
-    "judges_ignored",
-    "deny_rules",
-    "ask_rules",
-    "guards",
-    "summary",
-}
+    "bound_to", "place", "in_names", "places", "text", "allow_rules", "change_rules", "judges_ignored",
+    "deny_rules", "ask_rules", "guards", "summary",
+}  # fmt: skip
 # What has no example, as it takes more than a block of code.
 NO_EXAMPLE = {
     "DeadlineExceededError": "a call of seconds",

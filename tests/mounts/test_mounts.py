@@ -250,24 +250,21 @@ def test_writers_at_two_paths_lose_no_update(places):
     assert sorted((places / "notes" / "n.md").read_text().split()[2:]) == sorted(map(str, range(40)))
 
 
-@pytest.mark.parametrize(
-    ("mounts", "expected"),
-    [
-        ({"a/b": "lib"}, "invalid_argument"),
-        ({"deps/lib": "lib"}, "invalid_argument"),
-        ({"src": "lib"}, "invalid_argument"),
-        ({"link": "lib"}, "invalid_argument"),
-        ({"x": "root/src"}, "invalid_argument"),
-        ({"x": "root"}, "invalid_argument"),
-        ({"x": "."}, "invalid_argument"),
-        ({".": "lib"}, "invalid_argument"),
-        ({"..": "lib"}, "invalid_argument"),
-        ({"/x": "lib"}, "outside_workspace"),
-        ({"": "lib"}, "invalid_path"),
-        ({"x": "missing"}, "not_found"),
-        ({"x": "one.txt"}, "not_a_directory"),
-    ],
-)
+@pytest.mark.parametrize(("mounts", "expected"), [
+    ({"a/b": "lib"}, "invalid_argument"),
+    ({"deps/lib": "lib"}, "invalid_argument"),
+    ({"src": "lib"}, "invalid_argument"),
+    ({"link": "lib"}, "invalid_argument"),
+    ({"x": "root/src"}, "invalid_argument"),
+    ({"x": "root"}, "invalid_argument"),
+    ({"x": "."}, "invalid_argument"),
+    ({".": "lib"}, "invalid_argument"),
+    ({"..": "lib"}, "invalid_argument"),
+    ({"/x": "lib"}, "outside_workspace"),
+    ({"": "lib"}, "invalid_path"),
+    ({"x": "missing"}, "not_found"),
+    ({"x": "one.txt"}, "not_a_directory"),
+])  # fmt: skip
 def test_bad_mounts(places, mounts, expected):
     (places / "root" / "link").symlink_to("src")
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0

@@ -9,13 +9,9 @@ PACKAGE = Path(__file__).parents[2] / "agentfs"
 # These decide something for another tree: where a path enters it, where ignore rules begin anew, and what a
 # staged command sees: also git's directory, if the root lies below its repository.
 KNOW = {
-    "fs/context.py",
-    "fs/resolve.py",
-    "tree/walk.py",
-    "commands/staged_process.py",
-    "commands/hidden_files.py",
-    "commands/repository.py",
-}
+    "fs/context.py", "fs/resolve.py", "tree/walk.py", "commands/staged_process.py",
+    "commands/hidden_files.py", "commands/repository.py",
+}  # fmt: skip
 SEAM = "fs/trees.py"
 OPENS = {"fs/root.py"}  # takes the option; it and `Directory` pass on what the seam says
 PASSES_ON = {*OPENS, "fs/directory.py"}

@@ -57,10 +57,9 @@ def test_a_damaged_png_is_reported_and_not_sent(ws, tmp_path):
     assert "a part of it is damaged" in ws.read("a.png").text
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\n\0\0", b"\xff\xd8\xff", b"GIF89a\0", b"RIFF\0\0\0\0WEBP"],
-)
+@pytest.mark.parametrize("content", [
+    b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\n\0\0", b"\xff\xd8\xff", b"GIF89a\0", b"RIFF\0\0\0\0WEBP",
+])  # fmt: skip
 def test_incomplete_images_do_not_raise(ws, tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     assert ws.read("a").images == ()

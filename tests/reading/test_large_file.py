@@ -147,18 +147,15 @@ def test_regression_a_large_file_is_read_in_the_encoding_that_it_declares(reader
     assert reader.read(2, 1, limits=LOADED).content == page.content
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"# -*- coding: iso-8859-15 -*-\nplain\n",
-        "# -*- coding: iso-8859-15 -*-\n€\n".encode("iso-8859-15"),
-        "# coding: shift_jis\n日本\n".encode("shift_jis"),
-        "# coding: latin-1\n日本\n".encode(),
-        "日本\n".encode("utf-16"),
-        b"caf\xe9\n",
-        b"plain\n",
-    ],
-)
+@pytest.mark.parametrize("content", [
+    b"# -*- coding: iso-8859-15 -*-\nplain\n",
+    "# -*- coding: iso-8859-15 -*-\n€\n".encode("iso-8859-15"),
+    "# coding: shift_jis\n日本\n".encode("shift_jis"),
+    "# coding: latin-1\n日本\n".encode(),
+    "日本\n".encode("utf-16"),
+    b"caf\xe9\n",
+    b"plain\n",
+])  # fmt: skip
 def test_a_large_file_has_the_encoding_that_it_would_have_as_a_small_one(tmp_path, content):
     (tmp_path / "a.txt").write_bytes(content)
     with Workspace(tmp_path) as small, Workspace(tmp_path, limits=Limits(file_bytes=1)) as large:

@@ -66,21 +66,18 @@ def test_the_json_of_a_notebook_is_read_and_edited_raw(ws, tmp_path):
     assert "|print(2)" in ws.read("a.ipynb").text
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        "[]",
-        "{}",
-        '{"cells": 3}',
-        '{"cells": [1]}',
-        "[" * 100_000,
-        "",
-        "\ufeff{",
-        b"\xff{}",
-        '{"cells": null}',
-    ],
-)
+@pytest.mark.parametrize("content", [
+    "{",
+    "[]",
+    "{}",
+    '{"cells": 3}',
+    '{"cells": [1]}',
+    "[" * 100_000,
+    "",
+    "\ufeff{",
+    b"\xff{}",
+    '{"cells": null}',
+])  # fmt: skip
 def test_an_invalid_notebook_is_shown_as_text_and_says_so(ws, tmp_path, content):
     (tmp_path / "a.ipynb").write_bytes(content if isinstance(content, bytes) else content.encode())
     result = ws.read("a.ipynb")
@@ -88,16 +85,13 @@ def test_an_invalid_notebook_is_shown_as_text_and_says_so(ws, tmp_path, content)
     assert "not a notebook: " in result.text or not content
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        {},
-        {"source": 3, "outputs": 4},
-        {"source": [1, None], "outputs": [5, {}, {"data": 1}, {"data": {"image/png": "?"}}]},
-        {"outputs": [{"output_type": "error", "traceback": 3}, {"data": {"image/png": "AAAA"}}]},
-        {"cell_type": "x]\nforged", "source": "\u202ea\rb\x1b"},
-    ],
-)
+@pytest.mark.parametrize("cell", [
+    {},
+    {"source": 3, "outputs": 4},
+    {"source": [1, None], "outputs": [5, {}, {"data": 1}, {"data": {"image/png": "?"}}]},
+    {"outputs": [{"output_type": "error", "traceback": 3}, {"data": {"image/png": "AAAA"}}]},
+    {"cell_type": "x]\nforged", "source": "\u202ea\rb\x1b"},
+])  # fmt: skip
 def test_malformed_cells_do_not_raise_and_forge_nothing(ws, tmp_path, cell):
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
     result = ws.read("a.ipynb")

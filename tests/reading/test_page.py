@@ -38,14 +38,11 @@ def test_a_complete_file_is_shown_with_numbers_and_without_a_footer(reader, limi
 
 
 @both
-@pytest.mark.parametrize(
-    ("asked", "lines"),
-    [
-        *(((1, 3), (1, 3)), ((4, 2), (4, 5)), ((10, None), (10, 10)), ((8, 10**30), (8, 10))),
-        *(((-1, None), (10, 10)), ((-3, None), (8, 10)), ((-10, None), (1, 10))),
-        ((-5, 2), (6, 7)),
-    ],
-)
+@pytest.mark.parametrize(("asked", "lines"), [
+    *(((1, 3), (1, 3)), ((4, 2), (4, 5)), ((10, None), (10, 10)), ((8, 10**30), (8, 10))),
+    *(((-1, None), (10, 10)), ((-3, None), (8, 10)), ((-10, None), (1, 10))),
+    ((-5, 2), (6, 7)),
+])  # fmt: skip
 def test_offset_and_limit_choose_the_lines(reader, limits, asked, lines):
     reader.write(TEN)
     result = reader.read(*asked, limits=limits)

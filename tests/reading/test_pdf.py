@@ -45,15 +45,12 @@ def test_a_pdf_is_one_text_with_a_header_for_each_page(ws, tmp_path):
     assert (caught.value.code, caught.value.details["total_lines"]) == ("past_end", 6)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (pdf(["x"], "secret"), "encrypted with a password"),
-        (pdf(["x"])[:200], "cannot be read"),
-        (b"%PDF-1.7\n", "cannot be read"),
-        (b"%PDF-1.7\n" + b"\xff\0" * 5000, "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    (pdf(["x"], "secret"), "encrypted with a password"),
+    (pdf(["x"])[:200], "cannot be read"),
+    (b"%PDF-1.7\n", "cannot be read"),
+    (b"%PDF-1.7\n" + b"\xff\0" * 5000, "cannot be read"),
+])  # fmt: skip
 def test_a_pdf_that_cannot_be_read_is_a_clear_error(ws, tmp_path, content, said):
     (tmp_path / "a.pdf").write_bytes(content)
     result = ws.tools().call("read", {"path": "a.pdf"})

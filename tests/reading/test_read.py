@@ -14,16 +14,13 @@ TEN = "".join(f"line {number}\n" for number in range(1, 11))
 
 
 @both
-@pytest.mark.parametrize(
-    ("asked", "code", "said"),
-    [
-        ((0, None), "invalid_argument", "not 0"),
-        ((11, None), "past_end", "10 lines"),
-        ((10**15, None), "past_end", "10 lines"),
-        ((1, 0), "invalid_argument", "`limit`"),
-        ((1, -1), "invalid_argument", "`limit`"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "code", "said"), [
+    ((0, None), "invalid_argument", "not 0"),
+    ((11, None), "past_end", "10 lines"),
+    ((10**15, None), "past_end", "10 lines"),
+    ((1, 0), "invalid_argument", "`limit`"),
+    ((1, -1), "invalid_argument", "`limit`"),
+])  # fmt: skip
 def test_an_offset_without_a_line_is_an_error_that_names_valid_ones(tmp_path, limits, asked, code, said):
     (tmp_path / "f").write_text(TEN)
     with Workspace(tmp_path, limits=limits) as ws, pytest.raises(AgentFSError) as caught:
@@ -49,22 +46,19 @@ def test_a_false_byte_order_mark_before_nuls_is_binary(reader, limits):
 
 
 @both
-@pytest.mark.parametrize(
-    ("content", "encoding", "note"),
-    [
-        ("né\r\n".encode("utf-16"), "utf-16-le", "[encoding utf-16-le]"),
-        (codecs.BOM_UTF16_BE + "né\r\n".encode("utf-16-be"), "utf-16-be", "[encoding utf-16-be]"),
-        (codecs.BOM_UTF8 + "né\r\n".encode(), "utf-8", ""),
+@pytest.mark.parametrize(("content", "encoding", "note"), [
+    ("né\r\n".encode("utf-16"), "utf-16-le", "[encoding utf-16-le]"),
+    (codecs.BOM_UTF16_BE + "né\r\n".encode("utf-16-be"), "utf-16-be", "[encoding utf-16-be]"),
+    (codecs.BOM_UTF8 + "né\r\n".encode(), "utf-8", ""),
+    (
+        b"n\xe9\r\n",
+        "unknown-8bit",
         (
-            b"n\xe9\r\n",
-            "unknown-8bit",
-            (
-                "[not UTF-8, and the encoding is not known: bytes above 7F are shown as Latin-1; "
-                "if you know it, pass encoding]"
-            ),
+            "[not UTF-8, and the encoding is not known: bytes above 7F are shown as Latin-1; "
+            "if you know it, pass encoding]"
         ),
-    ],
-)
+    ),
+])  # fmt: skip
 def test_other_encodings_are_read_and_reported(reader, limits, content, encoding, note):
     reader.write(content)
     result = reader.read(limits=limits)

@@ -137,14 +137,11 @@ def test_regression_a_line_of_very_many_matches_does_not_keep_all_their_spans(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "given",
-    [
-        pytest.param("context=20", marks=pytest.mark.long),
-        pytest.param("", marks=pytest.mark.long),
-        "output_mode='summary'",
-    ],
-)
+@pytest.mark.parametrize("given", [
+    pytest.param("context=20", marks=pytest.mark.long),
+    pytest.param("", marks=pytest.mark.long),
+    "output_mode='summary'",
+])  # fmt: skip
 def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory(
     tmp_path: Path, given: str
 ) -> None:
@@ -300,15 +297,9 @@ def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
 
 
 CALLS = [
-    "(?R)?a",
-    "a(?0)?b",
-    "((?1)?a)",
-    "(?P<x>(?&x)?a)b",
-    "(?P<x>a)(?P>x)",
-    r"(?P<n>\d+)-(?&n)",
-    "((?-1)?a)",
+    "(?R)?a", "a(?0)?b", "((?1)?a)", "(?P<x>(?&x)?a)b", "(?P<x>a)(?P>x)", r"(?P<n>\d+)-(?&n)", "((?-1)?a)",
     "(?+1)(a)",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", CALLS)

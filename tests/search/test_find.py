@@ -37,26 +37,23 @@ def paths(result):
     return [entry.path for entry in result.files]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "found"),
-    [
-        ("*.py", ".", ["a.py", "src/a.py", "src/b/c.py"]),
-        ("*.py", "", ["a.py", "src/a.py", "src/b/c.py"]),
-        ("/*.py", ".", ["a.py"]),
-        ("./*.py", "src", ["src/a.py"]),
-        ("src/*", ".", ["src/a.py", "src/b.c"]),
-        ("src/**", ".", ["src/a.py", "src/b/c.py", "src/b.c"]),
-        ("src/", ".", ["src/a.py", "src/b/c.py", "src/b.c"]),
-        ("b/*", "src", ["src/b/c.py"]),
-        ("**/*.{c,md}", ".", ["docs/x.md", "src/b.c"]),
-        (".github/**/*.yml", ".", [".github/w/ci.yml"]),
-        ("**/.env", ".", [".env"]),
-        (".env", ".", [".env"]),
-        (["*.c", "*.md"], ".", ["docs/x.md", "src/b.c"]),
-        (["*.py", "!src/**"], ".", ["a.py"]),
-        ("*", ".github", [".github/w/ci.yml"]),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "path", "found"), [
+    ("*.py", ".", ["a.py", "src/a.py", "src/b/c.py"]),
+    ("*.py", "", ["a.py", "src/a.py", "src/b/c.py"]),
+    ("/*.py", ".", ["a.py"]),
+    ("./*.py", "src", ["src/a.py"]),
+    ("src/*", ".", ["src/a.py", "src/b.c"]),
+    ("src/**", ".", ["src/a.py", "src/b/c.py", "src/b.c"]),
+    ("src/", ".", ["src/a.py", "src/b/c.py", "src/b.c"]),
+    ("b/*", "src", ["src/b/c.py"]),
+    ("**/*.{c,md}", ".", ["docs/x.md", "src/b.c"]),
+    (".github/**/*.yml", ".", [".github/w/ci.yml"]),
+    ("**/.env", ".", [".env"]),
+    (".env", ".", [".env"]),
+    (["*.c", "*.md"], ".", ["docs/x.md", "src/b.c"]),
+    (["*.py", "!src/**"], ".", ["a.py"]),
+    ("*", ".github", [".github/w/ci.yml"]),
+])  # fmt: skip
 def test_files_are_found_in_order_of_path(glob, pattern, path, found):
     result = glob(pattern, path)
     assert paths(result) == found
@@ -131,25 +128,22 @@ def test_links_out_of_the_root_are_not_followed(glob, tmp_path, tmp_path_factory
     assert caught.value.code == "outside_workspace"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ({"pattern": ""}, "invalid_pattern"),
-        ({"pattern": []}, "invalid_pattern"),
-        ({"pattern": "[a"}, "invalid_pattern"),
-        ({"pattern": "{a,b}" * 20}, "invalid_pattern"),
-        ({"pattern": "**/*a*/" * 30}, "invalid_pattern"),
-        ({"pattern": "../*"}, "outside_workspace"),
-        ({"pattern": "/../*"}, "outside_workspace"),
-        ({"pattern": "**/../../*"}, "outside_workspace"),
-        ({"pattern": "*", "path": "no"}, "not_found"),
-        ({"pattern": "*", "path": "a.py"}, "not_a_directory"),
-        ({"pattern": "*", "path": "/etc"}, "outside_workspace"),
-        ({"pattern": "*", "limit": 0}, "invalid_argument"),
-        ({"pattern": "*", "offset": -1}, "invalid_argument"),
-        ({"pattern": "*.py", "offset": 3}, "past_end"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code"), [
+    ({"pattern": ""}, "invalid_pattern"),
+    ({"pattern": []}, "invalid_pattern"),
+    ({"pattern": "[a"}, "invalid_pattern"),
+    ({"pattern": "{a,b}" * 20}, "invalid_pattern"),
+    ({"pattern": "**/*a*/" * 30}, "invalid_pattern"),
+    ({"pattern": "../*"}, "outside_workspace"),
+    ({"pattern": "/../*"}, "outside_workspace"),
+    ({"pattern": "**/../../*"}, "outside_workspace"),
+    ({"pattern": "*", "path": "no"}, "not_found"),
+    ({"pattern": "*", "path": "a.py"}, "not_a_directory"),
+    ({"pattern": "*", "path": "/etc"}, "outside_workspace"),
+    ({"pattern": "*", "limit": 0}, "invalid_argument"),
+    ({"pattern": "*", "offset": -1}, "invalid_argument"),
+    ({"pattern": "*.py", "offset": 3}, "past_end"),
+])  # fmt: skip
 def test_bad_arguments_are_typed_errors_with_a_way_out(glob, arguments, code):
     with pytest.raises(AgentFSError) as caught:
         glob(**arguments)
@@ -157,20 +151,17 @@ def test_bad_arguments_are_typed_errors_with_a_way_out(glob, arguments, code):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("pattern", "more", "expected"),
-    [
-        ("*.py", {"exclude": "src"}, ["a.py"]),
-        ("*.py", {"exclude": ["b", "/a.py"]}, ["src/a.py"]),
-        ("*.py", {"anchored": True}, ["a.py"]),
-        ("*", {"types": "d"}, ["docs", "out", "s.py", "src", "src/b"]),
-        ("*.py", {"types": "fd"}, ["a.py", "s.py", "src/a.py", "src/b/c.py"]),
-        ("*", {"types": "d", "exclude": "b/"}, ["docs", "out", "s.py", "src"]),
-        (".env", {"hidden": False}, [".env"]),
-        ("*", {"hidden": True, "types": "f", "anchored": True}, [".env", ".gitignore", "a.py"]),
-        ("*.py", {"types": "l"}, []),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "more", "expected"), [
+    ("*.py", {"exclude": "src"}, ["a.py"]),
+    ("*.py", {"exclude": ["b", "/a.py"]}, ["src/a.py"]),
+    ("*.py", {"anchored": True}, ["a.py"]),
+    ("*", {"types": "d"}, ["docs", "out", "s.py", "src", "src/b"]),
+    ("*.py", {"types": "fd"}, ["a.py", "s.py", "src/a.py", "src/b/c.py"]),
+    ("*", {"types": "d", "exclude": "b/"}, ["docs", "out", "s.py", "src"]),
+    (".env", {"hidden": False}, [".env"]),
+    ("*", {"hidden": True, "types": "f", "anchored": True}, [".env", ".gitignore", "a.py"]),
+    ("*.py", {"types": "l"}, []),
+])  # fmt: skip
 def test_parameters_for_programs(glob, pattern, more, expected):
     assert paths(glob(pattern, more=more)) == expected
 

@@ -193,32 +193,29 @@ def test_fd_agrees_on_random_filters(tree):
         assert found(tree, **ours) == judged(tree, *theirs), (ours, theirs)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ({"types": "q"}, "invalid_argument"),
-        ({"types": []}, None),
-        ({"extensions": ""}, "invalid_argument"),
-        ({"size": "10x"}, "invalid_argument"),
-        ({"size": "big"}, "invalid_argument"),
-        ({"changed_within": "soon"}, "invalid_argument"),
-        ({"changed_before": "5parsecs"}, "invalid_argument"),
-        ({"changed_before": "99999999999y"}, None),
-        ({"max_depth": 0}, "invalid_argument"),
-        ({"case": "loud", "pattern": "a"}, "invalid_argument"),
-        ({"sort": "colour"}, "invalid_argument"),
-        ({"timeout": 0}, "invalid_argument"),
-        ({"timeout": float("nan")}, "invalid_argument"),
-        ({"path": []}, "invalid_argument"),
-        ({"path": "srcc"}, "not_found"),
-        ({"path": "Makefile.no/src"}, "not_found"),
-        ({"pattern": "("}, "invalid_pattern"),
-        ({"glob": "[a"}, "invalid_pattern"),
-        ({"exclude": "{a"}, "invalid_pattern"),
-        ({"exclude": "../x"}, "outside_workspace"),
-        ({"path": ".."}, "outside_workspace"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code"), [
+    ({"types": "q"}, "invalid_argument"),
+    ({"types": []}, None),
+    ({"extensions": ""}, "invalid_argument"),
+    ({"size": "10x"}, "invalid_argument"),
+    ({"size": "big"}, "invalid_argument"),
+    ({"changed_within": "soon"}, "invalid_argument"),
+    ({"changed_before": "5parsecs"}, "invalid_argument"),
+    ({"changed_before": "99999999999y"}, None),
+    ({"max_depth": 0}, "invalid_argument"),
+    ({"case": "loud", "pattern": "a"}, "invalid_argument"),
+    ({"sort": "colour"}, "invalid_argument"),
+    ({"timeout": 0}, "invalid_argument"),
+    ({"timeout": float("nan")}, "invalid_argument"),
+    ({"path": []}, "invalid_argument"),
+    ({"path": "srcc"}, "not_found"),
+    ({"path": "Makefile.no/src"}, "not_found"),
+    ({"pattern": "("}, "invalid_pattern"),
+    ({"glob": "[a"}, "invalid_pattern"),
+    ({"exclude": "{a"}, "invalid_pattern"),
+    ({"exclude": "../x"}, "outside_workspace"),
+    ({"path": ".."}, "outside_workspace"),
+])  # fmt: skip
 def test_bad_arguments_are_typed_errors_with_a_way_out(tree, arguments, code):
     if code is None:
         kit.find(tree, **arguments)

@@ -17,21 +17,8 @@ pytestmark = needs("rg")
 NAMES = ["a", "b", "ab", "src", "tests", "x.py", "a.py", "b.js", "c.d", ".h", "out.log", "build"]
 RULES = ["*.log\n", "build/\n", "a.py\n", "/src/b.js\n", "!a.py\n", "tests/ab\n"]
 ATOMS = [
-    "a",
-    "b",
-    "ab",
-    "src",
-    "tests",
-    "build",
-    "*.py",
-    "*.js",
-    "*",
-    "?",
-    "a*",
-    "[ab]",
-    "*.{py,js}",
-    "{src,ab}",
-]
+    "a", "b", "ab", "src", "tests", "build", "*.py", "*.js", "*", "?", "a*", "[ab]", "*.{py,js}", "{src,ab}",
+]  # fmt: skip
 ATOMS += ["{a}", "*.{py}", "x.py", "*b", "[!a]*", "out.log", "{a,{b,src}}"]
 
 

@@ -99,18 +99,12 @@ def test_next_repeats_every_argument_that_is_not_the_default(tree, search):
     }
 
 
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [
-        ("files_with_matches", "a\nb\n[4 matches on 3 lines in 2 files]"),
-        ("count", "a: 1 (2 matches)\nb: 2\n[4 matches on 3 lines in 2 files]"),
-        (
-            "summary",
-            "a: 1 (2 matches)\n  1|hit hit\nb: 2\n  1|hit\n  2|hit\n[4 matches on 3 lines in 2 files]",
-        ),
-        ("total", "4 matches on 3 lines in 2 files."),
-    ],
-)
+@pytest.mark.parametrize(("mode", "text"), [
+    ("files_with_matches", "a\nb\n[4 matches on 3 lines in 2 files]"),
+    ("count", "a: 1 (2 matches)\nb: 2\n[4 matches on 3 lines in 2 files]"),
+    ("summary", "a: 1 (2 matches)\n  1|hit hit\nb: 2\n  1|hit\n  2|hit\n[4 matches on 3 lines in 2 files]"),
+    ("total", "4 matches on 3 lines in 2 files."),
+])  # fmt: skip
 def test_the_text_of_each_mode(tree, search, mode, text):
     tree({"a": "hit hit\n", "b": "hit\nhit\n", "c": "nothing\n"})
     assert search("hit", output_mode=mode).text == text
@@ -219,23 +213,20 @@ def test_the_largest_file_is_searched_to_its_last_byte(tree, search, extra):
     assert result.skipped.too_large == (1 if extra > 0 else 0)
 
 
-@pytest.mark.parametrize(
-    ("content", "pattern", "line", "text"),
-    [
-        ("größe\n".encode("utf-16"), "größe", 1, "größe"),
-        (b"\xfe\xff" + "a\r\nhit é\r\n".encode("utf-16-be"), "hit .$", 2, "hit é"),
-        ("a\nhit\n".encode("utf-32"), "^hit$", 2, "hit"),
-        (b"\xef\xbb\xbfhit\n", "^hit$", 1, "hit"),
-        ("Stra\xdfe caf\xe9\n".encode("latin-1"), r"caf\w$", 1, "Straße café"),
-        ("Stra\xdfe caf\xe9\n".encode("latin-1"), "é", 1, "Straße café"),
-        (b"a\rhit\rb\r", "^hit$", 2, "hit"),
-        (b"a\rb\nhit\r\n", "^hit$", 2, "hit"),
-        (b"a\x0chit\x1c\nb", "^a.hit.$", 1, "a\x0chit\x1c"),
-        ("a\u2028hit\n".encode(), "^a.hit$", 1, "a\u2028hit"),
-        ("日本\n".encode(), "本$", 1, "日本"),
-        ("KELVIN \u212a\n".encode(), "k$", 1, "KELVIN \u212a"),
-    ],
-)
+@pytest.mark.parametrize(("content", "pattern", "line", "text"), [
+    ("größe\n".encode("utf-16"), "größe", 1, "größe"),
+    (b"\xfe\xff" + "a\r\nhit é\r\n".encode("utf-16-be"), "hit .$", 2, "hit é"),
+    ("a\nhit\n".encode("utf-32"), "^hit$", 2, "hit"),
+    (b"\xef\xbb\xbfhit\n", "^hit$", 1, "hit"),
+    ("Stra\xdfe caf\xe9\n".encode("latin-1"), r"caf\w$", 1, "Straße café"),
+    ("Stra\xdfe caf\xe9\n".encode("latin-1"), "é", 1, "Straße café"),
+    (b"a\rhit\rb\r", "^hit$", 2, "hit"),
+    (b"a\rb\nhit\r\n", "^hit$", 2, "hit"),
+    (b"a\x0chit\x1c\nb", "^a.hit.$", 1, "a\x0chit\x1c"),
+    ("a\u2028hit\n".encode(), "^a.hit$", 1, "a\u2028hit"),
+    ("日本\n".encode(), "本$", 1, "日本"),
+    ("KELVIN \u212a\n".encode(), "k$", 1, "KELVIN \u212a"),
+])  # fmt: skip
 def test_text_is_searched_in_its_own_encoding(tree, search, content, pattern, line, text):
     tree({"f": content})
     result = search(pattern, ignore_case=pattern == "k$", context=0)
@@ -342,26 +333,23 @@ def test_a_hostile_pattern_ends_in_time_with_the_matches_so_far(tree, search):
     assert len(ticks) > 5  # other threads ran
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "code"),
-    [
-        ({"pattern": ""}, "invalid_pattern"),
-        ({"pattern": "("}, "invalid_pattern"),
-        ({"pattern": "a", "glob": "[a"}, "invalid_pattern"),
-        ({"pattern": "a", "type": "pyhton"}, "invalid_argument"),
-        ({"pattern": "a", "output_mode": "lines"}, "invalid_argument"),
-        ({"pattern": "a", "limit": 0}, "invalid_argument"),
-        ({"pattern": "a", "offset": -1}, "invalid_argument"),
-        ({"pattern": "a", "context": -1}, "invalid_argument"),
-        ({"pattern": "a", "offset": 5}, "past_end"),
-        ({"pattern": "a", "path": "nope"}, "not_found"),
-        ({"pattern": "a", "path": "../x"}, "outside_workspace"),
-        ({"pattern": "a", "path": "/etc"}, "outside_workspace"),
-        ({"pattern": "a", "path": "a\0"}, "invalid_path"),
-        ({"pattern": "a", "path": "f/x"}, "not_a_directory"),
-        ({"pattern": "a", "path": "pipe"}, "not_regular"),
-    ],
-)
+@pytest.mark.parametrize(("kwargs", "code"), [
+    ({"pattern": ""}, "invalid_pattern"),
+    ({"pattern": "("}, "invalid_pattern"),
+    ({"pattern": "a", "glob": "[a"}, "invalid_pattern"),
+    ({"pattern": "a", "type": "pyhton"}, "invalid_argument"),
+    ({"pattern": "a", "output_mode": "lines"}, "invalid_argument"),
+    ({"pattern": "a", "limit": 0}, "invalid_argument"),
+    ({"pattern": "a", "offset": -1}, "invalid_argument"),
+    ({"pattern": "a", "context": -1}, "invalid_argument"),
+    ({"pattern": "a", "offset": 5}, "past_end"),
+    ({"pattern": "a", "path": "nope"}, "not_found"),
+    ({"pattern": "a", "path": "../x"}, "outside_workspace"),
+    ({"pattern": "a", "path": "/etc"}, "outside_workspace"),
+    ({"pattern": "a", "path": "a\0"}, "invalid_path"),
+    ({"pattern": "a", "path": "f/x"}, "not_a_directory"),
+    ({"pattern": "a", "path": "pipe"}, "not_regular"),
+])  # fmt: skip
 def test_each_mistake_in_a_call_has_its_code(tree, tmp_path, kwargs, code):
     tree({"f": "a\n"})
     os.mkfifo(tmp_path / "pipe")

@@ -266,17 +266,14 @@ def test_a_search_without_matches_reports_those_of_the_literal_pattern(tree):
     assert "plain text" not in tree.grep("no.where(x)").text
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"max_count": 0},
-        {"max_depth": 0},
-        {"before": -1},
-        {"sort": "name"},
-        {"max_filesize": 0},
-        {"max_filesize": "1T"},
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    {"max_count": 0},
+    {"max_depth": 0},
+    {"before": -1},
+    {"sort": "name"},
+    {"max_filesize": 0},
+    {"max_filesize": "1T"},
+])  # fmt: skip
 def test_senseless_arguments_are_refused(tree, wrong):
     with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
         kit.grep(tree, "a", **wrong)
@@ -297,16 +294,13 @@ def test_encoding_utf_8_excludes_other_files(tmp_path):
         assert ws.grep("value").total_files == 3
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        (r"\${e}", "cost ${e} x"),
-        ("foo{d}", "foo{d}"),
-        ('f"{x}"', 'f"{x}"'),
-        ("a{,x}", "a{,x}"),
-        ("b{e<=1}", "b{e<=1}"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "text"), [
+    (r"\${e}", "cost ${e} x"),
+    ("foo{d}", "foo{d}"),
+    ('f"{x}"', 'f"{x}"'),
+    ("a{,x}", "a{,x}"),
+    ("b{e<=1}", "b{e<=1}"),
+])  # fmt: skip
 def test_braces_have_the_meaning_that_was_intended(tmp_path, pattern, text):
     (tmp_path / "braces.py").write_text(f"{text}\nfood ex fx b a\n")
     with Workspace(tmp_path) as ws:

@@ -283,23 +283,10 @@ def test_types_have_the_names_that_ripgrep_has():
 
 
 @pytest.mark.parametrize("multiline", [False, True])
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        ".*",
-        "x*",
-        "^",
-        r"\<word\>",
-        r"\<b",
-        r"b\>",
-        r"\<",
-        r"(\<w|x\>)+",
-        r"\w*",
-        r"^\s*\w*",
-        r"\<(foo|wo)",
-        "[^,]*",
-    ],
-)
+@pytest.mark.parametrize("pattern", [
+    ".*", "x*", "^", r"\<word\>", r"\<b", r"b\>", r"\<", r"(\<w|x\>)+", r"\w*", r"^\s*\w*", r"\<(foo|wo)",
+    "[^,]*",
+])  # fmt: skip
 def test_regression_words_and_empty_matches_are_those_of_ripgrep(tmp_path, pattern, multiline):
     (tmp_path / "f").write_text("abc def\n\nword <b> foo_bar, baz\n  x\nswords last x\n")
     command = [RG, "--no-config", "--count-matches", *["-U"] * multiline, "-e", pattern, "f"]

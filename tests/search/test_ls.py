@@ -164,18 +164,15 @@ def test_regression_a_listing_of_110_files_costs_at_most_686_tokens(tmp_path):
         assert len(ws.ls().entries) == 110
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ({"path": "no"}, "not_found"),
-        ({"path": "a.txt"}, "not_a_directory"),
-        ({"path": ".."}, "outside_workspace"),
-        ({"depth": -1}, "invalid_argument"),
-        ({"limit": 0}, "invalid_argument"),
-        ({"offset": -1}, "invalid_argument"),
-        ({"offset": 4}, "past_end"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code"), [
+    ({"path": "no"}, "not_found"),
+    ({"path": "a.txt"}, "not_a_directory"),
+    ({"path": ".."}, "outside_workspace"),
+    ({"depth": -1}, "invalid_argument"),
+    ({"limit": 0}, "invalid_argument"),
+    ({"offset": -1}, "invalid_argument"),
+    ({"offset": 4}, "past_end"),
+])  # fmt: skip
 def test_bad_arguments_are_typed_errors_with_a_way_out(ls, arguments, code):
     with pytest.raises(AgentFSError) as caught:
         ls(**arguments)

@@ -36,22 +36,19 @@ def tree(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", CALLS)
-@pytest.mark.parametrize(
-    ("path", "meant"),
-    [
-        ("src\\app.py", ["src/app.py"]),
-        ("src/ap.py", ["src/app.py"]),
-        ("srcs/app.py", ["src/app.py"]),
-        ("srcs/lib/util.py", ["src/lib/util.py", "old/util.py"]),
-        ("app.py", ["src/app.py"]),
-        ("other/APP.py", ["src/app.py"]),
-        ("lib/util.py", ["src/lib/util.py", "old/util.py"]),
-        ("guide.md", ["docs/Guide.md"]),
-        ("lib", ["src/lib"]),
-        ("srcc", ["src"]),
-        ("src/app.py:12", ["src/app.py"]),
-    ],
-)
+@pytest.mark.parametrize(("path", "meant"), [
+    ("src\\app.py", ["src/app.py"]),
+    ("src/ap.py", ["src/app.py"]),
+    ("srcs/app.py", ["src/app.py"]),
+    ("srcs/lib/util.py", ["src/lib/util.py", "old/util.py"]),
+    ("app.py", ["src/app.py"]),
+    ("other/APP.py", ["src/app.py"]),
+    ("lib/util.py", ["src/lib/util.py", "old/util.py"]),
+    ("guide.md", ["docs/Guide.md"]),
+    ("lib", ["src/lib"]),
+    ("srcc", ["src"]),
+    ("src/app.py:12", ["src/app.py"]),
+])  # fmt: skip
 def test_suggestions_for_a_missing_path_are_the_same_in_every_method(tree, method, path, meant):
     with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
         CALLS[method](ws, path)
@@ -155,16 +152,13 @@ def test_a_path_in_other_letters_is_found_at_any_depth(tmp_path):
     assert caught.value.details["similar"] == ["one/two/three/four/five/six.txt"]
 
 
-@pytest.mark.parametrize(
-    ("path", "meant"),
-    [
-        ("src/config.yaml", ["src/sub/config.yaml", "src/confit.yaml"]),
-        ("src/app", ["src/app.py"]),
-        ("/c/Users/me/code/project/src/app.py", ["src/app.py"]),
-        ("C:\\Users\\me\\project\\src\\app.py", ["src/app.py"]),
-        ("/home/me/project/src/app.py", ["src/app.py"]),
-    ],
-)
+@pytest.mark.parametrize(("path", "meant"), [
+    ("src/config.yaml", ["src/sub/config.yaml", "src/confit.yaml"]),
+    ("src/app", ["src/app.py"]),
+    ("/c/Users/me/code/project/src/app.py", ["src/app.py"]),
+    ("C:\\Users\\me\\project\\src\\app.py", ["src/app.py"]),
+    ("/home/me/project/src/app.py", ["src/app.py"]),
+])  # fmt: skip
 def test_regression_the_same_name_elsewhere_comes_before_a_similar_one(tree, path, meant):
     """Only a similar name was named, and nothing for a path of Windows or without its suffix."""
     (tree / "src/sub").mkdir()

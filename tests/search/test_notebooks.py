@@ -13,18 +13,15 @@ CELLS = [
 
 
 @pytest.mark.parametrize("watch", [False, True])
-@pytest.mark.parametrize(
-    ("pattern", "line"),
-    [
-        ('"hé"', 4),
-        ("x\\ty", 5),
-        ("=== cell 2", 3),
-        ("Größe", 2),
-        ("an output", 6),
-        ("cells", None),
-        ("source", None),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "line"), [
+    ('"hé"', 4),
+    ("x\\ty", 5),
+    ("=== cell 2", 3),
+    ("Größe", 2),
+    ("an output", 6),
+    ("cells", None),
+    ("source", None),
+])  # fmt: skip
 def test_a_match_names_a_line_that_read_shows(tmp_path, watch, pattern, line):
     for number in range(40):
         (tmp_path / f"f{number:02}.txt").write_text("nothing\n")

@@ -31,19 +31,16 @@ def found_by_each(ws, glob, path="."):
     return found[0], [result.text for result in results]
 
 
-@pytest.mark.parametrize(
-    ("path", "glob", "files"),
-    [
-        ("src", "src/**/*.c", ["src/a.c", "src/core/b.c"]),
-        ("src", "/src/*.c", ["src/a.c"]),
-        ("src", "./src/*.c", ["src/a.c"]),
-        ("src/core", "src/core/b.c", ["src/core/b.c"]),
-        ("src", "**/src/*.c", ["src/a.c"]),
-        ("src", "{src,lib}/*.c", ["src/a.c"]),
-        ("src", "*/core/", ["src/core/b.c"]),
-        ("app/[id]", "app/[id]/*.tsx", ["app/[id]/page.tsx"]),
-    ],
-)
+@pytest.mark.parametrize(("path", "glob", "files"), [
+    ("src", "src/**/*.c", ["src/a.c", "src/core/b.c"]),
+    ("src", "/src/*.c", ["src/a.c"]),
+    ("src", "./src/*.c", ["src/a.c"]),
+    ("src/core", "src/core/b.c", ["src/core/b.c"]),
+    ("src", "**/src/*.c", ["src/a.c"]),
+    ("src", "{src,lib}/*.c", ["src/a.c"]),
+    ("src", "*/core/", ["src/core/b.c"]),
+    ("app/[id]", "app/[id]/*.tsx", ["app/[id]/page.tsx"]),
+])  # fmt: skip
 def test_regression_a_glob_that_matches_nothing_below_the_path_is_tried_from_the_root(ws, path, glob, files):
     found, texts = found_by_each(ws, glob, path)
     assert found == files

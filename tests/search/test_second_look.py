@@ -35,21 +35,18 @@ def advised(text):
     return {name: json.loads(value)} | ({other: json.loads(more)} if other else {})
 
 
-@pytest.mark.parametrize(
-    ("pattern", "more", "changes", "lines"),
-    [
-        (r"Foo\|Bar", {}, {"pattern": "Foo|Bar"}, 2),
-        (r"\(get\|set\)_name", {}, {"pattern": "(get|set)_name"}, 2),
-        ("&lt;p id=&quot;x&quot;&gt;", {}, {"pattern": '<p id="x">'}, 1),
-        ("cafe\u0301 au lait", {}, {"pattern": "café au lait"}, 1),
-        (r"f\(a\)\|nothing\(", {}, {"pattern": r"f\(a\)|nothing\("}, 1),
-        (r"def Foo.*\n    return", {}, {"multiline": True, "pattern": r"def Foo[^\n]*\n    return"}, 2),
-        ("Foo(x):\n    return", {"fixed_strings": True}, {"multiline": True}, 2),
-        ("class bar", {}, {"ignore_case": True}, 1),
-        ("CLASS", {"smart_case": True}, {"ignore_case": True}, 1),
-        ("f(a)", {}, {"pattern": r"f\(a\)"}, 1),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "more", "changes", "lines"), [
+    (r"Foo\|Bar", {}, {"pattern": "Foo|Bar"}, 2),
+    (r"\(get\|set\)_name", {}, {"pattern": "(get|set)_name"}, 2),
+    ("&lt;p id=&quot;x&quot;&gt;", {}, {"pattern": '<p id="x">'}, 1),
+    ("cafe\u0301 au lait", {}, {"pattern": "café au lait"}, 1),
+    (r"f\(a\)\|nothing\(", {}, {"pattern": r"f\(a\)|nothing\("}, 1),
+    (r"def Foo.*\n    return", {}, {"multiline": True, "pattern": r"def Foo[^\n]*\n    return"}, 2),
+    ("Foo(x):\n    return", {"fixed_strings": True}, {"multiline": True}, 2),
+    ("class bar", {}, {"ignore_case": True}, 1),
+    ("CLASS", {"smart_case": True}, {"ignore_case": True}, 1),
+    ("f(a)", {}, {"pattern": r"f\(a\)"}, 1),
+])  # fmt: skip
 @pytest.mark.parametrize("offset", [0, 7])
 def test_a_hint_gives_the_reading_of_the_pattern_that_matches(ws, pattern, more, changes, lines, offset):
     text = kit.grep(ws, pattern, offset=offset, **more).text
@@ -83,15 +80,12 @@ def test_no_hint_if_no_reading_finds_anything(ws, pattern):
     assert ws.grep(pattern).text.count("\n") == 0
 
 
-@pytest.mark.parametrize(
-    ("path", "changes", "lines"),
-    [
-        ("src/*.py", {"glob": "/src/*.py"}, 1),
-        ("src/**/*.py", {"glob": "/src/**/*.py"}, 3),
-        ("s*", {"glob": "/s*/**"}, 3),
-        ("src/deep/*.py", {"glob": "/src/deep/*.py"}, 2),
-    ],
-)
+@pytest.mark.parametrize(("path", "changes", "lines"), [
+    ("src/*.py", {"glob": "/src/*.py"}, 1),
+    ("src/**/*.py", {"glob": "/src/**/*.py"}, 3),
+    ("s*", {"glob": "/s*/**"}, 3),
+    ("src/deep/*.py", {"glob": "/src/deep/*.py"}, 2),
+])  # fmt: skip
 def test_a_path_of_grep_that_is_a_glob_gets_the_call_that_searches_it(ws, path, changes, lines):
     with pytest.raises(NotFoundError) as caught:
         ws.grep("def", path)
@@ -110,15 +104,12 @@ def test_a_path_that_is_a_glob_of_files_without_a_match(ws):
     assert ws.grep(**{**advised(caught.value.hint), **advised(text)}).total_lines == 2
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments", "total"),
-    [
-        ("ls", {"path": "src/*.py"}, 1),
-        ("read", {"path": "src/*/*.py"}, 1),
-        ("edit", {"path": "s*/app.py", "old_string": "a", "new_string": "b"}, 1),
-        ("glob", {"path": "sr?", "pattern": "*.py"}, 2),
-    ],
-)
+@pytest.mark.parametrize(("method", "arguments", "total"), [
+    ("ls", {"path": "src/*.py"}, 1),
+    ("read", {"path": "src/*/*.py"}, 1),
+    ("edit", {"path": "s*/app.py", "old_string": "a", "new_string": "b"}, 1),
+    ("glob", {"path": "sr?", "pattern": "*.py"}, 2),
+])  # fmt: skip
 def test_a_path_of_another_method_that_is_a_glob_gets_a_call_of_glob(ws, method, arguments, total):
     tools = ws.tools()
     result = tools.call(method, arguments)
@@ -310,16 +301,13 @@ def test_skipped_names_that_a_short_search_has_seen_are_not_advised(tmp_path):
         assert "pass include_ignored=true" in ws.grep("text").text
 
 
-@pytest.mark.parametrize(
-    ("pattern", "line", "fact"),
-    [
-        ("don't", "we don’t know", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
-        ("don’t", "we don't know", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
-        ("a - b", "a\u00a0– b", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
-        ("needle", "nee\u200bdle", "With invisible characters in it it matches 1 line of a.txt"),
-        ("caf\u00e9", "cafe\u0301", "In another Unicode form it matches 1 line of a.txt"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "line", "fact"), [
+    ("don't", "we don’t know", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
+    ("don’t", "we don't know", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
+    ("a - b", "a\u00a0– b", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
+    ("needle", "nee\u200bdle", "With invisible characters in it it matches 1 line of a.txt"),
+    ("caf\u00e9", "cafe\u0301", "In another Unicode form it matches 1 line of a.txt"),
+])  # fmt: skip
 def test_other_spellings_of_a_text_are_found(tmp_path, pattern, line, fact):
     (tmp_path / "a.txt").write_text(f"{line}\n", encoding="utf-8")
     with Workspace(tmp_path) as ws:

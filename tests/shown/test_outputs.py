@@ -148,25 +148,22 @@ def test_a_kept_name_of_a_directory_lists_it(ws, tmp_path):
     assert ws.read(kit.keep(ws, ws.read("."))).text == ws.read(".").text
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda ws, name: ws.append(name, "x\n"),
-        lambda ws, name: ws.write(name, "x\n", overwrite=True),
-        lambda ws, name: ws.edit(name, "needle", "x"),
-        lambda ws, name: ws.edit(name, "", "x"),
-        lambda ws, name: ws.multi_edit(name, [{"old_string": "needle", "new_string": "x"}]),
-        lambda ws, name: kit.splice(ws, name, [(0, 1, "x")]),
-        lambda ws, name: ws.replace("needle", "x", path=["file_003.txt", name]),
-        lambda ws, name: ws.delete(name),
-        lambda ws, name: ws.move(name, "y"),
-        lambda ws, name: ws.move("file_003.txt", name),
-        lambda ws, name: ws.undo(paths=[name]),
-        lambda ws, name: ws.ls(name),
-        lambda ws, name: kit.find(ws, path=name),
-        lambda ws, name: ws.stat(name),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda ws, name: ws.append(name, "x\n"),
+    lambda ws, name: ws.write(name, "x\n", overwrite=True),
+    lambda ws, name: ws.edit(name, "needle", "x"),
+    lambda ws, name: ws.edit(name, "", "x"),
+    lambda ws, name: ws.multi_edit(name, [{"old_string": "needle", "new_string": "x"}]),
+    lambda ws, name: kit.splice(ws, name, [(0, 1, "x")]),
+    lambda ws, name: ws.replace("needle", "x", path=["file_003.txt", name]),
+    lambda ws, name: ws.delete(name),
+    lambda ws, name: ws.move(name, "y"),
+    lambda ws, name: ws.move("file_003.txt", name),
+    lambda ws, name: ws.undo(paths=[name]),
+    lambda ws, name: ws.ls(name),
+    lambda ws, name: kit.find(ws, path=name),
+    lambda ws, name: ws.stat(name),
+])  # fmt: skip
 def test_a_kept_name_is_refused_where_only_a_path_will_do(kept, ws, tmp_path, change):
     """`append` and `write` made a file with the name, and `edit` changed the file of the page."""
     with pytest.raises(AgentFSError) as caught:

@@ -13,19 +13,16 @@ def test_nothing_is_read_at_first():
     assert tracker.last("/a") is None
 
 
-@pytest.mark.parametrize(
-    ("reads", "whole", "missing"),
-    [
-        ([(1, 10)], True, ()),
-        ([(1, 9)], False, ((10, 10),)),
-        ([(2, 10)], False, ((1, 1),)),
-        ([(1, 4), (5, 10)], True, ()),
-        ([(5, 10), (1, 4)], True, ()),
-        ([(1, 3), (5, 7), (9, 10)], False, ((4, 4), (8, 8))),
-        ([(1, 3), (9, 10), (2, 9)], True, ()),
-        ([(4, 3)], False, ((1, 10),)),
-    ],
-)
+@pytest.mark.parametrize(("reads", "whole", "missing"), [
+    ([(1, 10)], True, ()),
+    ([(1, 9)], False, ((10, 10),)),
+    ([(2, 10)], False, ((1, 1),)),
+    ([(1, 4), (5, 10)], True, ()),
+    ([(5, 10), (1, 4)], True, ()),
+    ([(1, 3), (5, 7), (9, 10)], False, ((4, 4), (8, 8))),
+    ([(1, 3), (9, 10), (2, 9)], True, ()),
+    ([(4, 3)], False, ((1, 10),)),
+])  # fmt: skip
 def test_reads_of_one_version_are_united(reads, whole, missing):
     tracker = ReadTracker()
     for first, last in reads:
@@ -88,18 +85,15 @@ def test_an_edit_keeps_read_lines_and_adds_none():
     assert not tracker.fully_read("/a", "r3")
 
 
-@pytest.mark.parametrize(
-    ("ranges", "hunk", "total", "expected"),
-    [
-        ([(1, 5)], ReplacedLines(1, 2, 1, 2), 10, ((1, 5),)),
-        ([(1, 5)], ReplacedLines(1, 2, 1, 4), 12, ((1, 7),)),
-        ([(1, 5)], ReplacedLines(6, 7, 6, 8), 11, ((1, 5),)),
-        ([(6, 10)], ReplacedLines(1, 2, 1, 4), 12, ((8, 12),)),
-        ([(1, 5)], ReplacedLines(3, 8, 3, 4), 6, ((1, 3),)),
-        ([(1, 10)], ReplacedLines(0, 10, 0, 0), 0, ()),
-        ([(3, 6)], ReplacedLines(4, 4, 4, 5), 11, ((3, 7),)),
-    ],
-)
+@pytest.mark.parametrize(("ranges", "hunk", "total", "expected"), [
+    ([(1, 5)], ReplacedLines(1, 2, 1, 2), 10, ((1, 5),)),
+    ([(1, 5)], ReplacedLines(1, 2, 1, 4), 12, ((1, 7),)),
+    ([(1, 5)], ReplacedLines(6, 7, 6, 8), 11, ((1, 5),)),
+    ([(6, 10)], ReplacedLines(1, 2, 1, 4), 12, ((8, 12),)),
+    ([(1, 5)], ReplacedLines(3, 8, 3, 4), 6, ((1, 3),)),
+    ([(1, 10)], ReplacedLines(0, 10, 0, 0), 0, ()),
+    ([(3, 6)], ReplacedLines(4, 4, 4, 5), 11, ((3, 7),)),
+])  # fmt: skip
 def test_read_lines_move_with_their_text(ranges, hunk, total, expected):
     tracker = ReadTracker()
     for first, last in ranges:
