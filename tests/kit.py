@@ -10,7 +10,7 @@ from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, insert, keep
 from agentfs.search.options import texts
 
-__all__ = ["code", "find", "grep", "insert", "keep", "method", "put", "refused", "splice"]
+__all__ = ["code", "code_of", "error_of", "find", "grep", "insert", "keep", "method", "put", "refused", "splice"]
 
 
 def find(
@@ -45,17 +45,29 @@ def code(event):
     return "cancelled" if stopped else getattr(event.exception, "code", "")
 
 
-def put(top, files):
-    """Write files with their directories; return the top."""
-    for name, content in files.items():
+def put(top, files, text="x\n"):
+    """Write files with their directories, given as names or with their contents; return the top."""
+    for name in files:
+        content = files[name] if isinstance(files, dict) else text
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_bytes(content.encode() if isinstance(content, str) else content)
     return top
 
 
+def error_of(function, *given, **named):
+    """Return the error that a call raises."""
+    with pytest.raises(AgentFSError) as caught:
+        function(*given, **named)
+    return caught.value
+
+
+def code_of(function, *given, **named):
+    """Return the code of the error that a call raises."""
+    return error_of(function, *given, **named).code
+
+
 def refused(act, code=None):
     """Return the error of a call that must fail, and check its code if one is given."""
-    with pytest.raises(AgentFSError) as caught:
-        act()
-    assert code in {None, caught.value.code}, caught.value
-    return caught.value
+    error = error_of(act)
+    assert code in {None, error.code}, error
+    return error

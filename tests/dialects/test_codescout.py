@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
-from tests.dialects.trees import lay_out, lay_out_large
+from tests.kit import lay_out
 from tests.tool_calls import accepts
 
 MAIN = 'fn main() {\n    println!("Hello");\n}\n'
@@ -598,7 +598,7 @@ def test_insert_says_if_it_joins_two_lines(do, ws, tmp_path):
 @pytest.mark.full
 def test_read_both_lines_of_a_large_file_goes_on(ws, tmp_path):
     """The row said that there is no cap; the call that goes on asked for lines past the range."""
-    lay_out_large(tmp_path / "project")
+    (tmp_path / "project/large.txt").write_text("a needle\n" + "hay\n" * (10 * 2**20 // 4))
     tools = ws.tools(dialect="codescout")
     call = {"name": "read_file", "arguments": {"path": "large.txt", "start_line": 1, "end_line": 600_000}}
     content = ""

@@ -19,7 +19,7 @@ from agentfs import Limits, Policy, Protect, Workspace
 from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.conftest import law
-from tests.dialects.trees import lay_out
+from tests.kit import lay_out
 from tests.tool_calls import accepts
 
 # A slow machine makes the first texts slowly. Each file that is tried replaces the previous one.

@@ -19,7 +19,7 @@ import pytest
 
 from agentfs import Limits, Policy, Protect, ToolResult, Workspace, connect, dialects
 from tests.conftest import needs, program
-from tests.dialects.trees import lay_out
+from tests.kit import lay_out
 from tests.remote.over_pipe import open_pipe
 from tests.tool_calls import accepts
 

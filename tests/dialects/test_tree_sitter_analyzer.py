@@ -18,7 +18,7 @@ from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN_MESSAGES, COSTS
 from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program
-from tests.dialects.trees import lay_out
+from tests.kit import lay_out
 from tests.tool_calls import accepts
 
 TOOLS = ("list_files", "search_content", "find_and_grep")

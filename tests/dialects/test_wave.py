@@ -16,7 +16,7 @@ from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
 from agentfs.tools import tool
 from tests.dialects.answers import check
-from tests.dialects.trees import lay_out
+from tests.kit import lay_out
 from tests.reading.conftest import make_image
 
 TREE = {
