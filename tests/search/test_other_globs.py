@@ -4,17 +4,15 @@ import pytest
 
 from agentfs import Workspace
 from tests import kit
+from tests.kit import lay_out
 
 FILES = ("src/a.c", "src/core/b.c", "src/web/c.h", "lib/d.c", "x.json", "y.md", "app/[id]/page.tsx", "i.py")
 
 
 @pytest.fixture
-def ws(tmp_path):
-    for name in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("value\n")
-    with Workspace(tmp_path) as workspace:
-        yield workspace
+def ws(tmp_path, ws):
+    lay_out(tmp_path, FILES, "value\n")
+    return ws
 
 
 def found_by_each(ws, glob, path="."):
@@ -50,27 +48,27 @@ def test_regression_a_glob_that_matches_nothing_below_the_path_is_tried_from_the
 LISTS = ["*.json,*.md", "*.json|*.md", "*.json, *.md", "{*.json},[xy].md", "*.json *.md", "*.json  y.*"]
 
 
-@pytest.mark.parametrize("glob", LISTS)
-def test_regression_a_glob_with_commas_bars_or_spaces_is_a_list(ws, glob):
-    found, texts = found_by_each(ws, glob)
-    assert found == ["x.json", "y.md"]
+@pytest.mark.parametrize(("glob", "path", "files"), [
+    *((glob, ".", ["x.json", "y.md"]) for glob in LISTS),
+    ("!*.json,*.md", ".", ["app/[id]/page.tsx", "i.py", "lib/d.c", "src/a.c", "src/core/b.c", "src/web/c.h"]),
+    ("src/*.c,*.h", "src", ["src/a.c", "src/web/c.h"]),
+    ("!src/core/**", "src", ["src/a.c", "src/web/c.h"]), (["*.c", "!src/core"], "src", ["src/a.c"]),
+    ("x.json y.md", ".", ["x.json y.md"]),  # the name of a file
+])  # fmt: skip
+def test_regression_a_glob_with_commas_bars_or_spaces_is_a_list(ws, tmp_path, glob, path, files):
+    if files == [glob]:
+        lay_out(tmp_path, files, "value\n")
+    found, texts = found_by_each(ws, glob, path)
+    assert found == files
     assert not any("taken" in text for text in texts)
+    said = "matched from the root, as nothing matches below src: src/*.c"
+    assert all((said in text) is (glob == "src/*.c,*.h") for text in texts)
 
 
-def test_a_glob_with_a_space_that_names_a_file_is_no_list(ws, tmp_path):
-    (tmp_path / "x.json y.md").write_text("value\n")
-    assert found_by_each(ws, "x.json y.md")[0] == ["x.json y.md"]
-
-
-def test_a_list_of_exclusions_excludes_each(ws):
-    found, _ = found_by_each(ws, "!*.json,*.md")
-    assert found == ["app/[id]/page.tsx", "i.py", "lib/d.c", "src/a.c", "src/core/b.c", "src/web/c.h"]
-
-
-def test_a_list_may_have_globs_from_the_root(ws):
-    found, texts = found_by_each(ws, "src/*.c,*.h", "src")
-    assert found == ["src/a.c", "src/web/c.h"]
-    assert all("matched from the root, as nothing matches below src: src/*.c" in text for text in texts)
+def test_regression_a_name_with_braces_is_found(ws, tmp_path):
+    """`{rule}` was read as a choice with one item."""
+    lay_out(tmp_path, ["rules/{rule}-a.md"], "value\n")
+    assert found_by_each(ws, "rules/{rule}*.md")[0] == ["rules/{rule}-a.md"]
 
 
 @pytest.mark.parametrize("glob", ["app/[id]/*.tsx", "app/[id]/page.tsx", "**/[id]/*", "[id]/**/page.tsx"])
@@ -91,8 +89,7 @@ def test_regression_a_name_in_brackets_is_found(ws, tmp_path, glob):
     [("src/src/a.c", "src", "src/*.c"), ("a,b.py", ".", "*,b.py"), ("x|y", ".", "x|y")],
 )
 def test_a_glob_that_matches_as_it_is_has_no_other_reading(ws, tmp_path, name, path, glob):
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / name).write_text("value\n")
+    lay_out(tmp_path, [name], "value\n")
     assert [each.path for each in ws.glob(glob, path, include_ignored=True).files] == [name]
     assert "from the root" not in ws.glob(glob, path).text
     assert "list" not in ws.glob(glob, path).text
@@ -100,14 +97,17 @@ def test_a_glob_that_matches_as_it_is_has_no_other_reading(ws, tmp_path, name, p
 
 @pytest.mark.parametrize("glob", ["lib/*.c", "core/*.c,nothing", "none/**", "*.c/x", "src", "[ab].c"])
 def test_no_other_reading_leaves_the_search_directory(ws, glob):
-    assert all(path.startswith("src/") for path in [each.path for each in ws.glob(glob, "src").files])
-    assert "from the root" not in ws.glob(glob, "src").text
+    result = ws.glob(glob, "src")
+    assert all(each.path.startswith("src/") for each in result.files)
+    assert "from the root" not in result.text
 
 
 def test_exclusions_and_ignored_entries_are_tried_from_the_root(ws):
     assert [each.path for each in ws.glob("*.c", "src", exclude="src/core").files] == ["src/a.c"]
     assert [each.path for each in ws.ls("src", ignore="src/core,src/web").entries] == ["src/a.c"]
     assert ws.grep("value", "src", exclude="src/**").total_lines == 0
+    # It was read below `src` as an empty glob, which is an error.
+    assert [each.path for each in ws.glob("a.c", "src", exclude="src/").files] == ["src/a.c"]
 
 
 def test_the_next_page_keeps_the_glob_as_given(ws):
@@ -115,23 +115,6 @@ def test_the_next_page_keeps_the_glob_as_given(ws):
     assert first.next["arguments"]["glob"] == "src/**/*.c"
     second = ws.grep(**first.next["arguments"])
     assert [match.path for match in (*first.matches, *second.matches)] == ["src/a.c", "src/core/b.c"]
-
-
-def test_an_excluded_directory_can_be_searched_by_its_path(ws):
-    """`exclude="src/"` was read below `src` as an empty glob, which is an error."""
-    assert [each.path for each in ws.glob("a.c", "src", exclude="src/").files] == ["src/a.c"]
-
-
-def test_exclusions_are_read_below_the_path_and_from_the_root(ws):
-    assert found_by_each(ws, "!src/core/**", "src")[0] == ["src/a.c", "src/web/c.h"]
-    assert found_by_each(ws, ["*.c", "!src/core"], "src")[0] == ["src/a.c"]
-
-
-def test_regression_a_name_with_braces_is_found(ws, tmp_path):
-    """`{rule}` was read as a choice with one item."""
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules/{rule}-a.md").write_text("value\n")
-    assert found_by_each(ws, "rules/{rule}*.md")[0] == ["rules/{rule}-a.md"]
 
 
 def test_regression_a_glob_of_two_names_is_not_advised_another_suffix(tmp_path):

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from agentfs import Workspace
-from agentfs.errors import NoMatchError, NotFoundError
 from agentfs.fs import Directory, ReadBuffer
 from agentfs.search import second_look
 from agentfs.text.display import estimate_tokens
 from tests import kit
+from tests.kit import error_of, lay_out
 
 FILES = {
     "src/app.py": "def Foo(x):\n    return 1\n\n\nclass Bar:\n    pass\n",
@@ -22,11 +22,9 @@ PASSED = re.compile(r"pass (\w+)=(\"(?:[^\"\\]|\\.)*\"|\w+)(?: and (\w+)=(\"[^\"
 
 
 @pytest.fixture
-def ws(tmp_path):
-    with Workspace(tmp_path) as workspace:
-        for path, content in FILES.items():
-            workspace.write(path, content)
-        yield workspace
+def ws(tmp_path, ws):
+    lay_out(tmp_path, FILES)
+    return ws
 
 
 def advised(text):
@@ -87,21 +85,16 @@ def test_no_hint_if_no_reading_finds_anything(ws, pattern):
     ("src/deep/*.py", {"glob": "/src/deep/*.py"}, 2),
 ])  # fmt: skip
 def test_a_path_of_grep_that_is_a_glob_gets_the_call_that_searches_it(ws, path, changes, lines):
-    with pytest.raises(NotFoundError) as caught:
-        ws.grep("def", path)
-    assert caught.value.hint.startswith("As a glob it matches ")
-    assert advised(caught.value.hint) == changes
+    hint = error_of(ws.grep, "def", path).hint
+    assert hint.startswith("As a glob it matches ")
+    assert advised(hint) == changes
     assert ws.grep("def", **changes).total_lines == lines
     [call] = ws.tools().call("grep", {"pattern": "def", "path": path}).data["details"]["suggested_calls"]
     assert ws.tools().call(**call).data["total_lines"] == lines
-
-
-def test_a_path_that_is_a_glob_of_files_without_a_match(ws):
-    with pytest.raises(NotFoundError) as caught:
-        ws.grep(r"Foo\|Bar", "src/*.py")
-    assert caught.value.hint.startswith("As a glob it matches 1 file: pass ")
-    text = ws.grep(r"Foo\|Bar", **advised(caught.value.hint)).text
-    assert ws.grep(**{**advised(caught.value.hint), **advised(text)}).total_lines == 2
+    hint = error_of(ws.grep, r"Foo\|Bar", "src/*.py").hint  # without a match
+    assert hint.startswith("As a glob it matches 1 file: pass ")
+    text = ws.grep(r"Foo\|Bar", **advised(hint)).text
+    assert ws.grep(**{**advised(hint), **advised(text)}).total_lines == 2
 
 
 @pytest.mark.parametrize(("method", "arguments", "total"), [
@@ -111,39 +104,20 @@ def test_a_path_that_is_a_glob_of_files_without_a_match(ws):
     ("glob", {"path": "sr?", "pattern": "*.py"}, 2),
 ])  # fmt: skip
 def test_a_path_of_another_method_that_is_a_glob_gets_a_call_of_glob(ws, method, arguments, total):
-    tools = ws.tools()
-    result = tools.call(method, arguments)
+    result = ws.tools().call(method, arguments)
     assert f"{total} file" in result.content
     assert "Did you mean" not in result.content
-    [call] = result.data["details"]["suggested_calls"][:1]
+    call = result.data["details"]["suggested_calls"][0]
     assert call["name"] == "glob"
-    assert tools.call(call["name"], call["arguments"]).data["total"] == total
-
-
-@pytest.mark.parametrize("method", ["read", "edit", "multi_edit", "edit_lines", "grep", "delete", "move"])
-@pytest.mark.parametrize("path", ["src\\app.py", "app.py", "lib/app.py"])
-def test_every_method_names_the_same_file_for_a_path_that_is_missing(ws, method, path):
-    arguments = {
-        "edit": ("a", "b"),
-        "multi_edit": ([{"old_string": "a", "new_string": "b"}],),
-        "edit_lines": ([{"line_id": "abcdef", "new_content": "b"}],),
-        "move": ("x.py",),
-    }
-    with pytest.raises(NotFoundError, match=r'Did you mean "src/app\.py"') as caught:
-        getattr(ws, method)(*(["def", path] if method == "grep" else [path, *arguments.get(method, ())]))
-    assert caught.value.details["similar"] == ["src/app.py"]
+    assert ws.tools().call(**call).data["total"] == total
 
 
 def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
     """In a mostly ignored tree, the hint took 20 times as long as the search."""
     monkeypatch.setattr(second_look, "_MOST_EXCLUDED", 40)
     monkeypatch.setattr(second_look, "_MOST_LISTED", 40)
-    (tmp_path / ".gitignore").write_text("/a/\n/b/\n*.log\n")
-    for name in ("a", "b", "c"):
-        (tmp_path / name).mkdir()
-        for number in range(100):
-            (tmp_path / name / f"{number:02}.txt").write_text(f"in {name} {number}\n")
-    (tmp_path / "c" / "x.log").write_text("in a log\n")
+    lay_out(tmp_path, {f"{name}/{n:02}.txt": f"in {name} {n}\n" for name in "abc" for n in range(100)})
+    lay_out(tmp_path, {".gitignore": "/a/\n/b/\n*.log\n", "c/x.log": "in a log\n"})
     with Workspace(tmp_path) as ws:
         assert "20 or more lines in hidden or ignored files, as in b/" in ws.grep(r"in b \d").text
         assert "1 or more lines in hidden or ignored files, as in c/x.log" in ws.grep("in a log").text
@@ -151,12 +125,6 @@ def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
         assert "3 ignored" in ws.grep("in b 99").text
         assert "1 or more among hidden and ignored" in ws.glob("a/05.txt").text
         assert "among hidden and ignored" not in ws.glob("b/99.txt").text
-
-
-def test_hidden_names_keep_their_hint(ws):
-    ws.write(".hidden/x.txt", "secret word\n")
-    text = ws.grep("secret").text
-    assert "1 line in hidden or ignored files, as in .hidden/ (hidden): pass include_ignored=true." in text
 
 
 def test_regression_a_pattern_of_code_that_matches_other_lines_names_its_plain_text(ws):
@@ -200,51 +168,42 @@ def test_regression_many_hidden_lines_are_not_said_to_be_those_of_one_file(ws):
 ])  # fmt: skip
 def test_every_wrong_name_of_a_path_is_corrected(tmp_path, path, meant):
     """Only the first wrong directory was named, which made three calls of one mistake."""
-    (tmp_path / "src/app").mkdir(parents=True)
-    (tmp_path / "src/app/models.py").write_text("x = 1\n")
+    lay_out(tmp_path, ["src/app/models.py"])
     with Workspace(tmp_path) as ws:
         for name in ("read", "delete", "ls"):
-            error = ws.tools([name]).call(name, {"path": path})
-            assert f'Did you mean "{meant}"?' in error.content
+            assert f'Did you mean "{meant}"?' in ws.tools([name]).call(name, {"path": path}).content
 
 
-def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path):
-    (tmp_path / "src").mkdir()
-    for name in ("Models.py", "forms.py", "views.py", "urls.py", "x[Y].txt"):
-        (tmp_path / "src" / name).write_text("")
+@pytest.mark.parametrize(("glob", "case"), [
+    ("models.PY", "src/Models.py"), ("SRC/*.PY", "src/Models.py, src/forms.py, src/urls.py and 1 more"),
+    (r"X\[Y].txt", "src/x[Y].txt"), ("nothing.py", None), ("[m]odels.PYY", None), ("M" * 4000, None),
+])  # fmt: skip
+def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path, glob, case):
+    lay_out(
+        tmp_path, [f"src/{name}" for name in ("Models.py", "forms.py", "views.py", "urls.py", "x[Y].txt")]
+    )
     with Workspace(tmp_path) as ws:
-        assert ws.glob("models.PY").text == "0 files match models.PY; in another case: src/Models.py"
-        assert ws.glob("SRC/*.PY").text.endswith("case: src/Models.py, src/forms.py, src/urls.py and 1 more")
-        assert ws.glob(r"X\[Y].txt").text.endswith("case: src/x[Y].txt")
-        assert "case" not in ws.glob("nothing.py").text
-        assert "case" not in ws.glob("[m]odels.PYY").text
-        assert "case" not in ws.glob("M" * 4000).text
-
-
-def test_case_insensitive_find_ignores_the_case_of_globs_too(tmp_path):
-    for name in ("A.PY", "b.py"):
-        (tmp_path / name).touch()
-    with Workspace(tmp_path) as ws:
-        assert [each.path for each in kit.find(ws, glob="*.Py", case="insensitive").files] == ["A.PY", "b.py"]
-        assert [each.path for each in kit.find(ws, glob="*.py").files] == ["b.py"], "smart is about `pattern`"
+        text = ws.glob(glob).text
+        assert text == f"0 files match {glob}; in another case: {case}" if case else "case" not in text
+        insensitive = kit.find(ws, glob="MODELS.*", case="insensitive").files
+        assert [each.name for each in insensitive] == ["Models.py"]
+        assert not kit.find(ws, glob="models.py").files, "smart is about `pattern`"
 
 
 @pytest.fixture
 def code(tmp_path):
-    (tmp_path / "src/lib").mkdir(parents=True)
-    (tmp_path / "src/app.py").write_text("alpha <div> Beta\nfoo(1)\ngamma: w.rd\n")
-    (tmp_path / "src/lib/x.ts").write_text("alpha\n")
-    (tmp_path / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
-    (tmp_path / "dos.bin").write_bytes(b"\0one\r\n")
+    lay_out(tmp_path, {
+        "src/app.py": "alpha <div> Beta\nfoo(1)\ngamma: w.rd\n", "src/lib/x.ts": "alpha\n",
+        "dos.txt": "one\r\ntwo\r\n", "dos.bin": b"\0one\r\n",
+    })  # fmt: skip
     with Workspace(tmp_path) as workspace:
         yield workspace
 
 
 @pytest.mark.parametrize(("old", "advice"), [("w.+d", {"regex": True}), ("ALPHA", {"old_string": "alpha"})])
 def test_regression_replace_names_the_call_or_the_spelling(code, old, advice):
-    with pytest.raises(NoMatchError) as caught:
-        code.replace(old, "new")
-    assert advised(caught.value.hint.splitlines()[0]) == advice
+    error = error_of(code.replace, old, "new")
+    assert (error.code, advised(error.hint.splitlines()[0])) == ("no_match", advice)
     assert code.replace(**{"old_string": old, "new_string": "new", **advice}, preview=True).replacements
 
 
@@ -255,33 +214,19 @@ def test_regression_types_may_be_a_list_in_one_text(code):
         assert list(code.grep("alpha", type=given).counts) == expected
 
 
-def test_regression_a_glob_as_path_says_how_many_files_match(code):
-    with pytest.raises(NotFoundError) as caught:
-        code.grep("foo", "src/*")
-    assert "As a glob it matches 1 file" in str(caught.value)
-
-
-def test_regression_an_alias_of_the_source_directory_is_resolved(code):
-    for path in ("@/lib/x.ts", "$lib/x.ts", "~/lib/x.ts"):
-        with pytest.raises(NotFoundError) as caught:
-            code.read(path)
-        assert caught.value.details["similar"] == ["src/lib/x.ts"], path
-
-
-def test_regression_a_file_ranks_before_a_link_to_it(code, tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/x.ts").symlink_to("../src/lib/x.ts")
-    with pytest.raises(NotFoundError) as caught:
-        code.read("other/x.ts")
-    assert caught.value.details["similar"] == ["src/lib/x.ts", "a/x.ts"]
+@pytest.mark.parametrize(("path", "meant"), [
+    *((path, ["src/lib/x.ts"]) for path in ("@/lib/x.ts", "$lib/x.ts", "~/lib/x.ts")),
+    ("other/y.ts", ["src/lib/y.ts", "a/y.ts"]),  # a file ranks before a link to it
+])  # fmt: skip
+def test_regression_an_alias_of_the_source_directory_is_resolved(code, tmp_path, path, meant):
+    lay_out(tmp_path, ["src/lib/y.ts", "a/x"])
+    (tmp_path / "a/y.ts").symlink_to("../src/lib/y.ts")
+    assert error_of(code.read, path).details["similar"] == meant
 
 
 def test_regression_rules_and_protected_files_are_named_in_full_words(code, tmp_path):
-    (tmp_path / ".gitignore").write_text("*.a\n*.b\n*.c\n")
-    for name in ("x.a", "x.b", "x.c", "key.pem"):
-        (tmp_path / name).touch()
-    assert "and 1 more rule, 1 protected" in code.grep("absent").text
-    assert "1 protected by the policy" in code.grep("absent").text
+    lay_out(tmp_path, {".gitignore": "*.a\n*.b\n*.c\n", "x.a": "", "x.b": "", "x.c": "", "key.pem": ""})
+    assert "and 1 more rule, 1 protected by the policy" in code.grep("absent").text
 
 
 @pytest.mark.parametrize(("pattern", "meant"), [(r"\(foo\)x", "(foo)x"), (r"\0foo", r"\\0foo")])
@@ -301,10 +246,12 @@ def test_skipped_names_that_a_short_search_has_seen_are_not_advised(tmp_path):
         assert "pass include_ignored=true" in ws.grep("text").text
 
 
+TYPOGRAPHIC = "With typographic quotes, dashes or spaces it matches 1 line of a.txt"
+
+
 @pytest.mark.parametrize(("pattern", "line", "fact"), [
-    ("don't", "we don’t know", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
-    ("don’t", "we don't know", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
-    ("a - b", "a\u00a0– b", "With typographic quotes, dashes or spaces it matches 1 line of a.txt"),
+    ("don't", "we don’t know", TYPOGRAPHIC), ("don’t", "we don't know", TYPOGRAPHIC),
+    ("a - b", "a\u00a0– b", TYPOGRAPHIC),
     ("needle", "nee\u200bdle", "With invisible characters in it it matches 1 line of a.txt"),
     ("caf\u00e9", "cafe\u0301", "In another Unicode form it matches 1 line of a.txt"),
 ])  # fmt: skip
@@ -317,35 +264,22 @@ def test_other_spellings_of_a_text_are_found(tmp_path, pattern, line, fact):
         assert ws.grep(**advised(ws.grep(pattern).text)).total_lines == 1
 
 
-def test_a_second_look_tests_each_file_once_more(tmp_path, monkeypatch):
-    """A failed search of 50 files tested 350."""
-    for number in range(50):
-        (tmp_path / f"{number}.py").write_text("don't <div> text\n" * 3)
-    tested = []
-    fill = ReadBuffer.fill
-    monkeypatch.setattr(ReadBuffer, "fill", lambda buffer, source: tested.append(0) or fill(buffer, source))
+def test_a_second_look_tests_each_file_and_lists_each_directory_once_more(tmp_path, monkeypatch):
+    """A failed search of 50 files tested 350, and a failed glob listed 364 directories of 52."""
+    lay_out(tmp_path, [f"d/{number}/a.py" for number in range(50)], "don't <div> text\n" * 3)
+    seen = []
+    for owner, name in ((ReadBuffer, "fill"), (Directory, "scan_parts")):
+        known = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda one, two, f=known, n=name: seen.append(n) or f(one, two))
     with Workspace(tmp_path) as ws:
         for pattern in ("absent", "it's absent", r"a\|b\(c", "&lt;absent"):
-            tested.clear()
+            seen.clear()
             assert not ws.grep(pattern).total_lines
-            assert len(tested) <= 100
-
-
-def test_a_failed_glob_lists_each_directory_once_more(tmp_path, monkeypatch):
-    """A failed glob listed 364 directories of 52."""
-    for number in range(50):
-        (tmp_path / f"d/{number}").mkdir(parents=True)
-        (tmp_path / f"d/{number}/a.py").touch()
-    listed = []
-    scan_parts = Directory.scan_parts
-    monkeypatch.setattr(
-        Directory, "scan_parts", lambda directory, size: listed.append(0) or scan_parts(directory, size)
-    )
-    with Workspace(tmp_path) as ws:
+            assert seen.count("fill") <= 100
         for pattern in ("*.rs", "d/*/b.py", "Absent*"):
-            listed.clear()
+            seen.clear()
             assert not ws.glob(pattern).total
-            assert len(listed) <= 2 * 52
+            assert seen.count("scan_parts") <= 2 * 52
 
 
 def test_regression_parentheses_in_a_set_are_not_called_a_group(ws):
@@ -358,8 +292,6 @@ def test_regression_a_pattern_over_lines_is_advised_with_a_dot_within_its_line(t
     """`multiline` alone lets `.*` match the rest of the file: 300 lines, where two were meant."""
     (tmp_path / "a.py").write_text("def loads(s):\n    return parse(s)\n" + "x = 1\n" * 300)
     with Workspace(tmp_path) as ws:
-        tools = ws.tools()
-        told = tools.call("grep", {"pattern": r"def loads\(.*\n.*\n"}).content
-    assert r'pattern="def loads\\([^\\n]*\\n[^\\n]*\\n"' in told
-    with Workspace(tmp_path) as ws:
+        told = ws.tools().call("grep", {"pattern": r"def loads\(.*\n.*\n"}).content
+        assert r'pattern="def loads\\([^\\n]*\\n[^\\n]*\\n"' in told
         assert ws.grep(r"def loads\([^\n]*\n[^\n]*\n", multiline=True).total_lines == 2
