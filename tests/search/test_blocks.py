@@ -37,55 +37,43 @@ LETTERS = "ab é\r\n"
 LINES = st.one_of(st.text(LETTERS), st.text(LETTERS, min_size=400, max_size=1200)).map(
     lambda text: [line[:9] for line in text.split("\n")]
 )
-PATTERNS = [
-    *(
-        "a",
-        "ab",
-        "aa|b é",
-        "^",
-        "^a",
-        "b$",
-        "^a?$",
-        "[ab]+",
-        "é",
-        r"\bab\b",
-        "(?<=a)b",
-        "a(?=b)",
-        "A",
-        "a{2}",
-        ".*",
-    )
-]
+PATTERNS = ["a", "ab", "aa|b é", "^", "^a", "b$", "^a?$", "[ab]+", "é", r"\bab\b", "(?<=a)b", "a(?=b)", "A"]
+PATTERNS += ["a{2}", ".*"]
+OPTIONS = {
+    "output_mode": st.sampled_from(MODES),
+    "ignore_case": st.booleans(),
+    "before": st.integers(0, 3),
+    "after": st.integers(0, 3),
+    "max_count": st.sampled_from([None, 1, 3]),
+    "limit": st.sampled_from([None, 1, 2, 7]),
+    "invert": st.booleans(),
+}
+
+
+def check_blocks(ws, pattern, size, **more):
+    """Check that a search in small blocks gives what one of the full text gives."""
+    with pytest.MonkeyPatch.context() as patched:
+        small_blocks(patched, size)
+        patched.setattr(second_look, "SECONDS", 60.0)
+        expected = found(ws, pattern, 10**6, **more)
+        in_blocks = found(ws, pattern, 1, **more)
+    assert in_blocks[:2] == expected[:2]
+    assert in_blocks[2].text == expected[2].text or not expected[2].total_lines
 
 
 @part_or_all(10, full=3)
-def test_a_file_in_blocks_gives_what_its_full_text_gives(tmp_path, every):
+def test_a_file_in_blocks_gives_what_its_full_text_gives(ws, tmp_path, every):
+    encodings = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
+
     @settings(max_examples=200 // every)
-    @given(st.data())
-    def law(data):
-        lines = data.draw(LINES)
-        end = data.draw(st.sampled_from(["\n", "\r\n"]))
-        text = end.join(lines) + data.draw(st.sampled_from(["", end]))
-        if "\n" not in text:
-            text = "\n" + text
-        encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1"]))
+    @given(LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from(encodings), st.data())
+    def law(lines, end, ended, encoding, data):
+        text = end.join(lines) + end * ended
+        text = text if "\n" in text else "\n" + text
         (tmp_path / "f").write_bytes((text + "é").encode(encoding))
         pattern = data.draw(st.sampled_from(PATTERNS))
-        more = {
-            "output_mode": data.draw(st.sampled_from(MODES)),
-            "ignore_case": data.draw(st.booleans()),
-            "before": data.draw(st.integers(0, 3)),
-            "after": data.draw(st.integers(0, 3)),
-            "max_count": data.draw(st.sampled_from([None, 1, 3])),
-            "limit": data.draw(st.sampled_from([None, 1, 2, 7])),
-            "invert": data.draw(st.booleans()),
-        }
-        with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-            small_blocks(patched, data.draw(st.integers(200, 400)))
-            expected = found(ws, pattern, 10**6, **more)
-            in_blocks = found(ws, pattern, 1, **more)
-            assert in_blocks[:2] == expected[:2]
-            assert in_blocks[2].text == expected[2].text or not expected[2].total_lines
+        more = data.draw(st.fixed_dictionaries(OPTIONS))
+        check_blocks(ws, pattern, data.draw(st.integers(200, 400)), **more)
 
     law()
 
@@ -96,53 +84,49 @@ LONG = st.text("abé NX", min_size=40, max_size=500).map(
 
 
 @part_or_all(10, full=3)
-def test_a_line_longer_than_a_block_counts_once_and_is_shown_around_its_first_match(tmp_path, every):
+def test_a_line_longer_than_a_block_counts_once_and_is_shown_around_its_first_match(ws, tmp_path, every):
+    patterns = ["needle", "NEEDLE", "a", "xx", r"\bb\b", "^a", "^first", "é|needle"]
+    rest = st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6)
+    modes = st.sampled_from(["content", "count", "total"])
+
     @settings(max_examples=200 // every)
-    @given(st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6), st.data())
-    def law(lines, data):
-        lines = ["first", *lines]
+    @given(rest, st.sampled_from(patterns), st.booleans(), modes, st.integers(60, 200))
+    def law(rest, pattern, ignore_case, mode, size):
+        lines = ["first", *rest]
         (tmp_path / "f").write_text("\n".join(lines) + "\n")
-        pattern = data.draw(
-            st.sampled_from(["needle", "NEEDLE", "a", "xx", r"\bb\b", "^a", "^first", "é|needle"])
-        )
-        more = {
-            "ignore_case": data.draw(st.booleans()),
-            "output_mode": data.draw(st.sampled_from(["content", "count", "total"])),
-        }
-        flags = (re.IGNORECASE if more["ignore_case"] else 0) | re.MULTILINE
+        flags = (re.IGNORECASE if ignore_case else 0) | re.MULTILINE
         counts = [len(re.findall(pattern, line, flags)) for line in lines]
         least = [count if len(line) < 60 else bool(count) for line, count in zip(lines, counts, strict=True)]
-        with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-            small_blocks(patched, data.draw(st.integers(60, 200)))
-            matches, facts, _ = found(ws, pattern, 1, **more)
+        with pytest.MonkeyPatch.context() as patched:
+            small_blocks(patched, size)
+            matches, facts, _ = found(ws, pattern, 1, ignore_case=ignore_case, output_mode=mode)
         assert facts["total_lines"] == sum(map(bool, counts))
         assert sum(least) <= facts["total_matches"] <= sum(counts)
-        if more["output_mode"] == "content":
-            assert [match[1] for match in matches] == [n for n, count in enumerate(counts, 1) if count]
-            for _, number, text, spans, *_, cut in matches:
-                line = lines[number - 1]
-                start, end = spans[0]
-                shift = cut[0] - text.index("⟧") - 1 if cut[0] else 0
-                place = re.compile(pattern, flags).search(line)
-                assert place is not None
-                assert (place.start(), place.group()) == (start + shift, text[start:end])
-                shown = len(re.sub(r"^⟦[^⟧]*⟧|⟦[^⟧]*⟧$", "", text))
-                assert cut[0] + shown + cut[1] == len(line)
-                assert text.endswith(f"⟦+{cut[1]} character{'s' * (cut[1] > 1)}⟧") or not cut[1]
+        if mode != "content":
+            return
+        assert [match[1] for match in matches] == [n for n, count in enumerate(counts, 1) if count]
+        for _, number, text, spans, *_, cut in matches:
+            line = lines[number - 1]
+            start, end = spans[0]
+            shift = cut[0] - text.index("⟧") - 1 if cut[0] else 0
+            place = re.compile(pattern, flags).search(line)
+            assert place is not None
+            assert (place.start(), place.group()) == (start + shift, text[start:end])
+            shown = len(re.sub(r"^⟦[^⟧]*⟧|⟦[^⟧]*⟧$", "", text))
+            assert cut[0] + shown + cut[1] == len(line)
+            assert text.endswith(f"⟦+{cut[1]} character{'s' * (cut[1] > 1)}⟧") or not cut[1]
 
     law()
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\nneedle needle", "\r\n\r\nneedle needle\r\n"])
-def test_the_lines_around_a_long_line_are_searched_as_ever(tmp_path, monkeypatch, end):
+def test_the_lines_around_a_long_line_are_searched_as_ever(ws, tmp_path, monkeypatch, end):
     small_blocks(monkeypatch, 100)
     line = "x" * 500 + " needle " + "y" * 300 + " needle " + "z" * 90
     (tmp_path / "f").write_bytes(b"needle a needle\n" + (line + end).encode())
-    with Workspace(tmp_path) as ws:
-        matches, facts, _ = found(ws, "needle", 1)
+    matches, facts, _ = found(ws, "needle", 1)
     lines = ["needle a needle", line, *end.splitlines()[1:]]
-    assert not facts["exact"]
-    assert facts["total_matches"] == 2 + 1 + end.count("needle")
+    assert (facts["exact"], facts["total_matches"]) == (False, 2 + 1 + end.count("needle"))
     assert [match[1] for match in matches] == [n for n, each in enumerate(lines, 1) if "needle" in each]
     assert sum(matches[1][-1]) == len(line) - 30  # `found` shows 30 characters of a line
 
@@ -177,73 +161,39 @@ def test_a_search_of_a_large_file_keeps_its_deadline_and_says_so(tmp_path):
         assert "it was searching sparse" in result.text
 
 
-def test_a_program_may_raise_the_time_of_a_search_without_a_ceiling(tmp_path):
-    (tmp_path / "f").write_text("needle\n")
-    for seconds in (31, 86_400, 1e9):
-        with Workspace(tmp_path, limits=Limits(timeout=seconds)) as ws:
-            assert ws.grep("needle").total_matches == ws.grep("needle", timeout=seconds).total_matches == 1
-
-
-@pytest.mark.parametrize(
-    ("head", "rest", "pattern", "lines"),
-    [
-        (b"a\rb\r", b"needle\rc", "^needle$", 1),
-        (b"text\n", b"caf\xe9 needle\n", "needle", 1),
-        ("a\n".encode("utf-16"), "é needle\n".encode("utf-16-le"), "é needle", 1),
-        (b"\0text\n", b"needle\n", "needle", 0),
-        (b"\xe9 text\n", b"\xe9 needle\n", "é needle", 1),
-    ],
-    ids=["lone-cr", "stray-byte", "utf-16", "binary", "latin-1"],
-)
-def test_the_first_mib_decides_about_encoding_and_line_ends(tmp_path, head, rest, pattern, lines):
+@pytest.mark.parametrize(("head", "rest", "pattern", "lines"), [
+    (b"a\rb\r", b"needle\rc", "^needle$", 1),
+    (b"text\n", b"caf\xe9 needle\n", "needle", 1),
+    ("a\n".encode("utf-16"), "é needle\n".encode("utf-16-le"), "é needle", 1),
+    (b"\0text\n", b"needle\n", "needle", 0),
+    (b"\xe9 text\n", b"\xe9 needle\n", "é needle", 1),
+], ids=["lone-cr", "stray-byte", "utf-16", "binary", "latin-1"])  # fmt: skip
+def test_the_first_mib_decides_about_encoding_and_line_ends(ws, tmp_path, head, rest, pattern, lines):
     unit = head[-2:] if head.startswith(b"\xff\xfe") else head[-1:]
     fill = "x".encode("utf-16-le") * 99 if len(unit) == 2 else b"x" * 99
     (tmp_path / "f").write_bytes(head + (fill + unit) * (11 * 2**20 // (len(fill) + len(unit))) + rest)
-    with Workspace(tmp_path) as ws:
-        result = ws.grep(pattern)
-    assert result.total_lines == lines
-    assert result.skipped.binary == 1 - lines
+    result = ws.grep(pattern)
+    assert (result.total_lines, result.skipped.binary) == (lines, 1 - lines)
 
 
 @part_or_all(10, full=3)
-def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(tmp_path, every):
+def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(ws, tmp_path, every):
+    words = ["x\n", "é\n", "ſK\n", "\r\n", "\n", "x" * 30, "needle", "NEEDLE\n", "a \u212aneedle b\n", "nee"]
+    patterns = ["needle", r"^needle", "needle$", r"\bneedle", "kneedle|nees"]
+    few = {name: OPTIONS[name] for name in ("output_mode", "ignore_case", "before", "after", "max_count")}
+
     @settings(max_examples=200 // every)
-    @given(st.data())
-    def law(data):
-        draw = random.Random(data.draw(st.integers(0, 10**9)))
-        words = [
-            "x\n",
-            "é\n",
-            "ſK\n",
-            "\r\n",
-            "\n",
-            "x" * 30,
-            "needle",
-            "NEEDLE\n",
-            "a \u212aneedle b\n",
-            "nee",
-        ]
-        weights = [40, 10, 2, 5, 5, 2, 1, 1, 1, 1]
-        lines = "".join(draw.choices(words, weights, k=data.draw(st.integers(50, 800)))).split("\n")
+    @given(st.integers(0, 10**9), st.integers(50, 800), st.sampled_from(patterns), st.data())
+    def law(seed, count, pattern, data):
+        lines = "".join(random.Random(seed).choices(words, [40, 10, 2, 5, 5, 2, 1, 1, 1, 1], k=count)).split(
+            "\n"
+        )
         text = "\n".join(line[:60] for line in lines)
         encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
         stray = b"\xe9needle\n" if encoding == "utf-8" and data.draw(st.booleans()) else b""
         (tmp_path / "f").write_bytes(stray + ("\n" + text).encode(encoding, "replace"))
-        more = {
-            "output_mode": data.draw(st.sampled_from(MODES)),
-            "ignore_case": data.draw(st.booleans()),
-            "before": data.draw(st.integers(0, 3)),
-            "after": data.draw(st.integers(0, 3)),
-            "max_count": data.draw(st.sampled_from([None, 1, 3])),
-        }
-        pattern = data.draw(st.sampled_from(["needle", r"^needle", "needle$", r"\bneedle", "kneedle|nees"]))
-        with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-            small_blocks(patched, data.draw(st.integers(300, 500)))
-            patched.setattr(second_look, "SECONDS", 60.0)
-            expected = found(ws, pattern, 10**6, **more)
-            in_blocks = found(ws, pattern, 1, **more)
-        assert in_blocks[:2] == expected[:2]
-        assert in_blocks[2].text == expected[2].text or not expected[2].total_lines
+        more = data.draw(st.fixed_dictionaries(few))
+        check_blocks(ws, pattern, data.draw(st.integers(300, 500)), **more)
 
     law()
 
@@ -265,35 +215,29 @@ def test_line_18_a_watched_workspace_keeps_a_large_file_and_leaves_it_out(tmp_pa
         assert ws.grep("nowhere").total_matches == 1
 
 
-def test_regression_many_matches_in_one_very_long_line_are_not_called_exact(tmp_path):
-    """The answer was "1 match", exact."""
-    (tmp_path / "f").write_bytes(b"needle " * 1001 + b"x" * (12 * 2**20) + b"\n")
-    with Workspace(tmp_path) as ws:
-        result = ws.grep("needle")
-    assert (result.total_lines, result.exact) == (1, False)
+@pytest.mark.parametrize(("content", "pattern", "more", "wanted"), [
+    # The answer was "1 match", exact.
+    (b"needle " * 1001 + b"x" * (12 * 2**20), "needle", {}, (1, False, 0, 0)),
+    # It was "No matches", exact: a part of the line, or a window of the lines, shows no match.
+    (b"x" * (12 * 2**20) + b" needle", r"\w+ needle", {}, (0, None, 1, 0)),
+    (b"line\n" * (11 * 2**20 // 5), "line\nline", {"multiline": True}, (0, None, 0, 1)),
+])  # fmt: skip
+def test_regression_what_a_search_of_a_large_file_cannot_show_is_told(
+    ws, tmp_path, content, pattern, more, wanted
+):
+    (tmp_path / "f").write_bytes(content + b"\n")
+    result = ws.grep(pattern, **more)
+    lines, exact, long_lines, too_large = wanted
+    assert (result.total_lines, result.skipped.long_lines, result.skipped.too_large) == (
+        lines, long_lines, too_large,
+    )  # fmt: skip
+    assert exact is None or result.exact is exact
+    assert ("1 file with lines too long for the pattern" in result.text) is bool(long_lines)
+    assert ("1 too large" in result.text) is bool(too_large)
 
 
-def test_regression_a_match_that_the_parts_of_a_line_cannot_show_is_told(tmp_path):
-    """The answer was "No matches", exact, and nothing said why."""
-    (tmp_path / "f").write_bytes(b"x" * (12 * 2**20) + b" needle\n")
-    with Workspace(tmp_path) as ws:
-        result = ws.grep(r"\w+ needle")
-        assert (result.total_lines, result.skipped.long_lines) == (0, 1)
-        assert "1 file with lines too long for the pattern" in result.text
-
-
-def test_regression_a_multiline_search_of_a_large_file_says_that_it_was_left_out(tmp_path):
-    """A match that spanned two windows was missed, and the answer was "No matches", exact."""
-    (tmp_path / "f").write_bytes(b"line\n" * (11 * 2**20 // 5))
-    with Workspace(tmp_path) as ws:
-        result = ws.grep("line\nline", multiline=True)
-        assert (result.total_lines, result.skipped.too_large) == (0, 1)
-        assert "1 too large" in result.text
-
-
-def test_regression_a_large_file_is_searched_in_the_encoding_that_it_declares(tmp_path):
+def test_regression_a_large_file_is_searched_in_the_encoding_that_it_declares(ws, tmp_path):
     """`grep("€")` found a million lines of a file that `read` showed as unknown-8bit."""
     text = "# -*- coding: iso-8859-15 -*-\n" + "a line\n" * (12 * 2**20 // 7) + "5 €\n"
     (tmp_path / "f").write_bytes(text.encode("iso-8859-15"))
-    with Workspace(tmp_path) as ws:
-        assert ws.grep("€").total_lines == 1
+    assert ws.grep("€").total_lines == 1

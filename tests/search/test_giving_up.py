@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from agentfs import Workspace
 from agentfs.base import call_context
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
+from tests.kit import lay_out
 
 HOSTILE = "^(a|aa)+(?!.)"
 LONG = "a" * 80 + "b"
@@ -44,48 +46,35 @@ def hits(pattern, seconds=20):
 def test_a_slice_of_time_that_ends_early_loses_no_match(after, options):
     """The engine counts the processor time of all threads."""
     pattern = compile_pattern(r"(?:a|b)+\s*|\d", **options)
-    tired = replace(pattern, expression=Tired(pattern.expression, after, times=3))
-    assert hits(tired) == hits(pattern)
-
-
-def test_matches_found_before_the_deadline_of_a_text_are_yielded():
-    pattern = compile_pattern("(?:[ab]+ ?)+[0-9]*")
-    search = LineSearch(
-        replace(pattern, expression=Tired(pattern.expression, 5, 10**9)), time.monotonic() + 0.1
+    assert hits(replace(pattern, expression=Tired(pattern.expression, after, times=3))) == hits(pattern)
+    never = LineSearch(
+        replace(pattern, expression=Tired(pattern.expression, after, 10**9)), time.monotonic() + 0.1
     )
     found = []
     with pytest.raises(TimeoutError):
-        found.extend(search.hits(TEXT))
-    assert sum(hit.matches for hit in found) == 5
+        found.extend(never.hits(TEXT))
+    assert sum(hit.matches for hit in found) == after, "what was found before the deadline is yielded"
 
 
 def test_other_threads_do_not_use_up_the_time_of_a_search(tmp_path):
     # The engine counts the processor time of the whole process: eight threads use it eight times as fast.
     (tmp_path / "f").write_text("a" * 60 + "b\n")
-    with Workspace(tmp_path) as ws:
+    with Workspace(tmp_path) as ws, ThreadPoolExecutor(3) as pool:
         began = time.monotonic()
-        threads = [
-            threading.Thread(target=ws.grep, args=(HOSTILE,), kwargs={"timeout": 0.2}) for _ in range(3)
-        ]
-        for thread in threads:
-            thread.start()
+        for _ in range(3):
+            pool.submit(ws.grep, HOSTILE, timeout=0.2)
         result = ws.grep(HOSTILE, timeout=0.2)
         took = time.monotonic() - began
-        for thread in threads:
-            thread.join()
     assert result.skipped.reached == "timeout"
     assert took >= 0.2
 
 
 @pytest.mark.parametrize("mode", ["content", "count", "summary", "total", "files_with_matches"])
 @pytest.mark.parametrize("limit", [1, 100])
-def test_matches_found_before_the_deadline_are_counted(tmp_path, mode, limit):
-    (tmp_path / "a").write_text("aaa\n")
-    (tmp_path / "b").write_text(f"aa\nno\na\n{LONG}\naaa\n")
-    (tmp_path / "c").write_text("aaa\n")
-    with Workspace(tmp_path) as ws:
-        ws.grep("warm")  # what is imported late does not count
-        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.2)
+def test_matches_found_before_the_deadline_are_counted(tmp_path, ws, mode, limit):
+    lay_out(tmp_path, {"a": "aaa\n", "b": f"aa\nno\na\n{LONG}\naaa\n", "c": "aaa\n"})
+    ws.grep("warm")  # what is imported late does not count
+    result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.2)
     if mode == "files_with_matches" and limit == 1:
         assert (result.skipped.reached, list(result.counts)) in ((None, ["a"]), ("timeout", ["a"]))
         return

@@ -11,6 +11,7 @@ from agentfs import Workspace
 from agentfs.errors import OutsideWorkspaceError
 from tests import kit
 from tests.conftest import needs, program
+from tests.kit import lay_out
 
 pytestmark = needs("rg")
 
@@ -47,15 +48,8 @@ def random_glob(rng: random.Random) -> str:
 
 
 def rg_files(root: Path, *options: str) -> set[str]:
-    command = [
-        program("rg") or "",
-        "--no-config",
-        "--files",
-        "--no-require-git",
-        "--no-ignore-global",
-        *options,
-    ]
-    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    command = [program("rg") or "", "--no-config", "--files", "--no-require-git", "--no-ignore-global"]
+    run = subprocess.run([*command, *options], cwd=root, capture_output=True, text=True, check=False)
     assert run.returncode in (0, 1), run.stderr
     return set(run.stdout.split("\n")[:-1])
 
@@ -80,9 +74,7 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
                 try:
                     ours = ws.grep("x", glob=globs, output_mode="files_with_matches", context=0)
                     listed = kit.find(ws, glob=globs, types="f")
-                except (
-                    OutsideWorkspaceError
-                ):  # `/name/…` may be meant as an absolute path, and there is no such name
+                except OutsideWorkspaceError:  # `/name/…` may be meant as an absolute path
                     assert any(re.match(r"/\w+(\.\w+)?/", glob) for glob in globs), globs
                     continue
                 theirs = judged(tree, globs, shown)
@@ -93,89 +85,54 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
 
 
 @pytest.mark.full
-def test_a_list_of_globs_selects_the_same_files_as_rg(tmp_path: Path) -> None:
-    assert differences(1, 30, tmp_path) == []
-
-
-@pytest.mark.long
-def test_many_lists_of_globs_select_the_same_files_as_rg(tmp_path: Path) -> None:
-    assert differences(2, 2500, tmp_path) == []
+@pytest.mark.parametrize("count", [30, pytest.param(2500, marks=pytest.mark.long)])
+def test_a_list_of_globs_selects_the_same_files_as_rg(tmp_path, count):
+    assert differences(count, count, tmp_path) == []
 
 
 NEGATED = ["!node_modules", "!node_modules/", "!/node_modules", "!node_*", "!{node_modules}/", "!**/node_*"]
 
 
 @pytest.mark.parametrize("glob", [*NEGATED, ["!node_modules", "*.js"], ["*.js", "!node_modules"]], ids=str)
-def test_regression_a_negated_glob_excludes_everything_below_a_directory(
-    tmp_path: Path, glob: str | list[str]
-) -> None:
-    for name in ("a.js", "src/b.js", "node_modules/c.js", "node_modules/d/e.js"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x\n")
+def test_regression_a_negated_glob_excludes_everything_below_a_directory(tmp_path, ws, glob):
+    lay_out(tmp_path, ("a.js", "src/b.js", "node_modules/c.js", "node_modules/d/e.js"))
     wanted = ["a.js", "src/b.js"]
     assert judged(tmp_path, [glob] if isinstance(glob, str) else glob) == wanted
-    with Workspace(tmp_path) as ws:
-        grep = ws.grep("x", glob=glob)
-        assert [match.path for match in grep.matches] == wanted
-        assert grep.searched_files == 2
-        assert [entry.path for entry in kit.find(ws, glob=glob, types="f").files] == wanted
-        assert "node_modules" not in [entry.path for entry in kit.find(ws, glob=glob).files]
-        some = kit.grep(ws, "x", files=["node_modules/c.js", "a.js"], glob=glob)
-        assert list(some.counts) == ["a.js"]
+    grep = ws.grep("x", glob=glob)
+    assert ([match.path for match in grep.matches], grep.searched_files) == (wanted, 2)
+    assert [entry.path for entry in kit.find(ws, glob=glob, types="f").files] == wanted
+    assert "node_modules" not in [entry.path for entry in kit.find(ws, glob=glob).files]
+    assert list(kit.grep(ws, "x", files=["node_modules/c.js", "a.js"], glob=glob).counts) == ["a.js"]
+    lay_out(tmp_path, {".gitignore": "node_modules/\n", "node_modules/needle.js": "needle\n"})
+    assert "1 line in hidden or ignored" not in ws.grep("needle", glob=glob).text
+    assert "pass include_ignored" in ws.grep("needle").text
 
 
-def test_regression_a_later_glob_wins_over_an_earlier_one(tmp_path: Path) -> None:
-    for name in ("a.py", "tests/b.py", "tests/c.js", "tests/deep/d.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x\n")
-    with Workspace(tmp_path) as ws:
-        for globs, wanted in {
-            ("!*.py", "b.py"): ["tests/b.py"],
-            ("b.py", "!*.py"): [],
-            ("!tests", "tests"): [],
-            ("!tests", "tests", "*.py"): ["a.py", "tests/b.py", "tests/deep/d.py"],
-            ("!tests", "*", "!*.js"): ["a.py", "tests/b.py", "tests/deep/d.py"],
-        }.items():
-            assert judged(tmp_path, list(globs)) == wanted
-            assert list(ws.grep("x", glob=list(globs)).counts) == wanted
-            assert [entry.path for entry in kit.find(ws, glob=list(globs), types="f").files] == wanted
+@pytest.mark.parametrize(("globs", "wanted"), [
+    (["!*.py", "b.py"], ["tests/b.py"]), (["b.py", "!*.py"], []), (["!tests", "tests"], []),
+    (["!tests", "tests", "*.py"], ["a.py", "tests/b.py", "tests/deep/d.py"]),
+    (["!tests", "*", "!*.js"], ["a.py", "tests/b.py", "tests/deep/d.py"]),
+])  # fmt: skip
+def test_regression_a_later_glob_wins_over_an_earlier_one(tmp_path, ws, globs, wanted):
+    lay_out(tmp_path, ("a.py", "tests/b.py", "tests/c.js", "tests/deep/d.py"))
+    assert judged(tmp_path, globs) == wanted
+    assert list(ws.grep("x", glob=globs).counts) == wanted
+    assert [entry.path for entry in kit.find(ws, glob=globs, types="f").files] == wanted
 
 
-def test_a_glob_never_includes_hidden_or_ignored_files(tmp_path: Path) -> None:
-    for name, text in {
-        ".gitignore": "*.log\nout/\n",
-        "a.log": "x",
-        "out/b.py": "x",
-        ".h/c.py": "x",
-        "d.py": "x",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    with Workspace(tmp_path) as ws:
-        for glob in ("*.log", "out/**", "**/c.py", ["!d.py", "*"], ["!out", "out", "*.py"]):
-            assert {*ws.grep("x", glob=glob).counts} <= {"d.py"}
+def test_a_glob_never_includes_hidden_or_ignored_files(tmp_path, ws):
+    lay_out(
+        tmp_path,
+        {".gitignore": "*.log\nout/\n", **dict.fromkeys(("a.log", "out/b.py", ".h/c.py", "d.py"), "x")},
+    )
+    for glob in ("*.log", "out/**", "**/c.py", ["!d.py", "*"], ["!out", "out", "*.py"]):
+        assert {*ws.grep("x", glob=glob).counts} <= {"d.py"}
 
 
-def test_hints_of_a_search_skip_directories_that_a_glob_excludes(tmp_path: Path) -> None:
-    (tmp_path / ".gitignore").write_text("node_modules/\n")
-    (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules/a.js").write_text("needle\n")
-    (tmp_path / "b.js").write_text("x\n")
-    with Workspace(tmp_path) as ws:
-        assert "pass include_ignored" in ws.grep("needle").text
-        assert "1 line in hidden or ignored" not in ws.grep("needle", glob="!node_modules").text
-
-
-def test_exclude_with_an_exclamation_mark_includes_again(tmp_path: Path) -> None:
-    for name in ("a.py", "b.py", "c.js", "d/e.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x\n")
-    with Workspace(tmp_path) as ws:
-        assert list(ws.grep("x", exclude=["*.py", "!b.py"]).counts) == ["b.py", "c.js"]
-        assert list(ws.grep("x", exclude=["!b.py", "*.py"]).counts) == ["c.js"]
-        assert [entry.path for entry in ws.ls(depth=0, ignore=["d", "*.js", "!c.js"]).entries] == [
-            "a.py",
-            "b.py",
-            "c.js",
-        ]
-        assert [entry.path for entry in kit.find(ws, exclude=["*", "!a.py"]).files] == ["a.py"]
+def test_exclude_with_an_exclamation_mark_includes_again(tmp_path, ws):
+    lay_out(tmp_path, ("a.py", "b.py", "c.js", "d/e.py"))
+    assert list(ws.grep("x", exclude=["*.py", "!b.py"]).counts) == ["b.py", "c.js"]
+    assert list(ws.grep("x", exclude=["!b.py", "*.py"]).counts) == ["c.js"]
+    listed = ws.ls(depth=0, ignore=["d", "*.js", "!c.js"]).entries
+    assert [entry.path for entry in listed] == ["a.py", "b.py", "c.js"]
+    assert [entry.path for entry in kit.find(ws, exclude=["*", "!a.py"]).files] == ["a.py"]

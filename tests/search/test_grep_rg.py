@@ -11,15 +11,11 @@ import pytest
 import regex
 
 from agentfs import Workspace
-from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
-from agentfs.search.grep_text import grep_files
-from agentfs.search.options import GrepOptions
 from agentfs.tree.file_types import compile_types, type_names
 from tests import kit
 from tests.conftest import needs, program
-from tests.search.contexts import context_of
 
 RG = os.environ.get("AGENTFS_RG") or program("rg")
 pytestmark = needs("rg")
@@ -90,36 +86,14 @@ zzzznothing
 
 def families():
     """Return what models write, by families: forms filled with words of the trees."""
-    names = ["self", "get_queryset", "request", "Message", "decode", "__init__", "policy", "header", "value"]
-    calls = [
-        "len",
-        "isinstance",
-        "super",
-        "open",
-        "getattr",
-        "str",
-        "dict",
-        "append",
-        "format",
-        "join",
-        "None",
-        "struct",
-        "static",
-        "ret",
-        "device",
-        "kfree",
-    ]
-    forms = (
-        r"""
-{0} ~ \b{0}\b ~ def {0} ~ def {0}\( ~ class {0} ~ {0}\s*= ~ {0}\s*=\s*None ~ \.{0}\b ~ {0}\( ~ {0}\([^)]*\)
-{0}\.\w+ ~ import .*{0} ~ from .*{0} ~ ^\s*{0} ~ {0}$ ~ {0}.*:$ ~ (?i){0} ~ {0}\w* ~ \w*{0}\w+ ~ ['"]{0}['"]
-#.*{0} ~ {0}[,)] ~ {0}|{1} ~ \b(?:{0}|{1})\b ~ ({0}|{1})\s*\( ~ {0}.*{1} ~ return.*{0} ~ if .*{0}.*: ~ not {0}
-@{0}""".strip()
-        .replace("\n", " ~ ")
-        .split(" ~ ")
-    )
-    words = names + calls
-    for at, form in enumerate(forms):
+    words = "self get_queryset request Message decode __init__ policy header value len isinstance super open"
+    words = f"{words} getattr str dict append format join None struct static ret device kfree".split()
+    forms = r"""
+{0} ~ \b{0}\b ~ def {0} ~ def {0}\( ~ class {0} ~ {0}\s*= ~ {0}\s*=\s*None ~ \.{0}\b ~ {0}\( ~ {0}\([^)]*\) ~
+{0}\.\w+ ~ import .*{0} ~ from .*{0} ~ ^\s*{0} ~ {0}$ ~ {0}.*:$ ~ (?i){0} ~ {0}\w* ~ \w*{0}\w+ ~ ['"]{0}['"] ~
+#.*{0} ~ {0}[,)] ~ {0}|{1} ~ \b(?:{0}|{1})\b ~ ({0}|{1})\s*\( ~ {0}.*{1} ~ return.*{0} ~ if .*{0}.*: ~
+not {0} ~ @{0}"""
+    for at, form in enumerate(each.strip() for each in forms.split(" ~")):
         for step in range(9):
             one, other = words[(at + 3 * step) % len(words)], words[(at + 3 * step + 7) % len(words)]
             yield form.replace("{0}", one).replace("{1}", other)
@@ -156,12 +130,11 @@ def by_rg(tree, paths, pattern, *options):
     return found
 
 
-def by_grep(tree, paths, pattern, **kwargs):
+def by_grep(tree, paths, pattern, **options):
     # What is protected, ripgrep reads.
-    with Root(tree, Policy(protect=Protect(read=[], write=[]))) as root:
-        limits = Limits(grep_line_chars=10**6, timeout=30)
-        request = GrepOptions(pattern, path=paths, limit=10**7, context=0, **kwargs)
-        result = grep_files(context_of(root, limits), request)
+    policy, limits = Policy(protect=Protect(read=[], write=[])), Limits(grep_line_chars=10**6, timeout=30)
+    with Workspace(tree, policy=policy, limits=limits) as ws:
+        result = ws.grep(pattern, paths, limit=10**7, context=0, **options)
     assert result.exact
     return [(m.path, m.line, m.text, list(m.spans)) for m in result.matches]
 
@@ -287,11 +260,10 @@ def test_types_have_the_names_that_ripgrep_has():
     ".*", "x*", "^", r"\<word\>", r"\<b", r"b\>", r"\<", r"(\<w|x\>)+", r"\w*", r"^\s*\w*", r"\<(foo|wo)",
     "[^,]*",
 ])  # fmt: skip
-def test_regression_words_and_empty_matches_are_those_of_ripgrep(tmp_path, pattern, multiline):
+def test_regression_words_and_empty_matches_are_those_of_ripgrep(tmp_path, ws, pattern, multiline):
     (tmp_path / "f").write_text("abc def\n\nword <b> foo_bar, baz\n  x\nswords last x\n")
     command = [RG, "--no-config", "--count-matches", *["-U"] * multiline, "-e", pattern, "f"]
     counted = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    with Workspace(tmp_path) as ws:
-        for mode in ("content", "count"):
-            found = kit.grep(ws, pattern, multiline=multiline, dot_all=False, output_mode=mode)
-            assert found.total_matches == int(counted.stdout)
+    for mode in ("content", "count"):
+        found = kit.grep(ws, pattern, multiline=multiline, dot_all=False, output_mode=mode)
+        assert found.total_matches == int(counted.stdout)

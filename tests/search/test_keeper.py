@@ -5,7 +5,6 @@ import os
 import threading
 import time
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +12,15 @@ from agentfs import Workspace
 from agentfs.base import call_context
 from agentfs.search import grep_text
 from agentfs.watch import keeper
+from tests.kit import lay_out
 from tests.search.watched import check_same
 
 FILES = 1300  # the first call keeps 1000 directories and texts
 
 
 @pytest.fixture
-def tree(tmp_path) -> Path:
-    for number in range(FILES):
-        path = tmp_path / f"d{number % 20}" / f"f{number}.txt"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"needle {number}\n")
+def tree(tmp_path):
+    lay_out(tmp_path, {f"d{number % 20}/f{number}.txt": f"needle {number}\n" for number in range(FILES)})
     return tmp_path
 
 
@@ -49,19 +46,15 @@ def test_one_call_is_enough_to_keep_a_tree(tree):
         assert ws.grep("another needle").total_matches == 1
 
 
-def test_with_calls_only_no_thread_runs(tree):
-    with Workspace(tree, watch="calls") as ws:
+@pytest.mark.parametrize("watch", ["calls", False])
+def test_with_calls_only_or_without_watching_no_thread_runs(tree, watch):
+    with Workspace(tree, watch=watch) as ws:
         ws.grep("needle")
         assert not keepers()
-        kept = ws.watch.texts
+        kept = ws.watch and ws.watch.texts
         time.sleep(0.3)
-        assert ws.watch.texts == kept < FILES
-
-
-def test_without_watching_no_thread_runs(tree):
-    with Workspace(tree) as ws:
-        ws.grep("needle")
-        assert not keepers()
+        assert (ws.watch and ws.watch.texts) == kept
+        assert kept is None or kept < FILES
 
 
 @pytest.mark.full
@@ -146,9 +139,7 @@ def test_a_failed_search_is_logged_once_and_ends_the_thread(tree, monkeypatch, c
 
 
 def test_a_protected_file_is_not_kept(tmp_path):
-    (tmp_path / ".env").write_text("SECRET=needle\n")
-    for number in range(1100):
-        (tmp_path / f"f{number}.txt").write_text("x\n")
+    lay_out(tmp_path, {".env": "SECRET=needle\n", **{f"f{number}.txt": "x\n" for number in range(1100)}})
     with Workspace(tmp_path, watch=True) as ws:
         ws.grep("needle")
         wait_for(lambda: not keepers())
