@@ -10,7 +10,19 @@ from agentfs.dialects import toolkit
 from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, insert, keep
 from agentfs.search.options import texts
 
-__all__ = ["code", "code_of", "error_of", "find", "grep", "insert", "keep", "method", "put", "refused", "splice"]
+__all__ = [
+    "code",
+    "code_of",
+    "error_of",
+    "find",
+    "grep",
+    "insert",
+    "keep",
+    "method",
+    "put",
+    "refused",
+    "splice",
+]
 
 
 def find(

@@ -46,7 +46,7 @@ PATH_NAMES = {"path", "file_path", "paths", "to", "roots", "files", "directory"}
 EMOJI = "👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3 🏳\ufe0f\u200d🌈"
 
 
-def lay_out(top):
+def put(top):
     (top / DIRECTORY).mkdir(parents=True)
     for name in NAMES:
         (top / name).write_text(CONTENT, newline="")
@@ -145,7 +145,7 @@ def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, 
                 continue
             top = tmp_path / name
             if not top.exists():
-                lay_out(top)
+                put(top)
             with Workspace(top, policy=policy) as ws:
                 tools = ws.tools("all" if dialect == "agentfs" else [name], dialect=dialect)
                 for given in calls:
@@ -171,7 +171,7 @@ def test_emoji_are_shown_as_they_are(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_accepted_as_it_is_shown(tmp_path, name):
     """A listing showed `⟦U+202E⟧`, but a path with that text was not found."""
-    lay_out(tmp_path)
+    put(tmp_path)
     shown = one_line(name)
     with Workspace(tmp_path) as ws:
         listed = next(e.path for e in ws.ls().entries if e.name == name)
@@ -198,7 +198,7 @@ def test_a_name_with_a_literal_escape_takes_precedence(tmp_path):
 @pytest.mark.parametrize("dialect", ["codescout", "rye", "tree-sitter-analyzer", "dominds"])
 def test_documents_are_read_back_exactly(tmp_path, dialect):
     """Escapes of JSON and YAML decode to the hidden characters, so that documented fields stay exact."""
-    lay_out(tmp_path)
+    put(tmp_path)
     calls = {
         "codescout": ("list_dir", {"path": "."}),
         "rye": ("ls", {}),

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
-from tests.kit import lay_out
+from tests.kit import put
 from tests.tool_calls import accepts
 
 MAIN = 'fn main() {\n    println!("Hello");\n}\n'
@@ -230,7 +230,7 @@ ANSWERS = [
 def test_answers(do, root, tmp_path, tool, given, wanted):
     texts = {"src/long.rs": lines(1, 850), "target/a.toml": "needle\n", "target/b": "", ".hidden": "needle\n"}
     texts |= {"tests/unit/test_a.py": "", "tests/test_b.py": "", ".gitignore": "target/\n"}
-    lay_out(tmp_path / "project", {**texts, **{f"much/f{number:03}": "" for number in range(120)}})
+    put(tmp_path / "project", {**texts, **{f"much/f{number:03}": "" for number in range(120)}})
     given, wanted = (json.loads(json.dumps(each).replace("{root}", root)) for each in (given, wanted))
     answer = do(tool, **given)
     for place, value in wanted.items():

@@ -19,7 +19,7 @@ from agentfs import Limits, Policy, Protect, Workspace
 from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.conftest import law
-from tests.kit import lay_out
+from tests.kit import put
 from tests.tool_calls import accepts
 
 # A slow machine makes the first texts slowly. Each file that is tried replaces the previous one.
@@ -35,7 +35,7 @@ TREE = {
 
 @pytest.fixture
 def ws(tmp_path):
-    lay_out(tmp_path, TREE)
+    put(tmp_path, TREE)
     with Workspace(tmp_path) as workspace:
         yield workspace
 

@@ -19,7 +19,7 @@ import pytest
 
 from agentfs import Limits, Policy, Protect, ToolResult, Workspace, connect, dialects
 from tests.conftest import needs, program
-from tests.kit import lay_out
+from tests.kit import put
 from tests.remote.over_pipe import open_pipe
 from tests.tool_calls import accepts
 
@@ -385,7 +385,7 @@ def test_every_provider_takes_the_schemas(ws, dialect):
 ])  # fmt: skip
 @pytest.mark.parametrize("path", ["key.pem", "link"])
 def test_no_permission_answer_opens_a_protected_file(tmp_path, dialect, policy, path):
-    lay_out(tmp_path, {"key.pem": "KEY=secret\n", ".git/config": "[core]\n"})
+    put(tmp_path, {"key.pem": "KEY=secret\n", ".git/config": "[core]\n"})
     (tmp_path / "link").symlink_to("key.pem")
     with Workspace(tmp_path, policy=policy) as ws:
         say = Speaker(ws, dialect)
@@ -470,7 +470,7 @@ SEARCHES = {
 def test_globs_start_where_ripgrep_starts_them(tmp_path, path):
     """A glob with `/` started at `path`; ripgrep's start at the root. If it finds nothing, so may others."""
     files = ("src/a.c", "src/core/b.c", "src/src/x.c", "src/src/core/y.c", "lib/a.c", "lib/src/a.c")
-    lay_out(tmp_path, dict.fromkeys(files, "needle\n"))
+    put(tmp_path, dict.fromkeys(files, "needle\n"))
     path = path.format(root=tmp_path)
     for glob in (
         "*.c",
@@ -503,7 +503,7 @@ READ_AS_A_LIST = {
 @pytest.mark.parametrize("name", READ_AS_A_LIST)
 def test_an_answer_says_that_a_glob_was_read_in_another_way(tmp_path, name):
     """The dialects whose answers are JSON or YAML were silent."""
-    lay_out(tmp_path, dict.fromkeys(("a.c", "a.h"), "needle\n"))
+    put(tmp_path, dict.fromkeys(("a.c", "a.h"), "needle\n"))
     with Workspace(tmp_path) as ws:
         tool, arguments = READ_AS_A_LIST[name]
         answer = ws.tools(dialect=name).call(tool, arguments)

@@ -18,7 +18,7 @@ from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN_MESSAGES, COSTS
 from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program
-from tests.kit import lay_out
+from tests.kit import put
 from tests.tool_calls import accepts
 
 TOOLS = ("list_files", "search_content", "find_and_grep")
@@ -43,7 +43,7 @@ def english(monkeypatch):
 
 @pytest.fixture
 def ws(tmp_path):
-    lay_out(tmp_path, TREE)
+    put(tmp_path, TREE)
     with Workspace(tmp_path) as workspace:
         yield workspace
 
@@ -357,7 +357,7 @@ def test_what_list_files_finds(names, tmp_path, filters, found):
 @needs("fd")
 @pytest.mark.parametrize("pattern", ["*.py", "*.PY", "[a-b]*", "[A-B]*", "*.{py,md}", "?.p?", "\u00e9*"])
 def test_the_case_of_a_glob_is_smart_as_in_fd(names, tmp_path, pattern):
-    lay_out(tmp_path / "names", dict.fromkeys(("A.PY", "a.py", "b.Py", "c.MD", "\u00e9.md"), ""))
+    put(tmp_path / "names", dict.fromkeys(("A.PY", "a.py", "b.Py", "c.MD", "\u00e9.md"), ""))
     argv = [program("fd"), "--glob", pattern, "names"]
     fd = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert names("names", pattern=pattern, glob=True) == sorted(fd.stdout.split())

@@ -16,7 +16,7 @@ from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
 from agentfs.tools import tool
 from tests.dialects.answers import check
-from tests.kit import lay_out
+from tests.kit import put
 from tests.reading.conftest import make_image
 
 TREE = {
@@ -29,7 +29,7 @@ TREE = {
 
 @pytest.fixture
 def ws(tmp_path):
-    lay_out(tmp_path, TREE)
+    put(tmp_path, TREE)
     with Workspace(tmp_path) as workspace:
         yield workspace
 

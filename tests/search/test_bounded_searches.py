@@ -11,7 +11,7 @@ from agentfs.search import entries as entry_pages
 from agentfs.search import grep_text
 from agentfs.tree import walk
 from tests import kit
-from tests.kit import error_of, lay_out
+from tests.kit import error_of, put
 
 MIB = 1 << 20
 SLASHES = "a/" * 491 + "b"
@@ -46,7 +46,7 @@ with Workspace({str(root)!r}) as ws:
 
 @pytest.mark.parametrize("prefix", ["", "/", "!", "**/", "{x,y}/"])
 def test_regression_a_glob_of_491_slashes_does_not_raise_recursion_error(ws, root, prefix):
-    lay_out(root, ["f.txt"])
+    put(root, ["f.txt"])
     tools = ws.tools(["glob", "grep", "ls"], expose={"ls": ["ignore"]})
     calls = {"glob": {"pattern": prefix + SLASHES}}
     calls |= {"grep": {"pattern": "x", "glob": prefix + SLASHES}, "ls": {"ignore": prefix + SLASHES}}
@@ -57,7 +57,7 @@ def test_regression_a_glob_of_491_slashes_does_not_raise_recursion_error(ws, roo
 
 def test_a_glob_of_many_parts_still_matches(ws, root):
     deep = "d/" * 99
-    lay_out(root, [f"{deep}f.txt"])
+    put(root, [f"{deep}f.txt"])
     assert [entry.path for entry in ws.glob(f"{deep}f.txt").files] == [f"{deep}f.txt"]
     assert ws.glob("d/" * 98 + "f.txt").total == 0
 
@@ -102,7 +102,7 @@ def test_a_long_line_is_searched_if_its_memory_is_bounded(ws, root):
     (b"ab\n" * (3 * MIB), "(?:.*\n)*ab", True, 1),  # in the other file
 ])  # fmt: skip
 def test_a_text_that_is_too_long_for_a_pattern_is_counted(ws, root, content, pattern, multiline, matches):
-    lay_out(root, {"f.txt": content, "g.txt": b"ab\n" * 10 * matches})
+    put(root, {"f.txt": content, "g.txt": b"ab\n" * 10 * matches})
     result = ws.grep(pattern, multiline=multiline)
     assert (result.total_matches, result.skipped.long_lines) == (matches, 1)
 
@@ -128,7 +128,7 @@ def test_regression_a_line_of_very_many_matches_does_not_keep_all_their_spans(ws
     *(pytest.param(each, marks=pytest.mark.long) for each in ("context=20", "")), "output_mode='summary'",
 ])  # fmt: skip
 def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory(root, given):
-    lay_out(root, {"f.txt": b"ab\n" * 300_000})
+    put(root, {"f.txt": b"ab\n" * 300_000})
     quarter = "from agentfs.search import entries; entries.PAGE_BYTES //= 4"
     assert memory_of(root, f"{quarter}; ws.grep('b', limit=10**9, timeout=30, {given})") < 64
 
@@ -140,7 +140,7 @@ def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory
 def test_regression_a_page_is_bounded_by_memory_and_can_be_continued(
     ws, root, monkeypatch, search, page_bytes
 ):
-    lay_out(root, [f"{directory}/f{number:02}" for directory in "de" for number in range(40)], "x\n" * 10)
+    put(root, [f"{directory}/f{number:02}" for directory in "de" for number in range(40)], "x\n" * 10)
     unlimited = {"limit": 10**9}
     calls = {
         "matches": lambda **page: ws.grep("x", context=1, **page),
@@ -182,7 +182,7 @@ def test_regression_a_page_is_bounded_by_memory_and_can_be_continued(
     ("grep", {"pattern": "x", "output_mode": "count"}, "counts"),
 ])  # fmt: skip
 def test_the_limit_of_a_model_is_clamped_to_the_token_budget(tmp_path, name, arguments, kept):
-    lay_out(tmp_path, [f"f{number:03}" for number in range(500)], "x\nx\n")
+    put(tmp_path, [f"f{number:03}" for number in range(500)], "x\nx\n")
     with Workspace(tmp_path, limits=Limits(output_tokens=300)) as ws:
         result = ws.tools([name]).call(name, {**arguments, "limit": 10**9})
         assert len(result.data[kept]) == 300
@@ -192,7 +192,7 @@ def test_the_limit_of_a_model_is_clamped_to_the_token_budget(tmp_path, name, arg
 
 
 def test_a_walk_that_would_hold_too_many_names_ends_and_says_so(ws, root, monkeypatch):
-    lay_out(root, [f"d{number // 30}/f{number:03}" for number in range(300)])
+    put(root, [f"d{number // 30}/f{number:03}" for number in range(300)])
     assert ws.grep("x", output_mode="total").exact
     monkeypatch.setattr(walk, "_MAX_HELD", 20)
     result = ws.grep("x", output_mode="total")
@@ -202,8 +202,8 @@ def test_a_walk_that_would_hold_too_many_names_ends_and_says_so(ws, root, monkey
 
 
 def test_a_crowded_directory_is_listed_in_part_and_said_so(ws, root, monkeypatch):
-    lay_out(root, [*(f"f{number:03}" for number in range(300)), "d/f"])
-    lay_out(root, {".gitignore": "f0*\n"})
+    put(root, [*(f"f{number:03}" for number in range(300)), "d/f"])
+    put(root, {".gitignore": "f0*\n"})
     monkeypatch.setattr(walk, "MAX_LISTED", 250)
     for result in (ws.ls(), ws.glob("*"), ws.glob("*", sort="size"), ws.grep("x", output_mode="total")):
         assert result.skipped.reached == "directory_entries"
@@ -217,7 +217,7 @@ def test_a_crowded_directory_is_listed_in_part_and_said_so(ws, root, monkeypatch
 
 
 def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(ws, root, monkeypatch):
-    lay_out(root, [f"d{number}/f" for number in range(150)])
+    put(root, [f"d{number}/f" for number in range(150)])
     monkeypatch.setattr(entry_pages, "_MAX_SORTED", 100)
     for result in (ws.glob("*", sort="size", limit=5), ws.grep("x", sort="size")):
         assert (result.skipped.reached, result.exact) == ("memory", False)
@@ -231,7 +231,7 @@ CALLS += ["((?-1)?a)", "(?+1)(a)"]
 
 @pytest.mark.parametrize("pattern", CALLS)
 def test_a_call_of_a_group_is_refused_with_its_position(ws, root, pattern):
-    lay_out(root, {"f.txt": "aab\n"})
+    put(root, {"f.txt": "aab\n"})
     result = ws.tools(["grep"]).call("grep", {"pattern": pattern})
     assert result.error["code"] == "invalid_pattern"
     assert "such calls are not supported" in result.content
@@ -243,7 +243,7 @@ def test_a_call_of_a_group_is_refused_with_its_position(ws, root, pattern):
 
 
 def test_regression_a_page_of_long_lines_holds_hardly_more_matches_than_are_shown(ws, root):
-    lay_out(root, {"f": ("a" * 300 + "\n") * 20_000})
+    put(root, {"f": ("a" * 300 + "\n") * 20_000})
     result = ws.tools(["grep"]).call("grep", {"pattern": "a+", "limit": 10**9})
     shown = result.content.count("|aaa")
     assert shown == result.next["arguments"]["offset"] > 100
@@ -257,7 +257,7 @@ def test_regression_a_page_of_long_lines_holds_hardly_more_matches_than_are_show
 def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(
     ws, root, monkeypatch, context, line_numbers
 ):
-    lay_out(root, {"f": "ab cd ef gh\n" * 10_000})
+    put(root, {"f": "ab cd ef gh\n" * 10_000})
     numbered, rendered = grep_text._numbered_matches, []
 
     def counted(matches, *more, numbers):

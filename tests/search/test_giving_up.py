@@ -12,7 +12,7 @@ from agentfs import Workspace
 from agentfs.base import call_context
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
-from tests.kit import lay_out
+from tests.kit import put
 
 HOSTILE = "^(a|aa)+(?!.)"
 LONG = "a" * 80 + "b"
@@ -72,7 +72,7 @@ def test_other_threads_do_not_use_up_the_time_of_a_search(tmp_path):
 @pytest.mark.parametrize("mode", ["content", "count", "summary", "total", "files_with_matches"])
 @pytest.mark.parametrize("limit", [1, 100])
 def test_matches_found_before_the_deadline_are_counted(tmp_path, ws, mode, limit):
-    lay_out(tmp_path, {"a": "aaa\n", "b": f"aa\nno\na\n{LONG}\naaa\n", "c": "aaa\n"})
+    put(tmp_path, {"a": "aaa\n", "b": f"aa\nno\na\n{LONG}\naaa\n", "c": "aaa\n"})
     ws.grep("warm")  # what is imported late does not count
     result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.2)
     if mode == "files_with_matches" and limit == 1:

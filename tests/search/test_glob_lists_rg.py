@@ -11,7 +11,7 @@ from agentfs import Workspace
 from agentfs.errors import OutsideWorkspaceError
 from tests import kit
 from tests.conftest import needs, program
-from tests.kit import lay_out
+from tests.kit import put
 
 pytestmark = needs("rg")
 
@@ -95,7 +95,7 @@ NEGATED = ["!node_modules", "!node_modules/", "!/node_modules", "!node_*", "!{no
 
 @pytest.mark.parametrize("glob", [*NEGATED, ["!node_modules", "*.js"], ["*.js", "!node_modules"]], ids=str)
 def test_regression_a_negated_glob_excludes_everything_below_a_directory(tmp_path, ws, glob):
-    lay_out(tmp_path, ("a.js", "src/b.js", "node_modules/c.js", "node_modules/d/e.js"))
+    put(tmp_path, ("a.js", "src/b.js", "node_modules/c.js", "node_modules/d/e.js"))
     wanted = ["a.js", "src/b.js"]
     assert judged(tmp_path, [glob] if isinstance(glob, str) else glob) == wanted
     grep = ws.grep("x", glob=glob)
@@ -103,7 +103,7 @@ def test_regression_a_negated_glob_excludes_everything_below_a_directory(tmp_pat
     assert [entry.path for entry in kit.find(ws, glob=glob, types="f").files] == wanted
     assert "node_modules" not in [entry.path for entry in kit.find(ws, glob=glob).files]
     assert list(kit.grep(ws, "x", files=["node_modules/c.js", "a.js"], glob=glob).counts) == ["a.js"]
-    lay_out(tmp_path, {".gitignore": "node_modules/\n", "node_modules/needle.js": "needle\n"})
+    put(tmp_path, {".gitignore": "node_modules/\n", "node_modules/needle.js": "needle\n"})
     assert "1 line in hidden or ignored" not in ws.grep("needle", glob=glob).text
     assert "pass include_ignored" in ws.grep("needle").text
 
@@ -114,14 +114,14 @@ def test_regression_a_negated_glob_excludes_everything_below_a_directory(tmp_pat
     (["!tests", "*", "!*.js"], ["a.py", "tests/b.py", "tests/deep/d.py"]),
 ])  # fmt: skip
 def test_regression_a_later_glob_wins_over_an_earlier_one(tmp_path, ws, globs, wanted):
-    lay_out(tmp_path, ("a.py", "tests/b.py", "tests/c.js", "tests/deep/d.py"))
+    put(tmp_path, ("a.py", "tests/b.py", "tests/c.js", "tests/deep/d.py"))
     assert judged(tmp_path, globs) == wanted
     assert list(ws.grep("x", glob=globs).counts) == wanted
     assert [entry.path for entry in kit.find(ws, glob=globs, types="f").files] == wanted
 
 
 def test_a_glob_never_includes_hidden_or_ignored_files(tmp_path, ws):
-    lay_out(
+    put(
         tmp_path,
         {".gitignore": "*.log\nout/\n", **dict.fromkeys(("a.log", "out/b.py", ".h/c.py", "d.py"), "x")},
     )
@@ -130,7 +130,7 @@ def test_a_glob_never_includes_hidden_or_ignored_files(tmp_path, ws):
 
 
 def test_exclude_with_an_exclamation_mark_includes_again(tmp_path, ws):
-    lay_out(tmp_path, ("a.py", "b.py", "c.js", "d/e.py"))
+    put(tmp_path, ("a.py", "b.py", "c.js", "d/e.py"))
     assert list(ws.grep("x", exclude=["*.py", "!b.py"]).counts) == ["b.py", "c.js"]
     assert list(ws.grep("x", exclude=["!b.py", "*.py"]).counts) == ["c.js"]
     listed = ws.ls(depth=0, ignore=["d", "*.js", "!c.js"]).entries

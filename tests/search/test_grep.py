@@ -9,7 +9,7 @@ import pytest
 
 from agentfs import Limits, Workspace
 from tests import kit
-from tests.kit import error_of, lay_out
+from tests.kit import error_of, put
 
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 
@@ -19,7 +19,7 @@ def search(tmp_path):
     """Returns a function that searches a tree: its files, once, and then as `rg` does."""
 
     def search(pattern, tree=(), limits=None, **options):
-        lay_out(tmp_path, tree)
+        put(tmp_path, tree)
         with Workspace(tmp_path, limits=limits) as ws:
             return kit.grep(ws, pattern, **options)
 
@@ -281,7 +281,7 @@ def test_a_hostile_pattern_ends_in_time_with_the_matches_so_far(search):
         ("a\0", "invalid_path"), ("f/x", "not_a_directory"), ("pipe", "not_regular"))),
 ])  # fmt: skip
 def test_each_mistake_in_a_call_has_its_code(tmp_path, ws, wrong, code):
-    lay_out(tmp_path, {"f": "a\n"})
+    put(tmp_path, {"f": "a\n"})
     os.mkfifo(tmp_path / "pipe")
     error = error_of(ws.grep, **{"pattern": "a", **wrong})
     assert error.code == code
@@ -300,7 +300,7 @@ def test_links_and_special_files_are_left_out_and_counted(search, tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="it counts the descriptors of Linux")
 def test_no_descriptor_is_left_open(tmp_path, ws):
-    lay_out(tmp_path, {f"d{n}/f": "hit\n" for n in range(20)})
+    put(tmp_path, {f"d{n}/f": "hit\n" for n in range(20)})
     ws.grep("warm")
     before = len(os.listdir("/proc/self/fd"))
     ws.grep("hit")
@@ -311,7 +311,7 @@ def test_no_descriptor_is_left_open(tmp_path, ws):
 @pytest.mark.parametrize("watch", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_file_over_the_limit_for_edits_is_searched(tmp_path, mode, watch):
-    lay_out(tmp_path, {"large": "needle\n" * 200, "small": "needle\n"})
+    put(tmp_path, {"large": "needle\n" * 200, "small": "needle\n"})
     (tmp_path / "link").symlink_to("large")
     with Workspace(tmp_path, limits=Limits(file_bytes=1000), watch=watch) as ws:
         for path, more in [
@@ -344,7 +344,7 @@ CELLS = [
     ("source", None),
 ])  # fmt: skip
 def test_a_match_in_a_notebook_names_a_line_that_read_shows(tmp_path, watch, pattern, line):
-    lay_out(tmp_path, [f"f{number:02}.txt" for number in range(40)], "nothing\n")
+    put(tmp_path, [f"f{number:02}.txt" for number in range(40)], "nothing\n")
     (tmp_path / "g.ipynb").write_text(json.dumps({"cells": CELLS}))
     with Workspace(tmp_path, watch=watch) as ws:
         for _ in range(3):
@@ -360,12 +360,12 @@ def test_a_match_in_a_notebook_names_a_line_that_read_shows(tmp_path, watch, pat
 @pytest.fixture
 def partial(tmp_path, ws):
     names = (".hidden", "a.py", "b.py", "x.log", ".git/config", "src/c.py", "src/.d")
-    lay_out(tmp_path, {**dict.fromkeys(names, "value\n"), ".gitignore": "*.log\n", "bin.dat": b"\0"})
+    put(tmp_path, {**dict.fromkeys(names, "value\n"), ".gitignore": "*.log\n", "bin.dat": b"\0"})
     return ws
 
 
 def test_regression_every_answer_says_what_makes_it_incomplete(partial, tmp_path):
-    lay_out(tmp_path, [".env", "key.pem"], "value\n")
+    put(tmp_path, [".env", "key.pem"], "value\n")
     (tmp_path / "large.py").write_bytes(b"value\n" + (b"x" * 99 + b"\n") * 110_000)
     (tmp_path / "wide.py").write_bytes("value\n".encode("utf-16") + b"\x00")
     (tmp_path / "link.py").symlink_to("a.py")

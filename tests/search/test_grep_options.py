@@ -17,7 +17,7 @@ from agentfs.search import files as file_search
 from agentfs.search.excerpts import without_marks
 from agentfs.search.options import GlobOptions, GrepOptions, ListOptions, next_page
 from tests import kit
-from tests.kit import code_of, error_of, lay_out
+from tests.kit import code_of, error_of, put
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
@@ -59,7 +59,7 @@ def test_the_call_for_the_next_page_repeats_arguments_without_defaults(options, 
 
 
 def test_regression_the_next_page_of_a_search_for_line_ids_has_them_too(tmp_path, ws):
-    lay_out(tmp_path, {"f": "x\nx\nx\n"})
+    put(tmp_path, {"f": "x\nx\nx\n"})
     rest = ws.grep(**ws.grep("x", limit=2, line_ids=True).next["arguments"])
     assert [match.line for match in rest.matches] == [3]
     assert rest.matches[0].line_id is not None
@@ -67,7 +67,7 @@ def test_regression_the_next_page_of_a_search_for_line_ids_has_them_too(tmp_path
 
 @pytest.fixture
 def tree(tmp_path, ws):
-    lay_out(tmp_path, FILES)
+    put(tmp_path, FILES)
     return ws
 
 
@@ -108,7 +108,7 @@ def test_a_result_of_find_is_searched_in_its_order_without_vanished_files(tree, 
 
 
 def test_a_permission_rule_sees_the_searched_paths_not_the_found_ones(tmp_path):
-    lay_out(tmp_path, {"in/a.txt": "value\n"})
+    put(tmp_path, {"in/a.txt": "value\n"})
     with Workspace(tmp_path, policy=Policy(deny=("grep(in)",))) as ws:
         assert list(kit.grep(ws, "value", files=kit.find(ws)).counts) == list(ws.grep("value").counts)
         assert code_of(kit.grep, ws, "value", files=["in/a.txt"]) == "refused"
@@ -186,7 +186,7 @@ def test_the_codec_applies_only_to_files_without_another_encoding(tree, tmp_path
 
 
 def test_encoding_utf_8_excludes_other_files(tmp_path, ws):
-    lay_out(tmp_path, {
+    put(tmp_path, {
         "utf8": "é value\n", "marked": "\ufeffvalue\n".encode("utf-16-le"), "latin": b"\xe9 value\n",
         "other": b"\xe9 elsewhere\n", "binary": b"\0 value\n",
     })  # fmt: skip
@@ -218,7 +218,7 @@ def test_regression_the_first_link_by_path_stands_for_a_file_in_every_order(tree
     for age, name in enumerate(["a-link", "z-link"]):
         (tmp_path / name).symlink_to("hidden/.file" if age else ".file")
         os.utime(tmp_path / name, (age, age), follow_symlinks=False)
-    lay_out(tmp_path, {".file": "value\n", "hidden/x": ""})
+    put(tmp_path, {".file": "value\n", "hidden/x": ""})
     (tmp_path / "hidden/.file").symlink_to("../.file")
     options = {"follow_symlinks": True, "unique": True, "sort": sort}
     assert [entry.path for entry in kit.find(tree, glob="*-link", types="f", **options).files] == ["a-link"]
@@ -236,7 +236,7 @@ def test_unique_searches_a_file_with_several_links_once(tree, tmp_path):
 
 
 def test_a_page_of_files_is_found_without_searching_the_complete_tree(tmp_path, ws):
-    lay_out(tmp_path, [f"{number:03}.txt" for number in range(300)], "value\n")
+    put(tmp_path, [f"{number:03}.txt" for number in range(300)], "value\n")
 
     def search(**page):
         return ws.grep("value", output_mode="files_with_matches", **page)
@@ -331,7 +331,7 @@ def test_the_length_of_a_literal_text_is_counted_unescaped(tree):
 
 @pytest.fixture
 def cased(tmp_path, ws):
-    lay_out(tmp_path, {"src/a.py": "test\nTest\n", "src/b/c.py": "est\nEst\n", "d.txt": "foo\n"})
+    put(tmp_path, {"src/a.py": "test\nTest\n", "src/b/c.py": "est\nEst\n", "d.txt": "foo\n"})
     return ws
 
 
@@ -346,14 +346,14 @@ def test_regression_smart_case_counts_only_capitals_that_a_pattern_matches(cased
         for options in ({"smart_case": True}, {}, {"ignore_case": True})
     )
     assert [each.text for each in smart] == [each.text for each in (folded if ignores_case else plain)]
-    lay_out(Path(cased.root), ["TEST", "EST", "test"])
+    put(Path(cased.root), ["TEST", "EST", "test"])
     meant = "insensitive" if ignores_case else "sensitive"
     names, same = (kit.find(cased, pattern=pattern, case=case).files for case in ("smart", meant))
     assert [entry.name for entry in names] == [entry.name for entry in same]
 
 
 def test_smart_case_of_plain_text_sees_the_letters_behind_a_backslash(tmp_path, ws):
-    lay_out(tmp_path, {"f.txt": "\\Pre\n\\pre\n"})
+    put(tmp_path, {"f.txt": "\\Pre\n\\pre\n"})
     found = kit.grep(ws, r"\Pre", "f.txt", fixed_strings=True, smart_case=True).matches
     assert [match.text for match in found] == ["\\Pre"]
 
@@ -381,6 +381,6 @@ def test_regression_directories_that_became_files_do_not_raise_index_error(cased
         Path(cased.root, "src").write_text("x")
         return batches(excluded)
 
-    lay_out(Path(cased.root), [".hidden", "src/.hidden"], "needle\n")
+    put(Path(cased.root), [".hidden", "src/.hidden"], "needle\n")
     monkeypatch.setattr(file_search.ExcludedNames, "batches", replaced)
     assert cased.grep("needle", "src", glob="*.txt").total_lines == 0

@@ -12,7 +12,7 @@ from agentfs import Workspace
 from agentfs.base import call_context
 from agentfs.search import grep_text
 from agentfs.watch import keeper
-from tests.kit import lay_out
+from tests.kit import put
 from tests.search.watched import check_same
 
 FILES = 1300  # the first call keeps 1000 directories and texts
@@ -20,7 +20,7 @@ FILES = 1300  # the first call keeps 1000 directories and texts
 
 @pytest.fixture
 def tree(tmp_path):
-    lay_out(tmp_path, {f"d{number % 20}/f{number}.txt": f"needle {number}\n" for number in range(FILES)})
+    put(tmp_path, {f"d{number % 20}/f{number}.txt": f"needle {number}\n" for number in range(FILES)})
     return tmp_path
 
 
@@ -139,7 +139,7 @@ def test_a_failed_search_is_logged_once_and_ends_the_thread(tree, monkeypatch, c
 
 
 def test_a_protected_file_is_not_kept(tmp_path):
-    lay_out(tmp_path, {".env": "SECRET=needle\n", **{f"f{number}.txt": "x\n" for number in range(1100)}})
+    put(tmp_path, {".env": "SECRET=needle\n", **{f"f{number}.txt": "x\n" for number in range(1100)}})
     with Workspace(tmp_path, watch=True) as ws:
         ws.grep("needle")
         wait_for(lambda: not keepers())

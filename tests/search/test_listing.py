@@ -10,7 +10,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.search.listing import path_lines
 from agentfs.text.display import estimate_tokens
 from tests import kit
-from tests.kit import error_of, lay_out
+from tests.kit import error_of, put
 
 NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
 MORE = [".github/w/ci.yml", ".d/e.py"]
@@ -35,7 +35,7 @@ def opened(tmp_path):
     workspaces = []
 
     def opened(tree, **options):
-        lay_out(tmp_path, TREES[tree])
+        put(tmp_path, TREES[tree])
         workspaces.append(Workspace(tmp_path, **options))
         return workspaces[-1]
 
@@ -139,7 +139,7 @@ def test_an_absolute_glob_of_another_directory_is_outside(opened):
 
 def test_regression_an_absolute_glob_below_the_place_of_a_mount_is_made_relative(tmp_path):
     """It found nothing, while `read` takes such a path."""
-    lay_out(tmp_path, ("root/a.txt", "disk/in/a.txt", "disk/b.txt"), "value\n")
+    put(tmp_path, ("root/a.txt", "disk/in/a.txt", "disk/b.txt"), "value\n")
     with Workspace(tmp_path / "root", mounts={"lib": tmp_path / "disk"}) as ws:
         for glob, found in (
             (f"{tmp_path}/disk/in/a.txt", ["lib/in/a.txt"]),
@@ -178,7 +178,7 @@ def test_a_walk_enters_only_directories_that_a_glob_needs_and_says_where_it_stop
 
 
 def test_a_pattern_and_one_of_the_globs_must_match(tmp_path, ws):
-    lay_out(tmp_path, ("a.py", "a.txt", "in/a.py", "in/b.py", ".new/a.py"))
+    put(tmp_path, ("a.py", "a.txt", "in/a.py", "in/b.py", ".new/a.py"))
     for pattern, glob, found in (
         ("^a", ["*.py", "*.js"], ["a.py", "in/a.py"]), ("^a", "in/*", ["in/a.py"]),
         ("a", "!*.py", ["a.txt"]), ("a", ".new/*", [".new/a.py"]),
@@ -201,7 +201,7 @@ def test_files_are_sorted_before_the_page_is_cut(glob, tmp_path):
 def two(tmp_path, ws):
     """Two directories with the same names, except `src/lib`."""
     names = ("src/lib/a.py", "src/b.py", "docs/b.py", "docs/.b.py", "docs/b.log", "a/x.go", ".h/y.go")
-    lay_out(tmp_path, names, "value\n")
+    put(tmp_path, names, "value\n")
     (tmp_path / ".gitignore").write_text("*.log\nout/\n")
     (tmp_path / "out").mkdir()
     return ws
@@ -290,7 +290,7 @@ def test_regression_a_slash_is_the_root_as_in_globs(two, path):
 @pytest.mark.parametrize("watch", [False, True])
 def test_regression_a_link_to_a_directory_that_a_glob_would_go_through_is_counted(tmp_path, watch, pattern):
     """The answer was 0, and nothing said why."""
-    lay_out(tmp_path, ["real/a.md"])
+    put(tmp_path, ["real/a.md"])
     (tmp_path / "dl").symlink_to("real")
     with Workspace(tmp_path, watch=watch) as ws:
         for _ in range(2):
@@ -315,7 +315,7 @@ def test_the_text_shows_kinds_and_the_report_of_skipped_names(ls):
 
 
 def test_pages_put_together_are_the_whole(ls, tmp_path):
-    lay_out(tmp_path, [f"a/{number:02}" for number in range(50)])
+    put(tmp_path, [f"a/{number:02}" for number in range(50)])
     assert paths(ls("a", limit=5, offset=20)) == paths(ls("a"))[20:25]
     whole, pages, call = paths(ls(depth=3)), [], {"limit": 3, "depth": 3}
     while call:
@@ -348,7 +348,7 @@ def test_links_and_special_files_are_shown_and_marked(ls, tmp_path):
 
 @pytest.mark.parametrize("watch", [False, True])
 def test_a_directory_whose_entries_are_all_left_out_is_not_called_empty(tmp_path, watch):
-    lay_out(tmp_path, ("d/a.py", "d/b.py", "d/sub/c.py", "hidden/.x"))
+    put(tmp_path, ("d/a.py", "d/b.py", "d/sub/c.py", "hidden/.x"))
     (tmp_path / "empty").mkdir()
     with Workspace(tmp_path, watch=watch) as ws:
         assert ws.ls("d", ignore="*").text == "d: nothing to show with this ignore."
@@ -448,7 +448,7 @@ def test_few_paths_and_names_that_begin_with_a_space_are_shown_whole():
 
 
 def test_regression_every_listing_of_many_paths_names_a_shared_directory_once(tmp_path, ws):
-    lay_out(tmp_path, [f"frontend/packages/package-{n:03}/index.ts" for n in range(200)], "value\n")
+    put(tmp_path, [f"frontend/packages/package-{n:03}/index.ts" for n in range(200)], "value\n")
     for result in (
         ws.glob("*.ts"),
         ws.grep("value", output_mode="files_with_matches"),

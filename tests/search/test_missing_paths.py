@@ -5,7 +5,7 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.results import Edit, LineChange
 from tests import kit
-from tests.kit import error_of, lay_out
+from tests.kit import error_of, put
 
 CALLS = {
     "read": lambda ws, path: ws.read(path),
@@ -28,7 +28,7 @@ FILES_ELSEWHERE = {"app.py", "other/APP.py", "lib/util.py", "guide.md"}
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     monkeypatch.setattr("agentfs.search.missing_paths._SECONDS", 10)  # on a busy machine a walk takes longer
-    lay_out(tmp_path, ("src/app.py", "src/lib/util.py", "docs/Guide.md", ".hidden/secret.py", "old/util.py"))
+    put(tmp_path, ("src/app.py", "src/lib/util.py", "docs/Guide.md", ".hidden/secret.py", "old/util.py"))
     return tmp_path
 
 
@@ -96,14 +96,14 @@ def test_regression_a_file_that_is_meant_for_a_directory_comes_with_the_call_tha
 @pytest.mark.parametrize("method", ["read", "edit", "splice", "delete", "grep"])
 def test_regression_a_directory_is_not_suggested_for_the_name_of_a_file(ws, tree, method):
     """A patch of `lib.py` was told to take the directory `lib`, although another directory has that file."""
-    lay_out(tree, ["lib/x", "src/lib.py"])
+    put(tree, ["lib/x", "src/lib.py"])
     assert similar(method, ws, "lib.py") == ["src/lib.py"]
 
 
 @pytest.mark.parametrize("method", ["read", "edit", "grep"])
 def test_regression_a_name_that_many_directories_have_comes_with_the_call_that_finds_all(ws, tree, method):
     """The first three were named as if there were no more, and none of them was meant."""
-    lay_out(tree, [f"p{number}/models.py" for number in range(5)])
+    put(tree, [f"p{number}/models.py" for number in range(5)])
     more = {"edit": {"old_string": "x", "new_string": "y"}, "grep": {"pattern": "x"}}.get(method, {})
     said = ws.tools().call(method, {"path": "models.py", **more}).content
     assert 'or "p2/models.py"? More may have this name: call glob(pattern="**/models.py").' in said
@@ -123,7 +123,7 @@ def test_regression_what_stands_before_a_path_is_left_out(ws, tree, method, befo
 
 def test_a_path_in_other_letters_is_found_at_any_depth(ws, tree):
     """More than four names were not corrected, and a file beside a directory ended the search."""
-    lay_out(tree, ["one/two/three/four/five/six.txt", "one/two/three.txt"])
+    put(tree, ["one/two/three/four/five/six.txt", "one/two/three.txt"])
     wanted = ["one/two/three/four/five/six.txt"]
     assert similar("read", ws, "ONE/TWO/THREE/FOUR/FIVE/SIX.TXT") == wanted
 
@@ -137,7 +137,7 @@ def test_a_path_in_other_letters_is_found_at_any_depth(ws, tree):
 ])  # fmt: skip
 def test_regression_the_same_name_elsewhere_comes_before_a_similar_one(ws, tree, path, meant):
     """Only a similar name was named, and nothing for a path of Windows or without its suffix."""
-    lay_out(tree, ["src/sub/config.yaml", "src/confit.yaml"])
+    put(tree, ["src/sub/config.yaml", "src/confit.yaml"])
     error = error_of(ws.read, path)
     assert error.details["similar"] == meant
     assert f'Did you mean "{meant[0]}"' in str(error)

@@ -4,14 +4,14 @@ import pytest
 
 from agentfs import Workspace
 from tests import kit
-from tests.kit import lay_out
+from tests.kit import put
 
 FILES = ("src/a.c", "src/core/b.c", "src/web/c.h", "lib/d.c", "x.json", "y.md", "app/[id]/page.tsx", "i.py")
 
 
 @pytest.fixture
 def ws(tmp_path, ws):
-    lay_out(tmp_path, FILES, "value\n")
+    put(tmp_path, FILES, "value\n")
     return ws
 
 
@@ -57,7 +57,7 @@ LISTS = ["*.json,*.md", "*.json|*.md", "*.json, *.md", "{*.json},[xy].md", "*.js
 ])  # fmt: skip
 def test_regression_a_glob_with_commas_bars_or_spaces_is_a_list(ws, tmp_path, glob, path, files):
     if files == [glob]:
-        lay_out(tmp_path, files, "value\n")
+        put(tmp_path, files, "value\n")
     found, texts = found_by_each(ws, glob, path)
     assert found == files
     assert not any("taken" in text for text in texts)
@@ -67,7 +67,7 @@ def test_regression_a_glob_with_commas_bars_or_spaces_is_a_list(ws, tmp_path, gl
 
 def test_regression_a_name_with_braces_is_found(ws, tmp_path):
     """`{rule}` was read as a choice with one item."""
-    lay_out(tmp_path, ["rules/{rule}-a.md"], "value\n")
+    put(tmp_path, ["rules/{rule}-a.md"], "value\n")
     assert found_by_each(ws, "rules/{rule}*.md")[0] == ["rules/{rule}-a.md"]
 
 
@@ -89,7 +89,7 @@ def test_regression_a_name_in_brackets_is_found(ws, tmp_path, glob):
     [("src/src/a.c", "src", "src/*.c"), ("a,b.py", ".", "*,b.py"), ("x|y", ".", "x|y")],
 )
 def test_a_glob_that_matches_as_it_is_has_no_other_reading(ws, tmp_path, name, path, glob):
-    lay_out(tmp_path, [name], "value\n")
+    put(tmp_path, [name], "value\n")
     assert [each.path for each in ws.glob(glob, path, include_ignored=True).files] == [name]
     assert "from the root" not in ws.glob(glob, path).text
     assert "list" not in ws.glob(glob, path).text

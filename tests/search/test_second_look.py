@@ -10,7 +10,7 @@ from agentfs.fs import Directory, ReadBuffer
 from agentfs.search import second_look
 from agentfs.text.display import estimate_tokens
 from tests import kit
-from tests.kit import error_of, lay_out
+from tests.kit import error_of, put
 
 FILES = {
     "src/app.py": "def Foo(x):\n    return 1\n\n\nclass Bar:\n    pass\n",
@@ -23,7 +23,7 @@ PASSED = re.compile(r"pass (\w+)=(\"(?:[^\"\\]|\\.)*\"|\w+)(?: and (\w+)=(\"[^\"
 
 @pytest.fixture
 def ws(tmp_path, ws):
-    lay_out(tmp_path, FILES)
+    put(tmp_path, FILES)
     return ws
 
 
@@ -116,8 +116,8 @@ def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
     """In a mostly ignored tree, the hint took 20 times as long as the search."""
     monkeypatch.setattr(second_look, "_MOST_EXCLUDED", 40)
     monkeypatch.setattr(second_look, "_MOST_LISTED", 40)
-    lay_out(tmp_path, {f"{name}/{n:02}.txt": f"in {name} {n}\n" for name in "abc" for n in range(100)})
-    lay_out(tmp_path, {".gitignore": "/a/\n/b/\n*.log\n", "c/x.log": "in a log\n"})
+    put(tmp_path, {f"{name}/{n:02}.txt": f"in {name} {n}\n" for name in "abc" for n in range(100)})
+    put(tmp_path, {".gitignore": "/a/\n/b/\n*.log\n", "c/x.log": "in a log\n"})
     with Workspace(tmp_path) as ws:
         assert "20 or more lines in hidden or ignored files, as in b/" in ws.grep(r"in b \d").text
         assert "1 or more lines in hidden or ignored files, as in c/x.log" in ws.grep("in a log").text
@@ -168,7 +168,7 @@ def test_regression_many_hidden_lines_are_not_said_to_be_those_of_one_file(ws):
 ])  # fmt: skip
 def test_every_wrong_name_of_a_path_is_corrected(tmp_path, path, meant):
     """Only the first wrong directory was named, which made three calls of one mistake."""
-    lay_out(tmp_path, ["src/app/models.py"])
+    put(tmp_path, ["src/app/models.py"])
     with Workspace(tmp_path) as ws:
         for name in ("read", "delete", "ls"):
             assert f'Did you mean "{meant}"?' in ws.tools([name]).call(name, {"path": path}).content
@@ -179,9 +179,7 @@ def test_every_wrong_name_of_a_path_is_corrected(tmp_path, path, meant):
     (r"X\[Y].txt", "src/x[Y].txt"), ("nothing.py", None), ("[m]odels.PYY", None), ("M" * 4000, None),
 ])  # fmt: skip
 def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path, glob, case):
-    lay_out(
-        tmp_path, [f"src/{name}" for name in ("Models.py", "forms.py", "views.py", "urls.py", "x[Y].txt")]
-    )
+    put(tmp_path, [f"src/{name}" for name in ("Models.py", "forms.py", "views.py", "urls.py", "x[Y].txt")])
     with Workspace(tmp_path) as ws:
         text = ws.glob(glob).text
         assert text == f"0 files match {glob}; in another case: {case}" if case else "case" not in text
@@ -192,7 +190,7 @@ def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path, glob, 
 
 @pytest.fixture
 def code(tmp_path):
-    lay_out(tmp_path, {
+    put(tmp_path, {
         "src/app.py": "alpha <div> Beta\nfoo(1)\ngamma: w.rd\n", "src/lib/x.ts": "alpha\n",
         "dos.txt": "one\r\ntwo\r\n", "dos.bin": b"\0one\r\n",
     })  # fmt: skip
@@ -219,13 +217,13 @@ def test_regression_types_may_be_a_list_in_one_text(code):
     ("other/y.ts", ["src/lib/y.ts", "a/y.ts"]),  # a file ranks before a link to it
 ])  # fmt: skip
 def test_regression_an_alias_of_the_source_directory_is_resolved(code, tmp_path, path, meant):
-    lay_out(tmp_path, ["src/lib/y.ts", "a/x"])
+    put(tmp_path, ["src/lib/y.ts", "a/x"])
     (tmp_path / "a/y.ts").symlink_to("../src/lib/y.ts")
     assert error_of(code.read, path).details["similar"] == meant
 
 
 def test_regression_rules_and_protected_files_are_named_in_full_words(code, tmp_path):
-    lay_out(tmp_path, {".gitignore": "*.a\n*.b\n*.c\n", "x.a": "", "x.b": "", "x.c": "", "key.pem": ""})
+    put(tmp_path, {".gitignore": "*.a\n*.b\n*.c\n", "x.a": "", "x.b": "", "x.c": "", "key.pem": ""})
     assert "and 1 more rule, 1 protected by the policy" in code.grep("absent").text
 
 
@@ -266,7 +264,7 @@ def test_other_spellings_of_a_text_are_found(tmp_path, pattern, line, fact):
 
 def test_a_second_look_tests_each_file_and_lists_each_directory_once_more(tmp_path, monkeypatch):
     """A failed search of 50 files tested 350, and a failed glob listed 364 directories of 52."""
-    lay_out(tmp_path, [f"d/{number}/a.py" for number in range(50)], "don't <div> text\n" * 3)
+    put(tmp_path, [f"d/{number}/a.py" for number in range(50)], "don't <div> text\n" * 3)
     seen = []
     for owner, name in ((ReadBuffer, "fill"), (Directory, "scan_parts")):
         known = getattr(owner, name)
