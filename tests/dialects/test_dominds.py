@@ -331,7 +331,7 @@ MORE = {
     ("name", "arguments", "wanted"), [(name, *row) for name, rows in ANSWERS.items() for row in rows]
 )
 def test_answers(ws, call, tmp_path, name, arguments, wanted):
-    """Of text in errors, notes and names of encodings, a part is wanted."""
+    """The wanted text of errors, notes and names of encodings is a part of the answer."""
     (tmp_path / "empty").mkdir()
     for path, content in MORE.get(name, {}).items():
         (tmp_path / path).write_bytes(content)

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import strategies as st
 
 from agentfs import Allow, Deny, PermissionRequest, Policy, Workspace
-from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError, StaleError
+from agentfs.errors import InvalidArgumentError, RefusedError, StaleError
 from tests import kit
 from tests.conftest import law
+from tests.kit import code_of, error_of, put
 
 EDIT = {"old_string": "one", "new_string": "two"}
 CHANGES = [
@@ -42,11 +43,7 @@ READS = [
 
 @pytest.fixture
 def tree(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "src" / "a.txt").write_text("one\n")
-    (tmp_path / "lib" / "b.txt").write_text("one\n")
-    return tmp_path
+    return put(tmp_path, {"src/a.txt": "one\n", "lib/b.txt": "one\n"})
 
 
 def codes(tree, policy, calls):
@@ -103,14 +100,11 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
 def test_no_mode_answers_what_an_ask_rule_asks(tree, mode):
     asked = []
     policy = Policy(mode=mode, ask=["edit(src/**)", "read(lib/**)"], on_ask=asked.append)
-    with Workspace(tree, policy=policy) as ws:
-        refused = codes(
-            tree, policy, [("edit", {"path": "src/a.txt", **EDIT}), ("read", {"path": "lib/b.txt"})]
-        )
-        found = ws.grep("one")
-    assert refused == ["refused", "refused"]
+    calls = [("edit", {"path": "src/a.txt", **EDIT}), ("read", {"path": "lib/b.txt"})]
+    assert codes(tree, policy, calls) == ["refused", "refused"]
     assert [each.paths for each in asked] == [("src/a.txt",), ("lib/b.txt",)]
-    assert found.skipped.protected == 1
+    with Workspace(tree, policy=policy) as ws:
+        assert ws.grep("one").skipped.protected == 1
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
@@ -150,16 +144,14 @@ def test_an_ask_rule_asks_about_the_calls_that_it_covers_and_no_others(tree, rul
     assert seen == asked
 
 
-def test_an_ask_rule_holds_for_the_file_that_a_link_leads_to(tree):
+@pytest.mark.parametrize(("rule", "path"), [
+    *(("edit(src/**)", path) for path in ("link.txt", "around/a.txt", "lib/../around/a.txt")),
+    ("edit(link.txt)", "link.txt"), ("edit(around)", "around/a.txt"),
+])  # fmt: skip
+def test_an_ask_rule_holds_for_the_file_that_a_link_leads_to(tree, rule, path):
     (tree / "link.txt").symlink_to("src/a.txt")
     (tree / "around").symlink_to("src")
-    aliases = ("link.txt", "around/a.txt", "lib/../around/a.txt")
-    asked = [("edit(src/**)", path) for path in aliases]
-    for rule, path in (*asked, ("edit(link.txt)", "link.txt"), ("edit(around)", "around/a.txt")):
-        assert codes(tree, Policy(ask=[rule]), [("edit", {"path": path, **EDIT})]) == ["refused"], (
-            rule,
-            path,
-        )
+    assert codes(tree, Policy(ask=[rule]), [("edit", {"path": path, **EDIT})]) == ["refused"]
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
@@ -171,8 +163,7 @@ def test_regression_a_rule_about_a_link_holds_for_its_target(tree, rule, kind):
         (tree / link).symlink_to(target)
     with Workspace(tree, policy=Policy(**{kind: [rule]})) as ws:
         for path in ("link.txt", "around/a.txt", "src/a.txt", "top/around/a.txt"):
-            with pytest.raises(AgentFSError):
-                ws.read(path)
+            error_of(ws.read, path)
         with ws.recording("command") as recording:
             (tree / "src" / "a.txt").write_text("hidden\n")
     (file,) = recording.result.files
@@ -211,7 +202,6 @@ def test_a_refusal_has_the_reason_and_says_not_to_retry(tree):
     with Workspace(tree, policy=Policy(on_ask=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
     assert result.content == "not today.\nDo not try again in any way; tell the user, or go on without it."
-    assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
 def test_the_callback_gets_all_facts(tree):
@@ -268,25 +258,16 @@ def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):
     "./src/**", "src//**", "src/./**", "./src/.", ".", "./", "/", "src/**/.",
 ])  # fmt: skip
 def test_a_rule_with_another_spelling_of_a_path_protects_it(tmp_path, rule):
-    tree = tmp_path / "tree"
-    (tree / "src").mkdir(parents=True)
-    (tree / "src" / "a.txt").write_text("one\n")
+    tree = put(tmp_path / "tree", {"src/a.txt": "one\n"})
     os.symlink(tree, tmp_path / "link")
     rule = f"read({rule})"
-    for root in (tree, tmp_path / "link"):
-        with Workspace(root, policy=Policy(deny=[rule])) as ws:
-            for view in (
-                ws,
-                ws.view(workdir="src"),
-                ws.view(only=["src"]),
-                ws.view(policy=Policy(deny=[rule])),
-            ):
-                with pytest.raises(RefusedError, match="The rule"):
-                    view.read(f"{tree}/src/a.txt")
+    for root, old, new in ((tree, "one", "two"), (tmp_path / "link", "two", "one")):
+        policy = Policy(deny=[rule])
+        with Workspace(root, policy=policy) as ws:
+            for view in (ws, ws.view(workdir="src"), ws.view(only=["src"]), ws.view(policy=policy)):
+                assert "The rule" in str(error_of(view.read, f"{tree}/src/a.txt"))
         with Workspace(root, policy=Policy(allow=[rule.replace("read", "edit")])) as ws:
-            assert (
-                ws.edit("src/a.txt", *(("one", "two") if root == tree else ("two", "one"))).replacements == 1
-            )
+            assert ws.edit("src/a.txt", old, new).replacements == 1
 
 
 @pytest.mark.parametrize(("glob", "said"), [
@@ -302,12 +283,13 @@ def test_a_rule_with_another_spelling_of_a_path_protects_it(tmp_path, rule):
 def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_path_factory, glob, said):
     """`deny=["read(/root/secrets/**)"]` was accepted and protected nothing."""
     rule = f"read({glob.format(outside=tmp_path_factory.mktemp('outside'))})"
-    for setting in ("deny", "ask", "allow"):
-        with pytest.raises(InvalidArgumentError, match=said) as raised:
-            Workspace(tree, policy=Policy(**{setting: [rule]}))
-        assert raised.value.message.startswith("The rule `read(")
-    with Workspace(tree) as ws, pytest.raises(InvalidArgumentError, match=said):
-        ws.view(policy=Policy(deny=[rule]))
+    with Workspace(tree) as ws:
+        for setting in ("deny", "ask", "allow"):
+            with pytest.raises(InvalidArgumentError, match=said) as raised:
+                Workspace(tree, policy=Policy(**{setting: [rule]}))
+            assert raised.value.message.startswith("The rule `read(")
+        with pytest.raises(InvalidArgumentError, match=said):
+            ws.view(policy=Policy(deny=[rule]))
 
 
 @law(
@@ -351,12 +333,23 @@ def test_rules_apply_to_the_file_of_a_kept_page(tree):
         assert ws.grep("one", path=kit.keep(ws, "one\n")).total_lines == 1, "a text is no file"
 
 
-def test_an_allow_rule_must_cover_the_target_of_a_link(tree):
+@pytest.mark.parametrize(("policy", "call", "code"), [
+    (Policy(allow=["edit(src/**)"]), ("edit", {"path": "src/link/b.txt", **EDIT}), "refused"),
+    (Policy(allow=["edit(src/**)"]), ("edit", {"path": "src/a.txt", **EDIT}), ""),
+    (Policy(deny=["write(src/**)"]), ("write", {"path": "src/new/deep/x.txt", "content": "x"}), "refused"),
+    (Policy(allow=["write(src/**)"]), ("write", {"path": "src/new/deep/x.txt", "content": "x"}), ""),
+    (Policy(allow=["create(src/**)"]), ("edit", {"path": "src/n", "old_string": "", "new_string": "x"}), ""),
+    (Policy(allow=["create(src/**)"]), ("write", {"path": "n", "content": "x"}), "refused"),
+    (Policy(allow=["create(src/**)"]), ("edit", {"path": "src/a.txt", **EDIT}), "refused"),
+    (Policy(deny=["move(src/**)"]), ("move", {"path": "src/a.txt", "to": "lib/a.txt"}), "refused"),
+])  # fmt: skip
+def test_a_rule_covers_links_new_directories_and_both_paths_of_a_move(tree, policy, call, code):
     os.symlink("../lib", tree / "src" / "link")
-    policy = Policy(allow=["edit(src/**)"])
-    assert codes(tree, policy, [("edit", {"path": "src/link/b.txt", **EDIT})]) == ["refused"]
-    assert codes(tree, policy, [("edit", {"path": "src/a.txt", **EDIT})]) == [""]
+    with Workspace(tree, policy=policy) as ws:
+        result = ws.tools("all").call(*call)
+    assert (result.error["code"] if result.error else "") == code
     assert (tree / "lib" / "b.txt").read_text() == "one\n"
+    assert (tree / "src/new").exists() is (call[1]["path"].startswith("src/new") and not code)
 
 
 def test_regression_denying_edit_denies_every_way_to_change_what_exists(tree):
@@ -367,15 +360,7 @@ def test_regression_denying_edit_denies_every_way_to_change_what_exists(tree):
             lambda: ws.write("src/a.txt", "x\n", overwrite=True),
             lambda: ws.replace("one", "two"),
         ):
-            with pytest.raises(RefusedError):
-                call()
-
-
-def test_a_new_file_in_a_new_directory_is_covered(tree):
-    call = ("write", {"path": "src/new/deep/x.txt", "content": "x"})
-    assert codes(tree, Policy(deny=["write(src/**)"]), [call]) == ["refused"]
-    assert not (tree / "src" / "new").exists()
-    assert codes(tree, Policy(allow=["write(src/**)"]), [call]) == [""]
+            assert code_of(call) == "refused"
 
 
 def test_changed_arguments_are_used_and_checked_again(tree):
@@ -389,9 +374,8 @@ def test_changed_arguments_are_used_and_checked_again(tree):
         assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
         assert ws.multi_edit("lib/b.txt", [{"old_string": "two", "new_string": "other"}]).replacements == 1
     elsewhere = Allow({"path": "lib/b.txt", "old_string": "three"})
-    denied = Policy(on_ask=lambda request: elsewhere, deny=["edit(lib/**)"])
-    with Workspace(tree, policy=denied) as ws, pytest.raises(RefusedError):
-        ws.edit("src/a.txt", "one", "two")
+    with Workspace(tree, policy=Policy(on_ask=lambda request: elsewhere, deny=["edit(lib/**)"])) as ws:
+        assert code_of(ws.edit, "src/a.txt", "one", "two") == "refused"
     assert (tree / "lib" / "b.txt").read_text() == "three\n"
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
@@ -405,9 +389,8 @@ def test_a_link_swapped_while_the_user_is_asked_is_detected(tree):
         os.rename(tree / "lib" / "b.txt", tree / "lib" / "a.txt")
         return True
 
-    policy = Policy(on_ask=swap, deny=["edit(lib/**)"])
-    with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
-        ws.edit("src/a.txt", "one", "two")
+    with Workspace(tree, policy=Policy(on_ask=swap, deny=["edit(lib/**)"])) as ws:
+        assert code_of(ws.edit, "src/a.txt", "one", "two") == "refused"
     assert (tree / "lib" / "a.txt").read_text() == "one\n"
 
 
@@ -440,8 +423,8 @@ def test_no_lock_is_held_while_the_user_is_asked(tree):
         assert not worker.is_alive(), "a lock is held"
         return True
 
-    with other, Workspace(tree, policy=Policy(on_ask=ask)) as ws, pytest.raises(StaleError):
-        ws.edit("src/a.txt", "one", "two")
+    with other, Workspace(tree, policy=Policy(on_ask=ask)) as ws:
+        assert code_of(ws.edit, "src/a.txt", "one", "two") == "stale"
 
 
 def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
@@ -466,9 +449,15 @@ def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
     asyncio.run(main())
 
 
-def test_a_preview_is_allowed_in_plan_mode_without_asking(tree):
-    with Workspace(tree, policy=Policy(mode="plan")) as ws:
+@pytest.mark.parametrize(("policy", "asks"), [
+    ({"mode": "plan"}, False), ({"ask": ["read"]}, True), ({"allow": ["read"]}, False),
+])  # fmt: skip
+def test_a_preview_of_a_change_is_asked_about_as_a_read(tree, policy, asks):
+    asked = []
+    policy = Policy(on_ask=lambda request: asked.append(request) or True, **policy)
+    with Workspace(tree, policy=policy) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
+    assert [(each.effect, each.changes, each.diff) for each in asked] == [("read", (), "")] * asks
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
@@ -496,18 +485,7 @@ def test_a_callback_that_raises_refuses_the_call_and_the_program_gets_the_except
     {"deny": ["a-b"]}, {"allow": [1]},
 ])  # fmt: skip
 def test_a_wrong_policy_is_an_error_when_it_is_made(wrong):
-    with pytest.raises(AgentFSError):
-        Policy(**wrong)
-
-
-def test_a_transaction_asks_about_a_new_file_in_an_existing_directory(tmp_path):
-    (tmp_path / "src").mkdir()
-    asked = []
-    policy = Policy(on_ask=lambda request: asked.append(request.paths) or True)
-    with Workspace(tmp_path, policy=policy) as ws, ws.transaction() as changes:
-        changes.write("src/new.txt", "x\n")
-    assert asked == [("src/new.txt",)]
-    assert (tmp_path / "src/new.txt").read_text() == "x\n"
+    error_of(Policy, **wrong)
 
 
 @pytest.mark.parametrize("rules", [
@@ -560,61 +538,41 @@ def test_no_tool_creates_a_file_past_the_rules_of_write(tree, rules, dialect, na
     assert not (tree / "secrets").exists()
 
 
-def test_a_rule_about_creation_does_not_allow_an_edit(tree):
-    with Workspace(tree, policy=Policy(allow=["create(src/**)"])) as ws:
-        ws.edit("src/new.txt", "", "x")
-        with pytest.raises(RefusedError):
-            ws.edit("lib/new.txt", "", "x")
-        with pytest.raises(RefusedError):
-            ws.edit("src/a.txt", "one", "two")
-
-
-def test_a_rule_about_move_is_about_its_paths(tree):
-    with Workspace(tree, policy=Policy(deny=["move(src/**)"])) as ws, pytest.raises(RefusedError):
-        ws.move("src/a.txt", "lib/a.txt")
-
-
-@pytest.mark.parametrize(("changed", "named"), [
-    ({"nothing": 1}, "nothing"), ({"self": 1}, "self"),
-])  # fmt: skip
-def test_changed_arguments_that_the_method_does_not_have_are_refused(tree, changed, named):
-    with Workspace(tree, policy=Policy(on_ask=lambda request: Allow(changed))) as ws:
-        with pytest.raises(InvalidArgumentError, match=named):
-            ws.edit("src/a.txt", "one", "two")
+@pytest.mark.parametrize("name", ["nothing", "self"])
+def test_changed_arguments_that_the_method_does_not_have_are_refused(tree, name):
+    with Workspace(tree, policy=Policy(on_ask=lambda request: Allow({name: 1}))) as ws:
+        error = error_of(ws.edit, "src/a.txt", "one", "two")
+        assert (error.code, name in str(error)) == ("invalid_argument", True)
         assert ws.tools().call("edit", {"path": "src/a.txt", **EDIT}).error["code"] == "invalid_argument"
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
 SECRET_LINES = [f"secret_line_{number} = {number}" for number in range(30)]
-MISSES = {
-    "edit": {"path": "s.py", "old_string": "secret_line_3 = 4", "new_string": "x"},
-    "edit, several": {"path": "s.py", "old_string": "secret_line", "new_string": "x"},
-    "multi_edit": {"path": "s.py", "edits": [{"old_string": " secret_line_3 = 3\n\n", "new_string": "x"}]},
-    "edit_lines": {"path": "s.py", "changes": [{"line_id": "abcdef", "new_content": "x"}]},
-    "replace": {"old_string": "secret_line_99", "new_string": "x", "expect": 3},
-    "replace, counted": {"old_string": "secret_line", "new_string": "x", "expect": 3},
-    "write": {"path": "s.py", "content": "x"},
-}
-DIALECT_MISSES = [
-    ("text-editor", "str_replace_based_edit_tool",
-     {"command": "str_replace", "path": "s.py", "old_str": "secret_line_3 = 4", "new_str": "x"}),
-    ("text-editor", "str_replace_based_edit_tool",
-     {"command": "insert", "path": "s.py", "insert_line": 500, "insert_text": "x"}),
+MISSES = [
+    *(("agentfs", name, arguments) for name, arguments in (
+        ("edit", {"path": "s.py", "old_string": "secret_line_3 = 4", "new_string": "x"}),
+        ("edit", {"path": "s.py", "old_string": "secret_line", "new_string": "x"}),
+        ("multi_edit",
+         {"path": "s.py", "edits": [{"old_string": " secret_line_3 = 3\n\n", "new_string": "x"}]}),
+        ("edit_lines", {"path": "s.py", "changes": [{"line_id": "abcdef", "new_content": "x"}]}),
+        ("replace", {"old_string": "secret_line_99", "new_string": "x", "expect": 3}),
+        ("replace", {"old_string": "secret_line", "new_string": "x", "expect": 3}),
+        ("write", {"path": "s.py", "content": "x"}))),
+    *(("text-editor", "str_replace_based_edit_tool", {"path": "s.py", **arguments}) for arguments in (
+        {"command": "str_replace", "old_str": "secret_line_3 = 4", "new_str": "x"},
+        {"command": "insert", "insert_line": 500, "insert_text": "x"})),
     ("wave", "Edit", {"file_path": "s.py", "old_string": "secret_line", "new_string": "x"}),
     ("wave", "MultiEdit",
      {"file_path": "s.py", "edits": [{"old_string": "secret_line_3 = 4", "new_string": "x"}]}),
     ("codescout", "edit_file", {"path": "s.py", "old_string": "secret_line_3 = 4", "new_string": "x"}),
     ("rye", "edit_lines", {"path": "s.py", "changes": [{"line_id": "abcdef", "new_content": "x"}]}),
-    ("apply-patch", "apply_patch", {"input":
-     "*** Begin Patch\n*** Update File: s.py\n@@\n-secret_line_3 = 4\n+x\n*** End Patch"}),
-    ("apply-patch", "apply_patch", {"input":
-     "*** Begin Patch\n*** Update File: s.py\n@@ nothing\n secret_line_2 = 2\n-y\n+x\n*** End Patch"}),
+    *(("apply-patch", "apply_patch",
+       {"input": f"*** Begin Patch\n*** Update File: s.py\n{hunk}\n+x\n*** End Patch"})
+      for hunk in ("@@\n-secret_line_3 = 4", "@@ nothing\n secret_line_2 = 2\n-y")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dialect", "name", "arguments"), [
-    *(("agentfs", name.split(",")[0], arguments) for name, arguments in MISSES.items()), *DIALECT_MISSES
-])  # fmt: skip
+@pytest.mark.parametrize(("dialect", "name", "arguments"), MISSES)
 def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, dialect, name, arguments):
     """Attack: a change fails, and the error shows lines of the file."""
     (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
@@ -633,19 +591,9 @@ def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, 
 def test_an_error_that_the_callback_allowed_quotes_the_file(tree):
     (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
     with Workspace(tree, policy=Policy(on_ask=lambda request: True)) as ws:
-        result = ws.tools().call("edit", MISSES["edit"])
+        result = ws.tools().call("edit", MISSES[0][2])
     assert result.error["code"] == "no_match"
     assert SECRET_LINES[3] in result.content
-
-
-def test_a_preview_of_a_change_is_asked_about_as_a_read(tree):
-    asked = []
-    policy = Policy(ask=["read"], on_ask=lambda request: asked.append(request) or True)
-    with Workspace(tree, policy=policy) as ws:
-        assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
-    assert [(each.effect, each.changes, each.diff) for each in asked] == [("read", (), "")]
-    with Workspace(tree, policy=Policy(allow=["read"], on_ask=lambda request: False)) as ws:
-        assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
 
 
 def test_a_request_has_no_character_that_a_terminal_hides(tree):
@@ -675,21 +623,19 @@ SHOWN, COLLIDING = "limit = 114368\n", "limit = 11667593\n"
 def test_a_text_with_the_same_short_hash_is_another_version(tree):
     """Attack: what was read, named or allowed is swapped for a text with the same 48 bits of hash."""
     file = tree / "src" / "a.txt"
-    assert (blake2b(SHOWN.encode(), digest_size=6).digest()) == blake2b(
-        COLLIDING.encode(), digest_size=6
-    ).digest()
+    hashes = {blake2b(text.encode(), digest_size=6).digest() for text in (SHOWN, COLLIDING)}
+    assert len(hashes) == 1
 
     def swap(request):
         file.write_text(COLLIDING)
         return True
 
     file.write_text(SHOWN)
-    with Workspace(tree, policy=Policy(allow=["read"], on_ask=swap)) as ws, pytest.raises(StaleError):
-        ws.edit("src/a.txt", "limit", "maximum")
+    with Workspace(tree, policy=Policy(allow=["read"], on_ask=swap)) as ws:
+        assert code_of(ws.edit, "src/a.txt", "limit", "maximum") == "stale"
     file.write_text(SHOWN)
     with Workspace(tree) as ws:
         ws.read("src/a.txt")
         file.write_text(COLLIDING)
-        with pytest.raises(StaleError):
-            ws.write("src/a.txt", "x\n")
+        assert code_of(ws.write, "src/a.txt", "x\n") == "stale"
     assert file.read_text() == COLLIDING

@@ -149,7 +149,7 @@ def test_fd_agrees_below_a_directory(tree):
 
 
 def test_following_links_leads_nowhere_outside_and_not_in_circles(ws, tmp_path, tmp_path_factory):
-    """Of a circle, fd reports an error in its place; a model is told the name, and that it was left out."""
+    """fd reports an error for a circle; a model is told the name, and that it was left out."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     outside = tmp_path_factory.mktemp("outside")
     (outside / "secret.py").write_text("secret")

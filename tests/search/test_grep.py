@@ -280,12 +280,8 @@ def test_a_hostile_pattern_ends_in_time_with_the_matches_so_far(search):
         ("nope", "not_found"), ("../x", "outside_workspace"), ("/etc", "outside_workspace"),
         ("a\0", "invalid_path"), ("f/x", "not_a_directory"), ("pipe", "not_regular"))),
 ])  # fmt: skip
-def test_each_mistake_in_a_call_has_its_code(tmp_path, ws, wrong, code):
-    put(tmp_path, {"f": "a\n"})
-    os.mkfifo(tmp_path / "pipe")
-    error = error_of(ws.grep, **{"pattern": "a", **wrong})
-    assert error.code == code
-    assert "type" not in wrong or "python" in error.details["nearest"]
+def test_an_unknown_type_names_the_nearest(ws):
+    assert "python" in error_of(ws.grep, "a", type="pyhton").details["nearest"]
 
 
 def test_links_and_special_files_are_left_out_and_counted(search, tmp_path):

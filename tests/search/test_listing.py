@@ -102,26 +102,6 @@ def test_what_is_found_and_in_which_order(opened, method, arguments, found):
         assert [line.rstrip("/") for line in result.text.split("\n")[: len(found)]] == found
 
 
-@pytest.mark.parametrize(("method", "arguments", "code"), [
-    *(("glob", {"pattern": pattern}, "invalid_pattern")
-      for pattern in ("", [], "[a", "{a,b}" * 20, "**/*a*/" * 30)),
-    *(("glob", {"pattern": pattern}, "outside_workspace") for pattern in ("../*", "/../*", "**/../../*")),
-    *(("glob", {"pattern": "*.py", **wrong}, code) for wrong, code in (
-        ({"path": "no"}, "not_found"), ({"path": "a.py"}, "not_a_directory"),
-        ({"path": "/etc"}, "outside_workspace"), ({"limit": 0}, "invalid_argument"),
-        ({"offset": -1}, "invalid_argument"), ({"offset": 3}, "past_end"))),
-    *(("ls", wrong, code) for wrong, code in (
-        ({"path": "no"}, "not_found"), ({"path": "a.txt"}, "not_a_directory"),
-        ({"path": ".."}, "outside_workspace"), ({"depth": -1}, "invalid_argument"),
-        ({"limit": 0}, "invalid_argument"), ({"offset": -1}, "invalid_argument"),
-        ({"offset": 4}, "past_end"))),
-])  # fmt: skip
-def test_bad_arguments_are_typed_errors_with_a_way_out(opened, method, arguments, code):
-    error = error_of(getattr(opened(method), method), **arguments)
-    assert error.code == code
-    assert error.hint
-
-
 def test_an_answer_without_files_says_what_was_left_out_and_by_which_rule(glob):
     assert glob("*.pyc").text.split("\n")[0] == (
         "0 files match *.pyc; 2 among hidden and ignored, as in out/a.pyc (ignored by .gitignore:2 *.pyc): "

@@ -39,7 +39,7 @@ def ws(tree):
 
 
 def similar(method, ws, path):
-    """Return the paths that the error for a missing path names, of which the hint asks about the first."""
+    """Return the paths that the error for a missing path names; the hint asks about the first."""
     error = error_of(CALLS[method], ws, path)
     names = error.details.get("similar", [])
     assert not names or f'Did you mean "{names[0]}"' in error.hint

@@ -14,6 +14,7 @@ from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import ReadResult
 from agentfs.text.display import continuation, footer
 from agentfs.tools.tool import RenderContext, Tool
+from tests.kit import error_of
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_calls import accepts
 
@@ -254,8 +255,13 @@ def test_exposing_an_unknown_parameter_is_an_error():
         Toolset([look], expose={"grep": ["before"]})
 
 
-def test_only_methods_that_return_results_are_tools(tmp_path):
-    with Workspace(tmp_path) as ws:
-        for name in ("close", "tools", "root", "_root", "nothing"):
-            with pytest.raises(InvalidArgumentError.__mro__[1], match="has no tool"):
-                ws.tools([name])
+def test_names_of_tools_are_those_of_methods_that_return_results(ws):
+    """`tools("read")` was refused, because there is no tool 'r'."""
+    for name in ("close", "tools", "root", "_root", "nothing", ""):
+        error = error_of(ws.tools, [name])
+        assert (error.code, "has no tool" in str(error)) == ("unknown_tool", True)
+    assert ws.tools("read").names == ("read",)
+    assert ws.tools(["read", "grep"]).names == ("read", "grep")
+    assert ws.tools("Grep", dialect="wave").names == ("Grep",)
+    assert ws.tools("all", dialect="wave").names == ws.tools(dialect="wave").names
+    assert "has no tool 'reed'" in str(error_of(ws.tools, "reed"))
