@@ -26,15 +26,15 @@ class Containment(TypedDict):
     """The report of `Workspace.containment`.
 
     Attributes:
-        open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
-            Neither can be led astray by a process that swaps directories for links.
+        open: How paths are opened: "fd-walk" (name by name, on descriptors), which a process that swaps
+            directories for links cannot lead astray.
         locks: "processes" if locks hold between processes, "threads" if only within this one.
         run: What confines commands: "staged" (namespaces, an overlay and a filter of system calls), "staged,
             unfiltered" (on a machine whose system calls are not known), "recorded" (nothing: they have the
             rights of the user), or None if there is no `run`.
     """
 
-    open: Literal["openat2", "fd-walk"]
+    open: Literal["fd-walk"]
     locks: Literal["processes", "threads"]
     run: Literal["staged", "staged, unfiltered", "recorded"] | None
 

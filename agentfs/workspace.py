@@ -82,13 +82,9 @@ class Workspace:
 
     It may be used from several threads.
 
-    Further guarantees depend on the mechanism that `containment` names:
-
-    * "openat2" (Linux 5.6 or newer): the kernel confines each open. Nothing outside is read, listed or
-      changed, even while another process swaps directories for links. Processes of one user lose no update.
-    * "fd-walk" (older or filtered Linux, macOS, BSD): the same guarantees. Each path is opened name by name,
-      on descriptors. It is tested on Linux without openat2; macOS and BSD are expected to work, not run by
-      us.
+    Each path is opened name by name, on descriptors. Nothing outside is read, listed or changed, even while
+    another process swaps directories for links. Processes of one user lose no update, if `containment` says
+    so. macOS and BSD are expected to work, not run by us.
 
     Windows is not supported: opening a workspace there is an error, but importing agentfs and making schemas
     work.

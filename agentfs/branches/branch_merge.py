@@ -14,6 +14,7 @@ from agentfs.commands.request import Surroundings
 from agentfs.commands.system import contents
 from agentfs.errors import ConflictError
 from agentfs.fs import DirectoryNode, FileNode, LinkNode, Node
+from agentfs.fs.own_directories import put_own_file
 from agentfs.fs.path import is_in
 from agentfs.history.log import Log
 from agentfs.history.operations import version_of
@@ -57,7 +58,7 @@ def merge_branch(
     limit = call_context.limited(around.limits.apply_timeout, apart=True)
     with _merging, call_context.uncounted(), limit:
         merges: list[tuple[int, Versions]] = wire.from_text(
-            contents(sandbox.files.path_of(_MERGED)).decode() or "[]"
+            contents(sandbox.path_of(_MERGED)).decode() or "[]"
         )
         bases = {path: _node(each) for path, each in {**first, **_made(log, merges)}.items()}
         effects = effects_of(sandbox.stage, masks, root, size, is_wanted)
@@ -78,7 +79,7 @@ def merge_branch(
             made = {path: each.after for path, each in effects.changes.items()}
             kept = {path: node for path, node in made.items() if not isinstance(node, DirectoryNode)}
             merges.append((number, {path: version_of(node) for path, node in kept.items()}))
-            sandbox.files.put(_MERGED, wire.to_text(merges).encode())
+            put_own_file(sandbox.path_of(_MERGED), wire.to_text(merges).encode())
     merged, equal = (tuple(map(root.display_path, each)) for each in (found.merged, found.equal))
     return MergeResult(**vars(result), merged=merged, equal=equal)
 

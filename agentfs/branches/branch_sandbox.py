@@ -26,7 +26,7 @@ from agentfs.commands.system import contents
 from agentfs.errors import BusyError, FileIOError, NotFoundError, ProtectedError
 from agentfs.fs import Root, quote
 from agentfs.fs.lock import open_locked
-from agentfs.fs.own_directories import OwnDirectory
+from agentfs.fs.own_directories import drop_own_file, open_own_file, put_own_file
 from agentfs.history.report import name_paths
 
 _SERVE = """
@@ -48,7 +48,6 @@ class BranchSandbox:
 
     Attributes:
         stage: The directories of the overlay.
-        files: The directory.
         running: The commands under way.
         is_open: False after its end.
     """
@@ -65,13 +64,11 @@ class BranchSandbox:
         self._server: tuple[subprocess.Popen[bytes], FirstProcess] | None = None
         self.running: list[str] = []  # commands
         self.stage, self.is_open = Stage(sandbox.place, around.root.path, name), True
-        self.files = OwnDirectory(self.stage.path)
-        if facts := contents(self.files.path_of(_FACTS)):
+        if facts := contents(self.path_of(_FACTS)):
             self._facts = json.loads(facts)
             return
         self.stage.end()  # with what is left of an opening that was killed
         self.stage = Stage(sandbox.place, around.root.path, name)
-        self.files = OwnDirectory(self.stage.path)
         new = {"began": time.time_ns(), "position": around.journal.log.position}
         self._facts = {**new, "hidden": [], "exposed": [], "masks": {}}
 
@@ -84,7 +81,11 @@ class BranchSandbox:
             self.is_open = False
             self._stop()
             is_kept = self.stage.is_kept and not discard
-            self.stage.end(keep=is_kept and os.path.exists(self.files.path_of(_FACTS)))
+            self.stage.end(keep=is_kept and os.path.exists(self.path_of(_FACTS)))
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a file in the directory."""
+        return os.path.join(self.stage.path, name)
 
     @property
     def facts(self) -> tuple[Since, dict[str, Mask]]:
@@ -108,7 +109,7 @@ class BranchSandbox:
             protect = root.policy.protect
             settings = protect.read, protect.write, [*map(root.trees.path_on_disk, repositories)]
             server = [sys.executable, "-I", "-c", _SERVE, os.path.dirname(package), root.path]
-            errors = self.files.path_of(_ERRORS)
+            errors = self.path_of(_ERRORS)
             with open(errors, "wb") as written, FirstProcess(self.stage, inside) as first:
                 process = subprocess.Popen(  # noqa: S603 - our own program
                     [*first.command, *server, json.dumps(settings)],
@@ -131,7 +132,7 @@ class BranchSandbox:
     def _mounted(self) -> Generator[int]:
         """Hold the lock of the running sandbox, which those of a program that was killed may still have."""
         until = time.monotonic() + _END_SECONDS
-        while (lock := open_locked(self.files.path_of(_MOUNTED), os.O_CREAT)) is None:
+        while (lock := open_locked(self.path_of(_MOUNTED), os.O_CREAT)) is None:
             if time.monotonic() > until:
                 raise BusyError("The processes of the branch have not ended.", hint="Try again.")
             time.sleep(_PAUSE)
@@ -149,8 +150,7 @@ class BranchSandbox:
 
     def _stop(self) -> None:
         if self._server is not None:
-            process, first = self._server
-            self._server = None
+            (process, first), self._server = self._server, None
             first.end()
             process.wait()
 
@@ -159,7 +159,7 @@ class BranchSandbox:
         """Note that a command runs during the block."""
         with self._lock:
             self.running.append(text)
-            os.close(self.files.open(_BUSY))
+            os.close(open_own_file(self.path_of(_BUSY)))
         try:
             yield
         finally:
@@ -180,7 +180,7 @@ class BranchSandbox:
     @property
     def is_busy(self) -> bool:
         """True if commands may have run since the last check."""
-        return os.path.lexists(self.files.path_of(_BUSY))
+        return os.path.lexists(self.path_of(_BUSY))
 
     def check_exposed(self) -> None:
         """Raise an error if a command may have seen a protected file."""
@@ -202,12 +202,12 @@ class BranchSandbox:
         if was_busy and appeared and not self._facts["exposed"]:
             self._keep_facts(exposed=appeared)
         if was_busy and not is_busy:
-            self.files.drop(_BUSY)
+            drop_own_file(self.path_of(_BUSY))
         return now
 
     def _keep_facts(self, **changed: Any) -> None:
         self._facts |= changed
-        self.files.put(_FACTS, json.dumps(self._facts).encode())
+        put_own_file(self.path_of(_FACTS), json.dumps(self._facts).encode())
 
     def _has_commands(self) -> bool:
         """Return True if there is a process besides the server and the first one, or that is not known."""

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError
-from agentfs.fs import syscalls
 from agentfs.fs.path import display_name
 from agentfs.fs.root import Root
 from agentfs.policy import Policy
-from agentfs.watch.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES, Inotify, watch_limit
+from agentfs.watch import inotify
+from agentfs.watch.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
 # Directories of a repository without settings, which may have many entries.
@@ -53,7 +53,7 @@ class HiddenFiles:
     def after_fork(self) -> None:
         """Start anew, because the parent takes the events."""
         self._lock = Lock()
-        self._inotify: Inotify | None = None
+        self._inotify: inotify.Inotify | None = None
 
     def find(self, root: Root, top: str) -> Sweep:
         """Look at the tree, and at the work tree with the path `top` that it is a part of."""
@@ -80,9 +80,9 @@ class HiddenFiles:
 
     def _begin(self, root: Root) -> None:
         self._hidden, self._listed, self._directories, self._inotify = {}, {}, {}, None
-        if root.access is None and not syscalls.without_events(root.trees.root.handle.fd):
+        if root.access is None and not inotify.without_events(root.trees.root.handle.fd):
             with suppress(OSError):
-                self._inotify = Inotify()
+                self._inotify = inotify.Inotify()
 
     def _changed(self) -> list[str] | None:
         """Return the directories to list again; None if all must be."""
@@ -129,7 +129,7 @@ class HiddenFiles:
         """Watch a directory before it is listed."""
         events, self._inotify = self._inotify, None
         with suppress(OSError):
-            if events is not None and len(self._directories) * _WATCHES_SHARE <= watch_limit():
+            if events is not None and len(self._directories) * _WATCHES_SHARE <= inotify.watch_limit():
                 self._directories[events.add(handle)] = path
                 self._inotify = events
 

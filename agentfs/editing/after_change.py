@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from agentfs.base import call_context
@@ -11,7 +12,7 @@ from agentfs.base.visible import one_line
 from agentfs.editing.draft import FileEdit
 from agentfs.editing.rendering import diff_lines
 from agentfs.errors import AgentFSError
-from agentfs.fs import LinesBy
+from agentfs.history.log import LinesBy
 from agentfs.limits import Limits
 from agentfs.policy import AfterChange
 from agentfs.text.diff import git_line_changes, line_count, unified_diff
@@ -42,11 +43,8 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
         return Finished(edit)
     path, text = edit.current.real_path, edit.after.source
     authors: _Authors = [None] * line_count(text)
-    names: list[str] = []
-    notes: list[str] = []
-    for rule in rules:
-        if not compile_globs([rule.glob])(path):
-            continue
+    names, notes = list[str](), list[str]()
+    for rule in (each for each in rules if compile_globs([each.glob])(path)):
         call_context.check()
         name = one_line(getattr(rule.function, "__name__", "a function"))
         try:
@@ -71,7 +69,9 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
         return Finished(edit, notes=(*notes, note))
     diff = diff_lines(unified_diff(edit.after.source, text, edit.current.path))
     shown = (footer(f"then changed by {', '.join(names)}"), *diff)
-    return Finished(made, tuple(LinesBy.of(path, authors)), tuple(notes), shown)
+    runs = ([*run] for _, run in groupby(enumerate(authors), lambda each: each[1]))
+    by_others = (LinesBy(path, run[0][0], run[-1][0] + 1, run[0][1]) for run in runs if run[0][1])
+    return Finished(made, tuple(by_others), tuple(notes), shown)
 
 
 def _authors(authors: _Authors, name: str, before: str, after: str) -> _Authors:

@@ -102,12 +102,12 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
             judges=not rules,
         )
         final, by_others, findings, formatted = finish(rules, edit, limits)
-        notes = written.notes
+        notes, log_step = written.notes, root.log_step(by_others=by_others)
         _ = final.hunks, final.shown_diff
         if rules and final.data != written.before:
             try:
                 notes += root.apply(
-                    [final.change], max_bytes=limits.file_bytes, conflict=begin_again, by_others=by_others
+                    [final.change], max_bytes=limits.file_bytes, conflict=begin_again, log_step=log_step
                 ).notes
             except ConcurrentChange:
                 continue

@@ -30,9 +30,10 @@ from agentfs.errors import (
     NotFoundError,
     TooLargeError,
 )
-from agentfs.fs import Change, Current, FileNode, LinesBy, quote
+from agentfs.fs import Change, Current, FileNode, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Contents
+from agentfs.history.log import LinesBy
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
@@ -153,9 +154,8 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
     else:
         conflict = partial(changed_meanwhile, root=root)
         by_others = tuple(lines for file in files for lines in file.by_others)
-        notes += root.apply(
-            changes, max_bytes=limits.file_bytes, conflict=conflict, by_others=by_others
-        ).notes
+        log_step = root.log_step(by_others=by_others)
+        notes += root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict, log_step=log_step).notes
         with call_context.uncounted():  # the files are replaced, so the deadline no longer ends the call
             for file in files:
                 file.record(context)

@@ -10,7 +10,6 @@ from agentfs.fs.node import (
     Current,
     DirectoryNode,
     FileNode,
-    LinesBy,
     LinkNode,
     MovedNode,
     MovedTree,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
-from itertools import groupby
 from typing import NamedTuple, Protocol, Self
 
 from agentfs.base.frozen_data import frozen
@@ -246,36 +245,12 @@ def begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
 LogStep = Callable[[tuple[Change, ...]], AbstractContextManager[tuple[Change, ...]]]
 
 
-class LinesBy(NamedTuple):
-    """Lines of a file, from 0 and without the end, that are not by the author of their step."""
-
-    path: str
-    start: int
-    end: int
-    author: tuple[str, str]
-
-    @classmethod
-    def of(cls, path: str, authors: Iterable[tuple[str, str] | None]) -> "list[LinesBy]":
-        """Return the ranges of lines with an author, given that of each line."""
-        found: list[LinesBy] = []
-        end = 0
-        for author, lines in groupby(authors):
-            start, end = end, end + sum(1 for _ in lines)
-            if author is not None:
-                found.append(cls(path, start, end, author))
-        return found
-
-
 class Recorder(Protocol):
     """Records changes before they are made."""
 
-    def logging_step(
-        self, changes: tuple[Change, ...], *, by_others: tuple[LinesBy, ...] = ()
-    ) -> AbstractContextManager[tuple[Change, ...]]:
-        """LogStep changes that the block will make.
-
-        Gives the same changes; their contents are now loaded from the store.
-        """
+    @property
+    def logging_step(self) -> Callable[..., AbstractContextManager[tuple[Change, ...]]]:
+        """The `LogStep` of the recorder, with options."""
         ...
 
     def exclusive(self) -> AbstractContextManager[object]:

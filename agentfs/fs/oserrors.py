@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import stat
-import unicodedata
 from typing import TypeVar
 
 from agentfs.base.advice import Advice, Joined, call, plural
@@ -84,23 +83,18 @@ def typed(error: Exception, path: str) -> Exception:
     return from_oserror(error, path) if isinstance(error, OSError) else error
 
 
-def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
-    """Return `not_found` for a path. `similar` are existing paths with a similar spelling."""
-    details = {"similar": [display_name(other) for other in similar]} if similar else {}
+def missing(path: str, failed_at: str | None = None) -> NotFoundError:
+    """Return `not_found` for a path. `failed_at` is the first part of it that does not exist."""
     what = f"{quote(path)} does not exist"
     if failed_at is not None and failed_at != path.strip("/"):
         what += f": there is no {quote(failed_at)}"
     directory = display_name(os.path.dirname(failed_at or path)) or "."
-    hint = _hint_for_missing(path, failed_at or path, similar)
+    hint = _hint_for_missing(path)
     see = Advice("Call ", call("ls", path=directory), " to see what is there.")
-    return error_of(NotFoundError, path, f"{what}.", Joined(" ", hint, see), **details)
+    return error_of(NotFoundError, path, f"{what}.", Joined(" ", hint, see))
 
 
-def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> str:
-    if similar:
-        if unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", failed_at):
-            return f"{quote(similar[0])} exists: it has the same letters in another Unicode form."
-        return f"Did you mean {' or '.join(map(quote, similar))}?"
+def _hint_for_missing(path: str) -> str:
     if re.fullmatch(r"@\w+_[0-9a-f]{4,}", path):
         return "A stored result is lost when its process ends or newer ones replace it: repeat its call."
     if path.startswith("~"):

@@ -4,6 +4,7 @@ A model that writes in them could take a lock, or forge a history.
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -15,41 +16,30 @@ STATE_MARK = "agentfs.lock"  # a file in every state directory
 _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 
 
-class OwnDirectory:
-    """A directory of agentfs. Only the user may open its files. All methods may raise OSError."""
+def open_own_file(path: str, flags: int = 0) -> int:
+    """Open a file in such a directory to read and write; create it if missing. Raises OSError."""
+    return os.open(path, _FLAGS | os.O_CREAT | flags, 0o600)
 
-    def __init__(self, path: str) -> None:
-        self.path = path
 
-    def status(self) -> os.stat_result:
-        """Return the status of the directory."""
-        return os.stat(self.path)
+def drop_own_file(path: str) -> None:
+    """Remove a file, if it exists. Raises OSError."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
-    def names(self) -> list[str]:
-        """Return the names in the directory."""
-        return os.listdir(self.path)
 
-    def path_of(self, name: str) -> str:
-        """Return the path of a file in the directory."""
-        return os.path.join(self.path, name)
+def names_in(directory: str) -> tuple[os.stat_result, set[str]]:
+    """Return the status of a directory, and the names in it; {""} if it is a file. Raises OSError."""
+    status = os.stat(directory)
+    return status, set(os.listdir(directory)) if stat.S_ISDIR(status.st_mode) else {""}
 
-    def open(self, name: str, flags: int = 0) -> int:
-        """Open a file to read and write; create it if missing."""
-        return os.open(self.path_of(name), _FLAGS | os.O_CREAT | flags, 0o600)
 
-    def put(self, name: str, data: bytes) -> None:
-        """Replace a file atomically, in directories that are created if missing."""
-        path = self.path_of(name)
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        temporary = f"{path}-{os.getpid()}"
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-
-    def drop(self, name: str) -> None:
-        """Remove a file, if it exists."""
-        with suppress(FileNotFoundError):
-            os.unlink(self.path_of(name))
+def put_own_file(path: str, data: bytes) -> None:
+    """Replace a file atomically, in directories that are created if missing. Raises OSError."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    temporary = f"{path}-{os.getpid()}"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
 
 
 def is_below(path: str, top: str) -> bool:

@@ -1,8 +1,6 @@
 """`ReadBuffer`: searches read files, and texts of a watched tree, into one buffer."""
 
-import errno
 import os
-import stat
 from collections.abc import Hashable
 from typing import Final, Protocol
 
@@ -59,55 +57,34 @@ class ReadBuffer:
         The file is read by position, so that the system refuses FIFOs, sockets and terminals without taking
         a byte from them.
         """
-        if not isinstance(source, int):
-            return self._copy(source.text)
-        length = syscalls.read_at(source, self._whole, 0)
-        if length:
-            try:
-                size = os.lseek(source, 0, os.SEEK_END)  # takes half the time of `fstat`
-            except OSError:  # for example a file in procfs
-                size = -1
-            # A read may return less than the whole file, and some files report no size.
-            if length != size or length == len(self.data):
-                length = self._read_on(source, length)
-        self.length = length
+        if isinstance(source, int):
+            length = self._read(source)
+        elif (length := source.size) <= self.limit:
+            self._grow(length + 1)
+            self._view[:length] = source.text
+        self.length = length = length if length <= self.limit else -1
         if length >= 0:
+            self._grow(length + 1)
             self.data[length] = 0
         return length
 
-    def _copy(self, text: memoryview) -> int:
-        length = len(text)
-        if length > self.limit:
-            self.length = -1
-            return -1
-        self._grow(length + 1)
-        self._view[:length] = text
-        self.length = length
-        self.data[length] = 0
+    def _read(self, fd: int) -> int:
+        """Read to the end of a file; return its size, or any number above the limit."""
+        length = syscalls.read_at(fd, self._whole, 0)
+        # A read may return less than the whole file, and some files report no size.
+        while 0 < length <= self.limit and os.pread(fd, 1, length):
+            if length == len(self.data):
+                size = os.fstat(fd).st_size
+                if size > self.limit:
+                    return size
+                self._grow(min(max(size, 4 * length), self.limit) + 1)
+            with self._view[length:] as rest:
+                length += syscalls.read_at(fd, (rest,), length)
         return length
 
-    def _read_on(self, fd: int, length: int) -> int:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        if status.st_size > self.limit:
-            return -1
-        self._grow(status.st_size + 1)
-        while True:
-            if length == len(self.data):
-                if length > self.limit:
-                    return -1
-                self._grow(min(4 * length, self.limit + 1))
-            with self._view[length:] as rest:
-                count = syscalls.read_at(fd, (rest,), length)
-            if not count:
-                return length
-            length += count
-
     def _grow(self, size: int) -> None:
-        if size <= len(self.data):
-            return
-        self._view.release()
-        self.data.extend(bytes(size - len(self.data)))
-        self._view = memoryview(self.data)
-        self._whole = (self._view,)
+        if size > len(self.data):
+            self._view.release()
+            self.data.extend(bytes(size - len(self.data)))
+            self._view = memoryview(self.data)
+            self._whole = (self._view,)

@@ -9,11 +9,9 @@ import errno
 import os
 import posixpath
 import stat
-import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple, Self
 
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
@@ -31,11 +29,9 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
-_SIMILAR_NAMES = 5000
 # Errors that O_NOFOLLOW gives for a link on Linux, macOS, FreeBSD and NetBSD; with O_DIRECTORY, ENOTDIR.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
@@ -191,7 +187,7 @@ class ResolvedPath:
         at = self._real_path(None if name == "." else name)
         failed_at = self._context.displayed(at) or "."
         if error.errno == errno.ENOENT and name != ".":
-            return oserrors.missing(self._path, failed_at, self._similar(name))
+            return oserrors.missing(self._path, failed_at)
         if error.errno == errno.ENOTDIR and name != ".":
             return oserrors.not_a_directory(self._path, failed_at, readable=self._is_readable(name))
         return oserrors.from_oserror(error, self._path, failed_at)
@@ -217,26 +213,22 @@ class ResolvedPath:
                 self.name = name
                 self.real_path = self._real_path(name)
                 return
-            self._enter(name)
+            try:
+                if not self.missing:
+                    self._push(syscalls.enter(self.parent, name), name)
+                    continue
+            except OSError as error:
+                if self._follow_refused(error, name):
+                    continue
+                if error.errno != errno.ENOENT:
+                    raise self.error(error, name) from None
+            if not self._create_parents:
+                raise self.error_of(errno.ENOENT, name)
+            self.missing.append(name)
         if self._context.only is not None:
             self._check_usable()
         self.name = "."
         self.real_path = self._real_path()
-
-    def _enter(self, name: str) -> None:
-        if not self.missing:
-            try:
-                self._push(syscalls.enter(self.parent, name), name)
-            except OSError as error:
-                if self._follow_refused(error, name):
-                    return
-                if error.errno != errno.ENOENT:
-                    raise self.error(error, name) from None
-            else:
-                return
-        if not self._create_parents:
-            raise self.error_of(errno.ENOENT, name)
-        self.missing.append(name)
 
     def _push(self, directory: int, name: str) -> None:
         self._directories.append(directory)
@@ -338,23 +330,6 @@ class ResolvedPath:
             found = [name for name in syscalls.names_in_time(self.parent) if is_alike(name, unescaped)]
         return found[0] if len(found) == 1 else written
 
-    def _similar(self, name: str) -> tuple[str, ...]:
-        """Return the paths in the parent whose names are similar to a missing name."""
-        if self.missing:
-            return ()
-        try:
-            names = list(islice(syscalls.names_in_time(self.parent), _SIMILAR_NAMES))
-            names += self._context.trees.names(self._real_path())
-        except OSError:
-            return ()
-        folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
-        wanted = unicodedata.normalize("NFC", name).casefold()
-        close = closest(wanted, folded, 2, 0.75)
-        if not close:  # a short name may have swapped letters
-            close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
-        paths = [self._real_path(folded[key]) for key in close]
-        return tuple(self._context.displayed(path) for path in paths if self._context.is_usable(path))
-
 
 Place = HeldPlace | ResolvedPath
 
@@ -363,6 +338,6 @@ def resolve_real(
     context: RootContext, real_path: str, *, create_parents: bool = False, requested: str | None = None
 ) -> ResolvedPath:
     """Resolve a real path. A link in it is an error. Errors name `requested` if it is given."""
-    parsed = ParsedPath(tuple(real_path.split("/")))
-    path = real_path if requested is None else requested
+    parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())
+    path = (real_path or ".") if requested is None else requested
     return ResolvedPath(context, path, parsed, follow=False, create_parents=create_parents)

@@ -30,7 +30,6 @@ from agentfs.fs.node import (
     Conflict,
     Current,
     FileNode,
-    LinesBy,
     LinkNode,
     LogStep,
     Node,
@@ -195,56 +194,33 @@ class Root(RootContext):
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        fd = self.trees.open_beneath("", directory=True)
-        if fd >= 0:
-            syscalls.close(fd)
         return {
-            "open": "openat2" if fd >= 0 else "fd-walk",
+            "open": "fd-walk",
             "locks": "threads" if lock_directory(self.path) is None else "processes",
             "run": self.policy.run,
         }
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
-        fd, shown, real_path, links = self._open(path, syscalls.open_file, directory=False)
-        return open_regular(self, fd, shown or ".", real_path, links=links)
+        with self._resolved(path) as resolved:
+            fd = resolved.open(syscalls.open_file)
+        shown, links = resolved.display_path or ".", resolved.through_links
+        return open_regular(self, fd, shown, resolved.real_path, links=links)
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
-        handle, shown, real_path, _ = self._open(path or ".", syscalls.open_directory, directory=True)
-        return Directory(self, handle, shown, real_path)
-
-    def _open(
-        self, path: str, open_name: Callable[[int, str], int], *, directory: bool
-    ) -> tuple[int, str, str, Sequence[str]]:
-        """Open a path; return the descriptor, the displayed path, the real one and those of links."""
-        parsed = self._split(path)
-        if (directory or not parsed.directory) and (direct := self._direct_path(parsed)) is not None:
-            fd = self.trees.open_beneath(direct, directory=directory)
-            if fd >= 0:
-                return fd, self.displayed(direct), direct, ()
-        with ResolvedPath(self, path, parsed) as resolved:
-            fd = resolved.open(open_name)
-            return fd, resolved.display_path, resolved.real_path, resolved.through_links
+        with self._resolved(path or ".") as resolved:
+            handle = resolved.open(syscalls.open_directory)
+        return Directory(self, handle, resolved.display_path, resolved.real_path)
 
     def enter_directory(self, path: str) -> Directory:
         """Open a directory for a walk. A search of a watched tree gets the kept directory."""
-        if (kept := self.tree) is None:
-            return self.open_directory(path)
-        direct = self._direct_path(self._split(path or "."))
-        if direct is not None and (found := kept.open(self, self.displayed(direct), direct)):
-            return found
         opened = self.open_directory(path)
-        found = kept.open(self, opened.path, opened.real_path)
-        if found is None:
+        kept = None if self.tree is None else self.tree.open(self, opened.path, opened.real_path)
+        if kept is None:
             return opened
         opened.close()
-        return found
-
-    def _direct_path(self, parsed: ParsedPath) -> str | None:
-        """Return the real path if the parts are its exact names and it may be used; otherwise None."""
-        path = "/".join(parsed.parts)
-        return path if not parsed.climbs and self.is_usable(path) else None
+        return kept
 
     @property
     def texts(self) -> Any:
@@ -336,7 +312,7 @@ class Root(RootContext):
     def _put(self, resolved: ResolvedPath, change: Change, max_bytes: int) -> Sequence[str]:
         """Replace or create a locked file; return notes."""
         held = None if resolved.missing else resolved
-        batch = Batch(self, max_bytes, begin_again, self._log_step(), held=held)
+        batch = Batch(self, max_bytes, begin_again, self.log_step(), held=held)
         try:
             return batch.replace(change).notes
         except (NotFoundError, RefusedError):
@@ -344,7 +320,8 @@ class Root(RootContext):
                 raise
             raise ConcurrentChange from None  # another program removed or replaced the directory
 
-    def _log_step(self, **options: Any) -> LogStep:
+    def log_step(self, **options: Any) -> LogStep:
+        """Return what records changes as a step; `options` are those of `Journal.logging_step`."""
         recorder = self.recorder
         return nullcontext if recorder is None else partial(recorder.logging_step, **options)
 
@@ -356,7 +333,6 @@ class Root(RootContext):
         conflict: Conflict,
         log_step: LogStep | None = None,
         undoing: bool = False,
-        by_others: tuple[LinesBy, ...] = (),
     ) -> Applied:
         """Make several changes, all of them or none.
 
@@ -368,14 +344,13 @@ class Root(RootContext):
             conflict: Makes the error if the node at a path differs from `before`.
             log_step: Records the changes in place of a step of `self.recorder`.
             undoing: Skip changes that are already made. Do not remove directories that have other entries.
-            by_others: Lines by others than the author of the call, for `self.recorder`.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
             self.judge(changes)
-            log_step = log_step or self._log_step(by_others=by_others)
-            return Batch(self, max_bytes, conflict, log_step, undoing=undoing).apply(changes)
+            batch = Batch(self, max_bytes, conflict, log_step or self.log_step(), undoing=undoing)
+            return batch.apply(changes)
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 

@@ -1,8 +1,8 @@
 """System calls on a name in an open directory. None of them follows a link at that name.
 
 Names are relative to a descriptor, so that a replaced directory above them cannot lead elsewhere. The calls
-raise OSError, with ELOOP or ENOTDIR for a link. `openat2` and `renameat2` of Linux are called through the C
-library. They are tried each time, because a filter of system calls may be installed at any time.
+raise OSError, with ELOOP or ENOTDIR for a link. `renameat2` of Linux is called through the C library. It is
+tried each time, because a filter of system calls may be installed at any time.
 """
 
 import errno
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentfs.base.lazy import ctypes
 
@@ -29,18 +29,9 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, er
 _NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM}  # it is missing, denied, or lacks the flag
 _LIST_SECONDS = 0.1
 _fstat = os.fstat  # for a look before each call, which may fail without harm; tests make the others fail
-_OPENAT2 = 437  # on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
-_RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 MOUNTS = "/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2})")
-# File system types in statfs: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs, JFS, SquashFS,
-# EROFS.
-OVERLAY = 0x794C7630
-_LOCAL = frozenset({
-    0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x858458F6, 0xF2F52010, 0x2FC12FC1, OVERLAY, 0xCA451A4E,
-    0x3153464A, 0x73717368, 0xE0F5E1E2,
-})  # fmt: skip
 
 
 def open_flags(*names: str) -> int:
@@ -90,15 +81,6 @@ def set_mode(handle: int, name: str, mode: int) -> None:
 def open_file(handle: int, name: str) -> int:
     """Open a file of any type for reading."""
     return os.open(name, _FILE, dir_fd=handle)
-
-
-def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
-    """Open a path for reading by `openat2`; return -1 if that fails, for example at a link."""
-    call = c_function("syscall")
-    if call is None:
-        return -1
-    number, how, size = _how(_SCAN if directory else _FILE)
-    return call(number, handle, os.fsencode(path), how, size)
 
 
 def create_file(handle: int, name: str, mode: int) -> int:
@@ -253,19 +235,9 @@ def c_function(name: str) -> Callable[..., int] | None:
     if sys.platform != "linux":
         return None
     try:
-        function = ctypes.CDLL(None, use_errno=True)[name]
+        return ctypes.CDLL(None, use_errno=True)[name]
     except (OSError, AttributeError):
         return None
-    if name == "syscall":
-        function.restype = ctypes.c_long
-    return function
-
-
-@cache
-def _how(flags: int) -> tuple[Any, Any, Any]:
-    # struct open_how: flags, mode, resolve. The kernel only reads it, so threads may share one.
-    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_FLAGS)
-    return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))
 
 
 class MountLine(NamedTuple):
@@ -284,12 +256,6 @@ def mount_table(fd: int | None = None) -> list[MountLine]:
         table.seek(0)
         lines = table.read().split(b"\n")  # file names may contain other line ends
     return [MountLine(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
-
-
-def without_events(handle: int) -> str:
-    """Return why inotify may miss changes in an open directory, or "" if it reports all."""
-    type_ = file_system(handle)
-    return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
 
 
 def _decoded(field: bytes) -> str:

@@ -124,12 +124,6 @@ class Trees:
                 found.setdefault(absolute_parts(spelling), (tree.path,))
         return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
-    def open_beneath(self, real_path: str, *, directory: bool = False) -> int:
-        """Open a real path by `openat2`, in the tree that it lies in; return -1 if it must be walked."""
-        tree = self.of(real_path)
-        handle = tree.handle  # a reference keeps it open
-        return syscalls.open_beneath(handle.fd, tree.below(real_path), directory=directory)
-
     def status(self, real_path: str) -> os.stat_result:
         """Return the status of a file. A link on the way may lead outside, so use it only for comparisons."""
         tree = self.of(real_path)

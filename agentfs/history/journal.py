@@ -13,10 +13,10 @@ from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
-from agentfs.fs import Change, FileNode, LinesBy, MovedNode, Node, Root, entry_type, expanded, quote
+from agentfs.fs import Change, FileNode, MovedNode, Node, Root, entry_type, expanded, quote
 from agentfs.fs.node import NotRestoredError
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
-from agentfs.history.log import Log, Step, Toggle
+from agentfs.history.log import LinesBy, Log, Step, Toggle
 from agentfs.history.rows import node_to_json, step_to_json
 from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import Change, DirectoryNode, LinesBy, MovedNode, Node, entry_type, expanded
+from agentfs.fs import Change, DirectoryNode, MovedNode, Node, entry_type, expanded
 from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
 from agentfs.results import RecordedResult
@@ -31,6 +31,15 @@ class Toggle(NamedTuple):
     number: int
     takes_back: bool
     paths: tuple[str, ...]
+
+
+class LinesBy(NamedTuple):
+    """Lines of a file, from 0 and without the end, that are not by the author of their step."""
+
+    path: str
+    start: int
+    end: int
+    author: tuple[str, str]
 
 
 class Step(NamedTuple):

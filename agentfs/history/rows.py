@@ -4,20 +4,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from agentfs.fs import (
-    Change,
-    DirectoryNode,
-    FileNode,
-    LinesBy,
-    LinkNode,
-    MovedNode,
-    MovedTree,
-    Node,
-    expanded,
-)
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, MovedTree, Node, expanded
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Contents
-from agentfs.history.log import Author, Step, Toggle
+from agentfs.history.log import Author, LinesBy, Step, Toggle
 
 
 def node_to_json(node: Node | None) -> list[Any] | None:

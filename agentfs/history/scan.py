@@ -39,6 +39,7 @@ from agentfs.history.step_merge import read_node
 from agentfs.limits import Limits
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import VCS_NAMES, Walk
+from agentfs.watch.inotify import without_events
 
 _IGNORED, _VCS = "ignored", "version control"
 LEFT_OUT = {_IGNORED, _VCS}  # reasons for which a scan does not read contents
@@ -111,7 +112,7 @@ class Scan:
         self._store, self._old, self._root, self._limits = store, old, root.top.view(tree=None), limits
         self._buffer = ReadBuffer(limits.file_bytes)
         self._bytes = 0
-        is_local = not any(syscalls.without_events(tree.handle.fd) for tree in self._root.trees)
+        is_local = not any(without_events(tree.handle.fd) for tree in self._root.trees)
         # A change after this time may be missed unless the times before it are settled.
         self._began = file_clock() - (0 if is_local else TIME_RESOLUTION)
         self.paths, self.left_out = dict[str, Seen](), Counter[str]()

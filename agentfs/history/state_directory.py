@@ -2,14 +2,13 @@
 
 import errno
 import os
-import stat
 from collections.abc import Iterable
 
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import quote, syscalls
 from agentfs.fs.lock import hold, let_go
-from agentfs.fs.own_directories import STATE_MARK, OwnDirectory, is_below
+from agentfs.fs.own_directories import STATE_MARK, is_below, names_in, open_own_file
 
 FILE = "history.db"
 _ALLOWED = {STATE_MARK, "lost+found", *(FILE + end for end in ("", "-wal", "-shm", "-journal"))}
@@ -27,7 +26,6 @@ class StateDirectory:
         self._lock_fd = -1
         self._process = os.getpid()
         self.path = os.path.realpath(path)
-        self._directory = OwnDirectory(self.path)
         for source in sources:
             if is_below(self.path, source) or is_below(source, self.path):
                 raise self._invalid("must lie outside the workspace, and not contain it")
@@ -39,7 +37,7 @@ class StateDirectory:
                 self._check_owned()
             self._lock_fd = hold(self._lock())
             if FILE not in self._check_owned():  # another program may have used it before the lock
-                os.close(self._directory.open(FILE, os.O_EXCL))
+                os.close(open_own_file(os.path.join(self.path, FILE), os.O_EXCL))
         except BaseException as error:
             self.close()
             if isinstance(error, OSError) and not isinstance(error, AgentFSError):
@@ -71,8 +69,7 @@ class StateDirectory:
 
     def _check_owned(self) -> set[str]:
         """Check type and owner of the directory, and return its names; make a new one private."""
-        status = self._directory.status()
-        names = set(self._directory.names()) if stat.S_ISDIR(status.st_mode) else {""}
+        status, names = names_in(self.path)
         if FILE not in names and (others := sorted(names - _ALLOWED)):
             contained = f": it contains {', '.join(map(quote, others[:3]))}" if any(others) else ""
             raise self._invalid(f"is not a directory of agentfs{contained}")
@@ -88,7 +85,7 @@ class StateDirectory:
         return names
 
     def _lock(self) -> int:
-        fd = self._directory.open(STATE_MARK)
+        fd = open_own_file(os.path.join(self.path, STATE_MARK))
         try:
             if syscalls.try_lock(fd):
                 return fd

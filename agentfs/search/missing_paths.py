@@ -8,13 +8,14 @@ from contextlib import suppress
 from itertools import takewhile
 from operator import itemgetter
 
-from agentfs.base.advice import Advice, FirstOf, NextCall, Retry, call, plural
+from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call, plural
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, quote
 from agentfs.search.entries import FoundEntries
 from agentfs.search.options import GlobOptions, has_wildcard
 from agentfs.search.second_look import first_entries
 from agentfs.shown.workspace_context import Context, watched
+from agentfs.text.nearest import closest
 
 _SECONDS = 0.2
 _MAX_RANKED = 1000
@@ -58,8 +59,8 @@ def explain_missing(context: Context, method: str, error: NotFoundError) -> None
         elif has_more:
             find = None if is_dir or has_wildcard(name) else call("glob", pattern=f"**/{name}")
             error.hint = _with_call(f"{meant} More may have this name", find)
-        elif meant not in error.hint:
-            error.hint = meant
+        else:
+            error.hint = Joined(" ", meant, error.hint)
 
 
 def _as_glob(context: Context, path: str, method: str) -> str:
@@ -89,7 +90,9 @@ def _with_spaces(path: str) -> str:
 def _alike(context: Context, path: str, method: str) -> tuple[list[str], bool]:
     """Return paths with the same name elsewhere, then with similar names; and whether there may be more."""
     root = context.root
-    parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
+    with suppress(AgentFSError):
+        path, _ = root.resolve(path)
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     # The first names may be those of directories above the root.
     for count in range(len(parts)):
         rest = "/".join(parts[count:])
@@ -121,23 +124,24 @@ def _alike(context: Context, path: str, method: str) -> tuple[list[str], bool]:
 
 
 def _corrected(root: Root, parts: Sequence[str]) -> list[str]:
-    """Return the path with similar names in place of the missing ones, if it exists then."""
-    for _ in range(len(parts) + 1):
-        try:
-            root.entry("/".join(parts))
-        except NotDirectoryError:
-            return []
-        except NotFoundError as error:
-            similar = error.details.get("similar", ())
-            end = len(similar[0].split("/")) if similar else 0
-            if end in {0, len(parts)}:
-                return list(similar)
-            given = "/".join(parts[:end]).casefold()
-            near = next((each for each in similar if each.casefold() == given), similar[0])
-            parts = [*near.split("/"), *parts[end:]]
-        else:
-            return ["/".join(parts)]
-    return []
+    """Return the paths with similar names in place of the missing ones; the last name may have several."""
+    found = [""]
+    for name in parts:
+        known = root.exists(path := posixpath.join(found[0], name))
+        found = [path] if known else _similar(root, found[0], name)
+        if not found:
+            break
+    return found
+
+
+def _similar(root: Root, directory: str, name: str) -> list[str]:
+    """Return the paths in a directory whose names are similar to a missing name."""
+    wanted, folded = name.casefold(), dict[str, str]()
+    with suppress(NotDirectoryError), root.open_directory(directory) as opened:
+        for entry in next(opened.scan_parts(5000), ()):  # some of a huge directory
+            folded[entry.name.casefold()] = opened.path_of(entry)
+    swapped = [other for other in folded if sorted(other) == sorted(wanted)]  # letters of a short name
+    return [folded[each] for each in closest(wanted, folded, 2, 0.75) or swapped[:2]]
 
 
 def _named(context: Context, name: str) -> FoundEntries | None:

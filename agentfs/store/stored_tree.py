@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, TypeVar
 
 from agentfs.fs import Root, oserrors
-from agentfs.fs.own_directories import OwnDirectory
+from agentfs.fs.own_directories import put_own_file
 from agentfs.history.database import Database
 from agentfs.history.report import path_notes
 from agentfs.history.state_directory import StateDirectory
@@ -112,7 +112,7 @@ class StoredTree:
             Root(self.cache, replace(self.policy, read_only=False)) as root,
         ):
             with suppress(OSError):  # the disk may be full
-                OwnDirectory(state).put(".gitignore", b"*\n")  # for recordings and searches
+                put_own_file(os.path.join(state, ".gitignore"), b"*\n")  # for recordings and searches
             sync = Sync(self._objects, root, database, self.timeout)
             work(sync)
         left_out = {name: tuple(sorted({*paths})) for name, paths in sorted(sync.paths.items())}

@@ -20,7 +20,7 @@ from agentfs.base import call_context
 from agentfs.base.lazy import futures
 from agentfs.errors import AgentFSError, BusyError, ConflictError
 from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, directories_above
-from agentfs.fs.own_directories import STATE_MARK, OwnDirectory
+from agentfs.fs.own_directories import STATE_MARK, drop_own_file, put_own_file
 from agentfs.fs.path import display_name, is_temporary_name, quote, split_path
 from agentfs.history.database import Database
 from agentfs.history.step_merge import merge_nodes
@@ -81,7 +81,6 @@ class Sync:
 
     def __init__(self, objects: Objects, root: Root, database: Database, seconds: float) -> None:
         self._objects, self._root, self._database = objects, root, database
-        self._conflicts = OwnDirectory(os.path.join(root.path, META, "conflicts"))
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._lock = Lock()  # held to change a file: the locks of a root have no queue
         self.paths = defaultdict[str, list[str]](list)
@@ -312,10 +311,11 @@ class Sync:
 
     def _keep_conflict(self, path: str, theirs: bytes | None) -> None:
         """Keep the text of the store beside the state, or remove an earlier one."""
+        place = os.path.join(self._root.path, META, "conflicts", path)
         with suppress(OSError):  # the name of another conflict may be in the way; the store has the text too
-            self._conflicts.drop(path)
+            drop_own_file(place)
             if theirs is not None:
-                self._conflicts.put(path, theirs)
+                put_own_file(place, theirs)
 
 
 @contextmanager

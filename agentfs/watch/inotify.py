@@ -23,6 +23,12 @@ _MASK = (
 RENAMES = MOVED_TO | CREATE | MOVED_FROM | DELETE
 ENDS = DELETE_SELF | UNMOUNT | _IGNORED
 _HEADER = struct.Struct("iIII")  # the start of an event: watch, mask, cookie, length of the name
+# Local file systems, by their type in statfs: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs,
+# JFS, SquashFS, EROFS.
+_LOCAL = frozenset({
+    0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x858458F6, 0xF2F52010, 0x2FC12FC1, 0x794C7630, 0xCA451A4E,
+    0x3153464A, 0x73717368, 0xE0F5E1E2,
+})  # fmt: skip
 _BUFFER_SIZE = 64 * 1024
 _USUAL_LIMIT = 8192
 
@@ -143,3 +149,9 @@ def _call(name: str, *arguments: object) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), name)
     return result
+
+
+def without_events(handle: int) -> str:
+    """Return why inotify may miss changes in an open directory, or "" if it reports all."""
+    type_ = syscalls.file_system(handle)
+    return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"

@@ -20,8 +20,7 @@ from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.path import ParsedPath
-from agentfs.fs.resolve import ResolvedPath
+from agentfs.fs.resolve import resolve_real
 from agentfs.results import WatchReport
 from agentfs.watch import inotify
 from agentfs.watch.keeper import Keeper
@@ -127,7 +126,6 @@ class WatchedTree:
         self._by_watch: dict[int, KeptDirectory] = {}
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
-        self._without_events: dict[int, str] = {}  # why a device cannot be watched; "" if it can
         self._names = 0
         self._top = KeptDirectory("", None, self)
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
@@ -310,10 +308,7 @@ class WatchedTree:
     def _watch(self, directory: KeptDirectory, handle: int) -> str:
         """Add a watch, or return why there is none. Raises OSError."""
         status = os.fstat(handle)
-        reason = self._cause or self._without_events.get(status.st_dev)
-        if reason is None:
-            reason = self._without_events[status.st_dev] = syscalls.without_events(handle)
-        if reason:
+        if reason := self._cause or inotify.without_events(handle):
             return reason
         try:
             watch = self._add_watch(handle)
@@ -391,12 +386,8 @@ class WatchedTree:
         return self._context.trees.call(syscalls.lstat, handle, directory.real_path, name)
 
     def _open(self, real_path: str) -> int:
-        handle = self._context.trees.open_beneath(real_path, directory=True)
-        if handle >= 0:
-            return handle
-        parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())
         try:
-            with ResolvedPath(self._context, real_path or ".", parsed, follow=False) as resolved:
+            with resolve_real(self._context, real_path) as resolved:
                 return resolved.open(syscalls.open_directory)
         except OSError:
             raise

@@ -372,7 +372,6 @@ def test_regression_a_move_and_its_undo_read_and_hash_nothing(top, monkeypatch):
     before = snapshot(top)
     with Workspace(top) as ws, monkeypatch.context() as patch:
         patch.setattr(syscalls, "open_file", fail)
-        patch.setattr(syscalls, "open_beneath", lambda *_, **__: -1)
         patch.setattr(node, "revision_of", fail)
         ws.move("d", "new")
         ws.move("f", "new/f")

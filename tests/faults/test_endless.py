@@ -14,10 +14,7 @@ MOST = 64  # MiB above the start
 MEASURED = """
 import contextlib, os, resource, sys, tempfile
 from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
-from agentfs.fs import syscalls
 from tests import kit
-if sys.argv[3] == "walk":
-    syscalls.open_beneath = lambda *_, **__: -1
 ws = Workspace(sys.argv[1], policy=Policy(overwrite="always"), limits=Limits(timeout=0.5))
 def calls_of(ws, path):
     return {
@@ -63,9 +60,9 @@ for name, call in calls_of(ws, sys.argv[2]).items():
 """
 
 
-def measured(top: Path | str, path: str, mechanism: str) -> dict[str, tuple[str, int]]:
+def measured(top: Path | str, path: str) -> dict[str, tuple[str, int]]:
     """Return the outcome of each method and the MiB that it took, from a new process."""
-    command = [sys.executable, "-c", MEASURED, str(top), path, mechanism]
+    command = [sys.executable, "-c", MEASURED, str(top), path]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = [line.split("|") for line in done.stdout.splitlines()]
@@ -83,18 +80,13 @@ def sparse(path: Path, head: bytes, size: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("head", "mechanism"),
-    [
-        (b"", "openat2"),
-        (b"", "walk"),
-        (b"a line of text\n" * 5000, "openat2"),
-        pytest.param(b"a" * (3 << 20), "walk", marks=pytest.mark.long),
-    ],
-    ids=["hole", "hole-walk", "text", "line"],
+    "head",
+    [b"", b"a line of text\n" * 5000, pytest.param(b"a" * (3 << 20), marks=pytest.mark.long)],
+    ids=["hole", "text", "line"],
 )
-def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):
+def test_endless_and_sparse_files_take_little_memory(tmp_path, head):
     sparse(tmp_path / "big", head, 100 << 30)
-    took = measured(tmp_path, "big", mechanism)
+    took = measured(tmp_path, "big")
     assert len(took) == 17
     assert {name: mib for name, (_, mib) in took.items() if mib >= MOST} == {}
     said = {name: what for name, (what, _) in took.items()}
@@ -124,7 +116,7 @@ def test_a_page_of_an_endless_file_says_so(tmp_path):
 def test_files_of_procfs_take_little_memory(name):
     if name == "kcore" and not os.access("/proc/kcore", os.R_OK):
         pytest.skip("only root may try")
-    took = measured("/proc" if name == "kcore" else "/proc/self", name, "openat2")
+    took = measured("/proc" if name == "kcore" else "/proc/self", name)
     assert {call: mib for call, (_, mib) in took.items() if mib >= MOST} == {}
 
 
@@ -143,7 +135,7 @@ def test_a_file_that_grows_as_fast_as_it_is_read_ends(tmp_path):
     grower = threading.Thread(target=grow)
     grower.start()
     try:
-        took = measured(tmp_path, "log", "openat2")
+        took = measured(tmp_path, "log")
     finally:
         done.set()
         grower.join()

@@ -14,7 +14,6 @@ import pytest
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.watch import inotify
 from tests import kit
-from tests.fs.mechanisms import force
 
 SECRET = "the secret outside"
 ATTACK = """
@@ -165,24 +164,20 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
     "operations",
     [200, pytest.param(2000, marks=pytest.mark.full), pytest.param(1_000_000, marks=pytest.mark.long)],
 )
-@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
-def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, operations):
-    force(monkeypatch, mechanism)
+def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, operations):
     outcomes = hammer(arena, operations, (operations / 20, operations / 20))
     assert set(outcomes) <= ALLOWED, outcomes
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("events", [True, False], ids=["events", "cold"])
-@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 # Without a pause thousands of events wait for each call.
 @pytest.mark.parametrize(
     ("arena", "operations"),
     [(0, 100), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long)],
     indirect=["arena"],
 )
-def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mechanism, events, operations):
-    force(monkeypatch, mechanism)
+def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, events, operations):
     if not events:
         monkeypatch.setattr(inotify, "Inotify", no_events)
     outcomes = hammer(arena, operations, (operations / 10, operations / 20), WATCHED_MIX, watch=True)
@@ -192,11 +187,7 @@ def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mec
 @pytest.mark.parametrize(
     "operations", [100, pytest.param(500, marks=pytest.mark.full), pytest.param(9000, marks=pytest.mark.long)]
 )
-@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
-def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
-    arena, monkeypatch, mechanism, operations
-):
-    force(monkeypatch, mechanism)
+def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(arena, monkeypatch, operations):
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
     mix += ["make", "append", "stat", "delete all", "undo"]

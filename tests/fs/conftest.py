@@ -5,7 +5,6 @@ import pytest
 
 from agentfs.fs import Root, lock
 from agentfs.policy import Policy
-from tests.fs.mechanisms import force
 from tests.kit import put
 
 SECRET = b"the secret outside"
@@ -20,19 +19,9 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-@pytest.fixture(params=["openat2", "walk"])
-def root(request, tree, monkeypatch):
-    """A root on `tree`, by each mechanism."""
-    force(monkeypatch, request.param)
-    before = open_descriptors()
-    with Root(tree, Policy()) as default_root:
-        yield default_root
-    assert open_descriptors() <= before, "a descriptor was left open"
-
-
 @pytest.fixture
-def default_root(tree):
-    """A root on `tree` with the default mechanism."""
+def root(tree):
+    """A root on `tree`."""
     before = open_descriptors()
     with Root(tree, Policy()) as opened:
         yield opened

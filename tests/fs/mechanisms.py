@@ -1,4 +1,4 @@
-"""Helpers that select the mechanism by which a root opens files."""
+"""Helpers that replace system calls, and change a file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,12 +6,6 @@ from typing import Any
 import pytest
 
 from agentfs.fs import Changed, Current, Root, syscalls
-
-
-def force(monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
-    """Use one mechanism from now on."""
-    if mechanism == "walk":
-        monkeypatch.setattr(syscalls, "open_beneath", lambda *_, **__: -1)
 
 
 def replace_calls(monkeypatch: pytest.MonkeyPatch, **functions: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""The acceptance table of hostile inputs: each row on each mechanism, by the workspace's methods.
+"""The acceptance table of hostile inputs: each row by the workspace's methods.
 
 The number of a row stands in the name or the id of its tests. Rows 51 and 52 are of Windows, shown on their
 text. Other rows are with what they are about:
@@ -24,7 +24,7 @@ import pytest
 
 from agentfs import AgentFSError, Edit, Limits, LineChange, Workspace
 from tests import kit
-from tests.fs.mechanisms import change, force
+from tests.fs.mechanisms import change
 from tests.kit import put, refused
 
 SECRET = "the secret outside"
@@ -34,8 +34,8 @@ OUT = "outside_workspace"
 class Arena:
     """A workspace, with a secret in a directory beside its root."""
 
-    def __init__(self, top: Path, ws: Workspace, mechanism: str) -> None:
-        self.top, self.out, self.ws, self.mechanism = top, top.parent / "out", ws, mechanism
+    def __init__(self, top: Path, ws: Workspace) -> None:
+        self.top, self.out, self.ws = top, top.parent / "out", ws
 
     def code(self, call: Callable[[], Any]) -> str:
         """Return "ok" or the code of the error. Fail if the answer shows anything from outside."""
@@ -75,9 +75,8 @@ class Arena:
         return sorted((str(p), p.read_bytes() if p.is_file() else b"", p.lstat().st_mode) for p in found)
 
 
-@pytest.fixture(params=["openat2", "walk"])
-def arena(request, tmp_path, monkeypatch):
-    force(monkeypatch, request.param)
+@pytest.fixture
+def arena(tmp_path):
     top = tmp_path / "root"
     put(top, {"f": "f\n", "a/t": "a/t\n", "a/b/t": "a/b/t\n"})
     for name in ("out", "rootevil"):
@@ -85,7 +84,7 @@ def arena(request, tmp_path, monkeypatch):
         (tmp_path / name / "f").write_text(SECRET)
         (tmp_path / name / "secret").write_text(SECRET)
     with Workspace(top) as ws:
-        made = Arena(top, ws, request.param)
+        made = Arena(top, ws)
         before = made.outside()
         yield made
         assert made.outside() == before
@@ -395,12 +394,9 @@ def test_43_a_tty():
     one, two = pty.openpty()
     try:
         directory, name = os.path.split(os.ttyname(two))
-        for mechanism in ("openat2", "walk"):
-            with pytest.MonkeyPatch.context() as patch, Workspace("/") as ws:
-                force(patch, mechanism)
-                with pytest.raises(AgentFSError) as caught:
-                    ws.read(f"{directory}/{name}")
-                assert caught.value.code == "not_regular"
+        with Workspace("/") as ws, pytest.raises(AgentFSError) as caught:
+            ws.read(f"{directory}/{name}")
+        assert caught.value.code == "not_regular"
     finally:
         os.close(one)
         os.close(two)

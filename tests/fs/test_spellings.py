@@ -40,11 +40,7 @@ def folding(monkeypatch):
     def translating(call):
         return lambda handle, name, *more: call(handle, actual(handle, name), *more)
 
-    replace_calls(
-        monkeypatch,
-        open_beneath=lambda handle, path, **_: -1,
-        **{name: translating(getattr(syscalls, name)) for name in TRANSLATED},
-    )
+    replace_calls(monkeypatch, **{name: translating(getattr(syscalls, name)) for name in TRANSLATED})
 
 
 IGNORED = "\u00ad\u034f\u061c\u115f\u17b4\u180e\u200b\u2060\u3164\ufe0f\U000e0041"

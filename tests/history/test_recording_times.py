@@ -567,7 +567,7 @@ def test_line_5_the_result_shows_nothing_that_rules_close(root, far, policy):
         assert "hidden" not in result.text
 
 
-# Without `openat2` and with a foreign file system, the same
+# With a foreign file system, the same
 
 
 def test_a_remote_file_system_is_recorded_too(root, monkeypatch):

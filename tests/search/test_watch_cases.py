@@ -785,7 +785,7 @@ def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, mo
             )
 
         for owner, names in (
-            (syscalls, ["lstat", "open_file", "open_directory", "open_beneath"]),
+            (syscalls, ["lstat", "open_file", "open_directory"]),
             (kept_texts.KeptTexts, ["load"]),
             (WatchedTree, ["_list"]),
             (Walk, ["_scan"]),
