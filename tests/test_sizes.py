@@ -27,13 +27,13 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_262,
-    ("history",): 2_849,
+    ("history",): 2_842,
     ("reading", "shown"): 1_244,
     ("search", "patterns"): 2_747,
-    ("watch",): 1_121,
+    ("watch",): 1_119,
     ("tree",): 1_098,
     ("text",): 976,
-    ("fs",): 2_956,
+    ("fs",): 2_834,
     ("base", "concurrency"): 742,
     ("",): 1_511,  # the modules at the top
 }
