@@ -148,7 +148,6 @@ def _named(context: Context, name: str) -> FoundEntries | None:
     """Return the entries with this name in any case; a name without a suffix has any."""
     glob = _GLOB_SPECIAL.sub(r"\\\g<0>", name)
     globs = [glob] if "." in name else [glob, f"{glob}.*"]
-    root = context.root
-    options = GlobOptions(globs, root.usable_directories, types=None, case="insensitive")
+    options = GlobOptions(globs, context.root.usable_directories, types=None, case="insensitive")
     ends = time.monotonic() + _SECONDS
-    return first_entries(context._replace(root=root.top), options, ends, most=_MAX_RANKED)
+    return first_entries(context._replace(root=context.root.top), options, ends, most=_MAX_RANKED)
