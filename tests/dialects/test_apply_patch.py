@@ -3,18 +3,15 @@
 import pytest
 
 from agentfs import Policy, Workspace
+from tests.kit import put
 
 APP = 'import os\n\n\ndef greet():\n    print("Hi")\n\n\ndef leave():\n    print("Bye")\n'
 
 
 @pytest.fixture
-def ws(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/app.py").write_text(APP)
-    (tmp_path / "obsolete.txt").write_text("old\n")
-    (tmp_path / "dos.txt").write_bytes(b"a\r\nb \r\nc")
-    with Workspace(tmp_path) as workspace:
-        yield workspace
+def ws(tmp_path, ws):
+    put(tmp_path, {"src/app.py": APP, "obsolete.txt": "old\n", "dos.txt": b"a\r\nb \r\nc"})
+    return ws
 
 
 @pytest.fixture
@@ -60,23 +57,16 @@ def test_a_failed_patch_says_that_nothing_was_changed(apply, tmp_path, lines):
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_the_envelope(ws):
+@pytest.mark.parametrize("around", [
+    "<<'EOF'\n {}\nEOF\n", "\n \n{}\n\n", "```\n{}\n```", "```patch\n{}\n```\n",
+    "cat <<'EOF' | apply_patch\n{}\nEOF", "apply_patch <<'PATCH'\n{}\nPATCH",
+])  # fmt: skip
+def test_the_envelope(ws, around):
     tools = ws.tools(dialect="apply-patch")
-    text = "<<'EOF'\n *** Begin Patch\n*** Add File: a\n+1\n*** End Patch \nEOF\n"
-    assert tools.call("apply_patch", {"input": text}).success
-    for number, around in enumerate(
-        (
-            "\n \n{}\n\n",
-            "```\n{}\n```",
-            "```patch\n{}\n```\n",
-            "cat <<'EOF' | apply_patch\n{}\nEOF",
-            "apply_patch <<'PATCH'\n{}\nPATCH",
-        )
-    ):
-        patch = f"*** Begin Patch\n*** Add File: fenced{number}\n+1\n*** End Patch"
-        assert tools.call("apply_patch", {"input": around.format(patch)}).success
-        assert not tools.call("apply_patch", {"input": around.format(patch.replace("End Patch", ""))}).success
-    assert tools.call("apply_patch", {"input": "+1"}).error["code"] == "invalid_argument"
+    patch = "*** Begin Patch\n*** Add File: new\n+1\n*** End Patch"
+    for wrong in (around.format(patch.replace("End Patch", "")), "+1"):
+        assert tools.call("apply_patch", {"input": wrong}).error["code"] == "invalid_argument"
+    assert tools.call("apply_patch", {"input": around.format(patch)}).success
 
 
 def test_add_a_file(apply, tmp_path):
@@ -91,30 +81,31 @@ def test_add_over_a_file(apply, ws, tmp_path):
     assert (tmp_path / "obsolete.txt").read_text() == "new\n"
     ws.undo()
     assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps the old file"
+    refused = apply("*** Delete File: src")
+    assert refused.error["message"].startswith('The directory "src" is not empty')
+    assert "transaction" not in refused.content, "the model knows of none"
 
 
 @pytest.mark.parametrize("overwrite", ["seen", "always", "never"])
 @pytest.mark.parametrize("read", [False, True])
-def test_regression_the_policy_decides_what_a_patch_may_replace(tmp_path, overwrite, read):
+@pytest.mark.parametrize(("name", "lines", "after"), [
+    ("kept.txt", ["*** Add File: kept.txt", "+new"], "new\n"),
+    ("moved.txt", ["*** Update File: a.txt", "*** Move to: moved.txt"], "a\n"),
+])  # fmt: skip
+def test_regression_the_policy_decides_what_a_patch_may_replace(
+    tmp_path, overwrite, read, name, lines, after
+):
     """A patch replaced files that were never read."""
-    replacing = {
-        "kept.txt": ["*** Add File: kept.txt", "+new"],
-        "moved.txt": ["*** Update File: a.txt", "*** Move to: moved.txt"],
-    }
-    for name, lines in replacing.items():
-        (tmp_path / "a.txt").write_text("a\n")
-        (tmp_path / name).write_text("old\n")
-        with Workspace(tmp_path, policy=Policy(overwrite=overwrite)) as ws:
-            if read:
-                ws.read(name)
-            patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
-            result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
-        may = overwrite == "always" or (overwrite == "seen" and read)
-        assert result.success == may, result.content
-        assert (tmp_path / name).read_text() == (
-            "old\n" if not may else "new\n" if "+new" in lines else "a\n"
-        )
-        assert (tmp_path / "a.txt").exists() == (name == "kept.txt" or not may)
+    put(tmp_path, {"a.txt": "a\n", name: "old\n"})
+    with Workspace(tmp_path, policy=Policy(overwrite=overwrite)) as ws:
+        if read:
+            ws.read(name)
+        patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+        result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
+    may = overwrite == "always" or (overwrite == "seen" and read)
+    assert result.success == may, result.content
+    assert (tmp_path / name).read_text() == (after if may else "old\n")
+    assert (tmp_path / "a.txt").exists() == (name == "kept.txt" or not may)
 
 
 def test_delete_a_file(apply, ws, tmp_path):
@@ -123,14 +114,6 @@ def test_delete_a_file(apply, ws, tmp_path):
     ws.undo()
     assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps it"
     assert not apply("*** Delete File: obsolete.txt", "+a line").success, "nothing follows"
-
-
-def test_a_directory_is_not_deleted_by_a_patch(apply, tmp_path):
-    refused = apply("*** Delete File: src")
-    assert refused.error["code"] in {"not_a_file", "refused"}
-    assert refused.error["message"].startswith('The directory "src" is not empty')
-    assert "transaction" not in refused.content, "the model knows of none"
-    assert (tmp_path / "src/app.py").exists()
 
 
 def test_update_a_file(apply, tmp_path):
@@ -180,11 +163,39 @@ def test_several_anchors_narrow_down_the_place(apply, tmp_path):
     assert (tmp_path / "f").read_text() == changed.replace("b\n", "B\n", 1), "the first line that equals it"
 
 
-def test_the_end_of_the_file(apply, tmp_path):
-    last = ("@@", '-    print("Bye")', "+    pass", "*** End of File")
-    assert apply("*** Update File: src/app.py", *last).success
-    assert (tmp_path / "src/app.py").read_text().endswith("def leave():\n    pass\n")
-    assert not apply("*** Update File: src/app.py", "@@", "-import os", "+x", "*** End of File").success
+SPACES = [*map(chr, range(0x2002, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"]
+F = "class A:\n    def f(self):\n        return 1\n"
+
+
+@pytest.mark.parametrize(("before", "lines", "after"), [
+    (APP, ["@@", '-    print("Bye")', "+    pass", "*** End of File"], APP.replace('print("Bye")', "pass")),
+    (APP, ["@@", "-import os", "+x", "*** End of File"], None),
+    ("x\na\nx\n", ["@@ a", "-x", "+y"], "x\na\ny\n"),
+    *((f"a{space}b\nc\n", ["@@", " a b", "-c", "+d"], f"a{space}b\nd\n") for space in SPACES),
+    (F, ["@@", " def f(self):", "-    return 1", "+    return 2"], F.replace("1", "2")),
+    ("say(\u201chi\u201d)\nx\n", ["@@", ' say("hi")', "-x", "+y"], "say(\u201chi\u201d)\ny\n"),
+    ('say("hi") \t\nx\n', ["@@", ' say("hi")', "-x", "+y"], 'say("hi") \t\ny\n'),
+    # One shift for the whole hunk.
+    ("if a:\n    b\n        c\n", ["@@", " b", "-c", "+d"], None),
+    ("a\r\nb \r\nc", ["@@", " a", " b", "-c", "+d"], "a\r\nb \r\nd"),
+])  # fmt: skip
+def test_where_a_hunk_is_found(apply, tmp_path, before, lines, after):
+    (tmp_path / "f").write_bytes(before.encode())
+    result = apply("*** Update File: f", *lines)
+    assert result.success is (after is not None)
+    assert (tmp_path / "f").read_bytes().decode() == (before if after is None else after)
+    if after is not None:
+        exact = {line[1:] for line in lines if line[0] in " -"} <= {*before.splitlines()}
+        assert ("[f: hunk 1 was found by " in result.content) is not exact
+    assert before != F or result.content.endswith("[f: hunk 1 was found by indentation]")
+
+
+def test_several_places_are_named(apply, tmp_path):
+    (tmp_path / "twice").write_text("x\na\nx\n")
+    refused = apply("*** Update File: twice", "@@", "-x", "+y")
+    assert refused.error["code"] == "ambiguous"
+    assert "1|x" in refused.content
+    assert "3|x" in refused.content
 
 
 def test_lines_are_only_added(apply, tmp_path):
@@ -258,16 +269,8 @@ def test_a_later_hunk_may_repeat_the_anchors_of_the_previous_one(apply, tmp_path
 def test_a_repeated_anchor_that_could_mean_two_places_is_refused(apply, tmp_path):
     text = "def f():\n    x = 1\n    y = 1\n\ndef f():\n    x = 1\n    y = 1\n"
     (tmp_path / "f").write_text(text)
-    refused = apply(
-        "*** Update File: f",
-        "@@ def f():",
-        "-    x = 1",
-        "+    x = 2",
-        "@@ def f():",
-        "-    y = 1",
-        "+    y = 2",
-    )
-    assert refused.error["code"] == "ambiguous"
+    hunks = [line for name in "xy" for line in ("@@ def f():", f"-    {name} = 1", f"+    {name} = 2")]
+    assert apply("*** Update File: f", *hunks).error["code"] == "ambiguous"
     assert (tmp_path / "f").read_text() == text
 
 
@@ -281,47 +284,6 @@ def test_a_move_to_the_same_path_only_changes_the_file(apply, tmp_path, to):
     result = apply("*** Update File: src/app.py", f"*** Move to: {to}", "@@", "-import os", "+import sys")
     assert result.success, result.content
     assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys")
-
-
-@pytest.mark.parametrize("space", [*map(chr, range(0x2002, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"])
-def test_odd_spaces_count_as_spaces(apply, tmp_path, space):
-    (tmp_path / "f").write_text(f"a{space}b\nc\n")
-    assert apply("*** Update File: f", "@@", " a b", "-c", "+d").success
-    assert (tmp_path / "f").read_text() == f"a{space}b\nd\n"
-
-
-def test_several_places(apply, tmp_path):
-    (tmp_path / "twice").write_text("x\na\nx\n")
-    refused = apply("*** Update File: twice", "@@", "-x", "+y")
-    assert refused.error["code"] == "ambiguous"
-    assert "1|x" in refused.content
-    assert "3|x" in refused.content
-    assert apply("*** Update File: twice", "@@ a", "-x", "+y").success
-    assert (tmp_path / "twice").read_text() == "x\na\ny\n"
-
-
-def test_lines_that_differ_a_little(apply, tmp_path):
-    (tmp_path / "f").write_text("class A:\n    def f(self):\n        return 1\n")
-    result = apply("*** Update File: f", "@@", " def f(self):", "-    return 1", "+    return 2")
-    assert (tmp_path / "f").read_text() == "class A:\n    def f(self):\n        return 2\n"
-    assert result.content.endswith("[f: hunk 1 was found by indentation]")
-    for text, after in (
-        ("say(\u201chi\u201d)\nx\n", "say(\u201chi\u201d)\ny\n"),
-        ('say("hi") \t\nx\n', 'say("hi") \t\ny\n'),
-    ):
-        (tmp_path / "f").write_text(text)
-        found = apply("*** Update File: f", "@@", ' say("hi")', "-x", "+y")
-        assert (found.success, (tmp_path / "f").read_text()) == (True, after)
-        assert "[f: hunk 1 was found by " in found.content
-    mixed = "if a:\n    b\n        c\n"
-    (tmp_path / "f").write_text(mixed)
-    assert not apply("*** Update File: f", "@@", " b", "-c", "+d").success, "one shift for the whole hunk"
-    assert (tmp_path / "f").read_text() == mixed
-
-
-def test_lines_that_a_hunk_does_not_change_stay(apply, tmp_path):
-    assert apply("*** Update File: dos.txt", "@@", " a", " b", "-c", "+d").success
-    assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nb \r\nd"
 
 
 def test_whole_or_not_at_all(apply, tmp_path, tree_of):

@@ -5,10 +5,11 @@ import re
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
+from tests.conftest import law
+from tests.dialects.answers import check
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -18,14 +19,10 @@ SECURITY = "\n" * 13 + "pub fn validate_read_path(\n" + "\n" * 23 + "pub fn vali
 
 @pytest.fixture
 def ws(tmp_path):
-    root = tmp_path / "project"
-    (root / "src/util").mkdir(parents=True)
-    (root / "src/main.rs").write_text(MAIN)
-    (root / "src/lib.rs").write_text("use crate::utils::old_helper;\n")
-    (root / "src/util/path_security.rs").write_text(SECURITY)
-    (root / "Cargo.toml").write_text("[package]\n")
-    (root / ".codescout").mkdir()
-    (root / ".codescout/project.toml").write_text("name = 1\n")
+    root = put(tmp_path / "project", {
+        "src/main.rs": MAIN, "src/lib.rs": "use crate::utils::old_helper;\n", "Cargo.toml": "[package]\n",
+        "src/util/path_security.rs": SECURITY, ".codescout/project.toml": "name = 1\n",
+    })  # fmt: skip
     with Workspace(root) as workspace:
         yield workspace
 
@@ -118,50 +115,36 @@ def test_tips(ws):
 
 
 def test_failures(do):
-    assert do("read_file", path="src/mian.rs") == {
-        "error": {
-            "code": "not_found",
-            "message": '"src/mian.rs" does not exist.',
-            "hint": 'Did you mean "src/main.rs"? Call list_dir(path="src") to see what is there.',
-        }
-    }
+    hint = 'Did you mean "src/main.rs"? Call list_dir(path="src") to see what is there.'
+    error = {"code": "not_found", "message": '"src/mian.rs" does not exist.', "hint": hint}
+    assert do("read_file", path="src/mian.rs") == {"error": error}
     assert do("read_file")["error"]["code"] == "invalid_argument"
     assert do("search_pattern", pattern="(")["error"]["code"] == "invalid_pattern"
 
 
 DENIED = [
-    *(".ssh/id_ed25519", ".aws/credentials", ".gnupg/x", ".netrc", ".npmrc", ".git-credentials", ".env"),
-    *(
-        ".config/gh/hosts.yml",
-        ".config/hub",
-        ".pypirc",
-        ".kube/config",
-        ".docker/config.json",
-        ".cargo/credentials.toml",
-        ".pgpass",
-        "a.pem",
-    ),
-]
+    ".ssh/id_ed25519", ".aws/credentials", ".gnupg/x", ".netrc", ".npmrc", ".git-credentials", ".env",
+    ".config/gh/hosts.yml", ".config/hub", ".pypirc", ".kube/config", ".docker/config.json",
+    ".cargo/credentials.toml", ".pgpass", "a.pem",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", DENIED)
 def test_deny_list(do, ws, root, tmp_path, path):
-    file = tmp_path / "project" / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("needle\n")
+    put(tmp_path / "project", {path: "needle\n", ".gitignore": ""})
     (tmp_path / "project/link").symlink_to(path)
     for name in (path, f"{root}/{path}", "link"):
-        assert do("read_file", path=name)["error"]["code"] == "protected"
-        assert do("search_pattern", pattern="needle", path=name)["error"]["code"] == "protected"
-        edited = do("edit_file", path=name, old_string="needle", new_string="")
-        assert edited["error"]["code"] == "protected"
-        assert do("create_file", path=name, content="")["error"]["code"] == "protected"
-    ws.write(".gitignore", "")
+        for tool, given in (
+            ("read_file", {}), ("search_pattern", {"pattern": "needle"}), ("create_file", {"content": ""}),
+            ("edit_file", {"old_string": "needle", "new_string": ""}),
+        ):  # fmt: skip
+            assert do(tool, path=name, **given)["error"]["code"] == "protected"
     found = do("search_pattern", pattern="needle", path=path.rpartition("/")[0] or ".")
     assert found["total"] == 0, "nor what a walk meets"
     assert found["left_out"].get("protected") or found["left_out"].get("hidden")
-    assert f"{root}/{path}" in do("find_file", pattern=f"**/{file.name}")["files"], "its name is no secret"
-    assert file.read_text() == "needle\n"
+    name = path.rpartition("/")[2]
+    assert f"{root}/{path}" in do("find_file", pattern=f"**/{name}")["files"], "its name is no secret"
+    assert (tmp_path / "project" / path).read_text() == "needle\n"
 
 
 def lines(first, last):
@@ -232,12 +215,7 @@ def test_answers(do, root, tmp_path, tool, given, wanted):
     texts |= {"tests/unit/test_a.py": "", "tests/test_b.py": "", ".gitignore": "target/\n"}
     put(tmp_path / "project", {**texts, **{f"much/f{number:03}": "" for number in range(120)}})
     given, wanted = (json.loads(json.dumps(each).replace("{root}", root)) for each in (given, wanted))
-    answer = do(tool, **given)
-    for place, value in wanted.items():
-        found = answer
-        for name in filter(None, place.split("/")):
-            found = found[name]
-        assert found == value
+    check(do(tool, **given), wanted)
 
 
 def test_read_both_lines_has_no_cap(do, tmp_path):
@@ -251,21 +229,16 @@ def test_read_both_lines_has_no_cap(do, tmp_path):
 
 
 def test_read_without_lines_overflows(do, ws):
-    ws.write("src/long.rs", lines(1, 850))
-    assert do("read_file", path="src/long.rs") == {
-        "content": lines(1, 200),
-        "total_lines": 850,
-        "overflow": {
-            "shown": 200,
-            "total": 850,
-            "hint": "File has 850 lines. Use start_line/end_line to read specific ranges",
-        },
-    }
-    ws.write("src/wide.rs", ("x" * 999 + "\n") * 300)
+    hint = "File has 850 lines. Use start_line/end_line to read specific ranges"
+    texts = {"long": lines(1, 850), "wide": ("x" * 999 + "\n") * 300, "exact": lines(1, 200)}
+    for name, text in texts.items():
+        ws.write(f"src/{name}.rs", text)
+    overflow = {"shown": 200, "total": 850, "hint": hint}
+    whole = {"content": lines(1, 200), "total_lines": 850, "overflow": overflow}
+    assert do("read_file", path="src/long.rs") == whole
     wide = do("read_file", path="src/wide.rs")
     assert wide["content"] == ("x" * 999 + "\n") * 51, "as many as 51,200 bytes hold"
     assert (wide["overflow"]["shown"], wide["overflow"]["total"]) == (51, 300)
-    ws.write("src/exact.rs", lines(1, 200))
     assert "overflow" not in do("read_file", path="src/exact.rs")
     tools = ws.tools(dialect="codescout")
     call = tools.call("read_file", {"path": "src/long.rs"}).next
@@ -281,17 +254,12 @@ def test_regression_a_directory_is_not_read_as_an_empty_file(do):
 
 
 def test_read_of_files_that_are_not_plain_text(do, tmp_path):
-    project = tmp_path / "project"
-    (project / "empty").write_text("")
+    odd = b"\xef\xbb\xbfa\r\n\x0c\x1b\nb"
+    put(tmp_path / "project", {"empty": "", "binary": b"\0\1", "odd": odd, "latin": b"caf\xe9\n"})
     assert do("read_file", path="empty") == {"content": "", "total_lines": 0}
-    (project / "binary").write_bytes(b"\0\1")
-    binary = do("read_file", path="binary")
-    assert (binary["content"], binary["kind"], "binary" in binary["note"]) == ("", "binary", True)
-    (project / "odd").write_bytes(b"\xef\xbb\xbfa\r\n\x0c\x1b\nb")
-    odd = do("read_file", path="odd")
-    assert odd.pop("note").startswith("the byte order mark")
-    assert odd == {"content": "a\r\n\x0c\x1b\nb", "total_lines": 3}
-    (project / "latin").write_bytes(b"caf\xe9\n")
+    check(do("read_file", path="binary"), {"content": "", "kind": "binary", "note~": "binary"})
+    wanted = {"content": "a\r\n\x0c\x1b\nb", "total_lines": 3, "note^": "the byte order mark"}
+    check(do("read_file", path="odd"), wanted)
     assert do("read_file", path="latin")["encoding"] == "unknown-8bit"
 
 
@@ -334,17 +302,15 @@ def test_large_reads_have_a_file_id(do, ws, root, tmp_path):
     assert do("read_file", path="@file_ffffffff")["error"]["code"] == "not_found"
 
 
-def test_small_reads_have_none(do, ws):
-    ws.write("line", "x" * 9_999 + "\n")
-    assert set(do("read_file", path="line")) == {"content", "total_lines"}
-    ws.write("line", "x" * 10_000 + "\n")
-    assert "file_id" in do("read_file", path="line")
-    assert "file_id" in do("read_file", path="line", start_line=1)
-    assert "file_id" in do("read_file", path="line", end_line=1)
-    assert "file_id" not in do("read_file", path="line", start_line=1, end_line=1), "both lines were given"
-    ws.write("lines", lines(1, 3000))
-    assert "file_id" not in do("read_file", path="lines", start_line=2900)
-    assert "file_id" in do("read_file", path="lines")
+@pytest.mark.parametrize(("text", "given", "has"), [
+    ("x" * 9_999 + "\n", {}, False), ("x" * 10_000 + "\n", {}, True),
+    ("x" * 10_000 + "\n", {"start_line": 1}, True), ("x" * 10_000 + "\n", {"end_line": 1}, True),
+    ("x" * 10_000 + "\n", {"start_line": 1, "end_line": 1}, False),  # both lines were given
+    (3000, {"start_line": 2900}, False), (3000, {}, True),
+], ids=str)  # fmt: skip
+def test_small_reads_have_none(do, ws, text, given, has):
+    ws.write("text", text if isinstance(text, str) else lines(1, text))
+    assert ("file_id" in do("read_file", path="text", **given)) is has
 
 
 def test_hidden_and_ignored_are_left_out_of_a_listing(do, ws, root):
@@ -359,9 +325,7 @@ def test_hidden_and_ignored_are_left_out_of_a_listing(do, ws, root):
 
 @pytest.fixture
 def much(tmp_path, ws):
-    (tmp_path / "project/much").mkdir()
-    for number in range(250):
-        (tmp_path / f"project/much/f{number:03}").write_text("")
+    put(tmp_path / "project/much", [f"f{number:03}" for number in range(250)])
     return ws
 
 
@@ -377,20 +341,17 @@ def test_exploring_cap(do, much, root):
 
 
 def test_paging(do, much, root):
-    first = do("list_dir", path="much", detail_level="full")
-    assert first == {
-        "entries": [f"{root}/much/f{number:03}" for number in range(50)], "total": 250, "next_offset": 50,
-    }  # fmt: skip
-    third = do("list_dir", path="much", detail_level="full", offset=100, limit=120)
-    assert (third["entries"][0], len(third["entries"]), third["next_offset"]) == (
-        f"{root}/much/f100", 120, 220,
-    )  # fmt: skip
-    last = do("list_dir", path="much", detail_level="full", offset=220)
-    assert (len(last["entries"]), last["total"]) == (30, 250)
-    assert "next_offset" not in last
-    assert len(do("list_dir", path="much", detail_level="full", limit=250)["entries"]) == 250
-    assert do("list_dir", path="much", limit=3)["next_offset"] == 3, "a limit alone asks for pages"
-    assert do("list_dir", path="much", detail_level="full", offset=250)["error"]["code"] == "past_end"
+    def listed(**page):
+        return do("list_dir", path="much", **page)
+
+    names = [f"{root}/much/f{number:03}" for number in range(250)]
+    assert listed(detail_level="full") == {"entries": names[:50], "total": 250, "next_offset": 50}
+    third = listed(detail_level="full", offset=100, limit=120)
+    assert (third["entries"], third["next_offset"]) == (names[100:220], 220)
+    assert listed(detail_level="full", offset=220) == {"entries": names[220:], "total": 250}
+    assert len(listed(detail_level="full", limit=250)["entries"]) == 250
+    assert listed(limit=3)["next_offset"] == 3, "a limit alone asks for pages"
+    assert listed(detail_level="full", offset=250)["error"]["code"] == "past_end"
     seen, offset = [], 0
     while offset is not None:
         page = do("list_dir", path=".", recursive=True, detail_level="full", offset=offset)
@@ -399,42 +360,34 @@ def test_paging(do, much, root):
     assert len(seen) == len(set(seen)) == page["total"] == 257
 
 
-def test_defaults_passed_explicitly_answer_as_defaults_left_out(much):
+@pytest.mark.parametrize(("name", "needed", "defaults"), [
+    ("list_dir", {"path": "much"}, {"recursive": False, "detail_level": "compact", "offset": 0, "limit": 50}),
+    ("list_dir", {"path": "much", "detail_level": "full"}, {"offset": 0, "limit": 50}),
+    ("search_pattern", {"pattern": "fn|name|use"}, {"path": ".", "max_results": 50}),
+    ("find_file", {"pattern": "**/*"}, {"path": ".", "max_results": 100}),
+])  # fmt: skip
+def test_defaults_passed_explicitly_answer_as_defaults_left_out(much, name, needed, defaults):
     """list_dir paged when it was given the limit that its schema names as the default."""
     tools = much.tools(dialect="codescout")
-    for name, needed, defaults in (
-        (
-            "list_dir",
-            {"path": "much"},
-            {"recursive": False, "detail_level": "compact", "offset": 0, "limit": 50},
-        ),
-        ("list_dir", {"path": "much", "detail_level": "full"}, {"offset": 0, "limit": 50}),
-        ("search_pattern", {"pattern": "fn|name|use"}, {"path": ".", "max_results": 50}),
-        ("find_file", {"pattern": "**/*"}, {"path": ".", "max_results": 100}),
-    ):  # fmt: skip
-        left_out = tools.call(name, needed)
-        for some in (defaults, *({each: value} for each, value in defaults.items())):
-            given = tools.call(name, {**needed, **some})
-            assert (given.content, given.data) == (left_out.content, left_out.data), (name, some)
+    left_out = tools.call(name, needed)
+    for some in (defaults, *({each: value} for each, value in defaults.items())):
+        given = tools.call(name, {**needed, **some})
+        assert (given.content, given.data) == (left_out.content, left_out.data), some
 
 
 def test_files_that_are_not_utf8_are_skipped_and_counted(do, tmp_path):
-    project = tmp_path / "project"
-    (project / "latin").write_bytes(b"needle caf\xe9\n")
-    (project / "binary").write_bytes(b"needle\0\n")
-    (project / "utf8").write_bytes("needle é\n".encode())
+    put(tmp_path / "project", {
+        "latin": b"needle caf\xe9\n", "binary": b"needle\0\n", "utf8": "needle é\n",
+        "wide": "wide needle é\n".encode("utf-16"),
+    })  # fmt: skip
     found = do("search_pattern", pattern="needle")
-    assert [match["content"] for match in found["matches"]] == ["needle é"]
-    assert found["total"] == 1
-    assert (found["left_out"]["undecodable"], found["left_out"]["binary"]) == (1, 1)
-    (project / "wide").write_bytes("wide needle é\n".encode("utf-16"))
-    found = do("search_pattern", pattern="needle é")
     assert sorted(match["content"] for match in found["matches"]) == ["needle é", "wide needle é"]
+    assert found["total"] == 2
+    assert (found["left_out"]["undecodable"], found["left_out"]["binary"]) == (1, 1)
 
 
 def test_a_search_that_does_not_end_is_stopped(tmp_path):
-    (tmp_path / "found").write_text("aaa\n")
-    (tmp_path / "slow").write_text("a" * 60 + "!\n")
+    put(tmp_path, {"found": "aaa\n", "slow": "a" * 60 + "!\n"})
     with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
         began = time.process_time()
         found = speaking(ws)("search_pattern", pattern="^(a|aa)+$(?!.)")
@@ -452,12 +405,11 @@ def test_long_lines_are_cut_around_the_match(do, ws):
 
 def test_create_file(ws, tmp_path):
     content = "pub fn clamp(v: f64, min: f64, max: f64) -> f64 {\n v.max(min).min(max)\n}\n"
-    result = ws.tools(dialect="codescout").call(
-        "create_file", {"path": "src/utils/helpers.rs", "content": content}
-    )
+    path = "src/utils/helpers.rs"
+    result = ws.tools(dialect="codescout").call("create_file", {"path": path, "content": content})
     assert result.content == '"ok"'
-    assert (tmp_path / "project/src/utils/helpers.rs").read_text() == content
-    assert result.data == {"result": "ok", "path": "src/utils/helpers.rs", "notes": []}
+    assert (tmp_path / "project" / path).read_text() == content
+    assert result.data == {"result": "ok", "path": path, "notes": []}
 
 
 @pytest.mark.parametrize("before", [
@@ -509,26 +461,14 @@ def test_create_file_overwrites(do, ws, tmp_path):
     with Workspace(tmp_path / "project", policy=Policy(overwrite="never")) as strict:
         refused = speaking(strict)("create_file", path="src/main.rs", content="")
         assert refused["error"]["code"] == "already_exists"
-    message = ws.tools(dialect="codescout").answer(
-        [
-            {
-                "id": "1",
-                "function": {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x = 1"}},
-            }
-        ]
-    )[0]
+    sent = {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x = 1"}}
+    (message,) = ws.tools(dialect="codescout").answer([{"id": "1", "function": sent}])
     assert message["content"] == '"ok"\n[an existing file was overwritten]'
 
 
 def test_edit_file(ws, tmp_path):
-    result = ws.tools(dialect="codescout").call(
-        "edit_file",
-        {
-            "path": "src/lib.rs",
-            "old_string": "use crate::utils::old_helper;",
-            "new_string": "use crate::utils::new_helper;",
-        },
-    )
+    given = {"old_string": "use crate::utils::old_helper;", "new_string": "use crate::utils::new_helper;"}
+    result = ws.tools(dialect="codescout").call("edit_file", {"path": "src/lib.rs", **given})
     assert (result.success, result.content, result.notes) == (True, '"ok"', ())
     assert (tmp_path / "project/src/lib.rs").read_text() == "use crate::utils::new_helper;\n"
 
@@ -616,16 +556,8 @@ def test_read_both_lines_of_a_large_file_goes_on(ws, tmp_path):
     assert content + page.data["content"] == "a needle\n" + "hay\n" * 599_999
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.lists(st.text("ab \x0c\u2028é", max_size=4), min_size=1, max_size=8),
-    st.sampled_from(["\n", "\r\n"]),
-    st.data(),
-)
+@law(30, 200, st.lists(st.text("ab \x0c\u2028é", max_size=4), min_size=1, max_size=8),
+     st.sampled_from(["\n", "\r\n"]), st.data())  # fmt: skip
 def test_any_range_is_just_these_lines(ws, tmp_path, bodies, end, data):
     whole = [body + end for body in bodies]
     (tmp_path / "project/any").write_bytes("".join(whole).encode())

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from agentfs import Limits, Policy, Workspace
+from tests.kit import put
 from tests.tool_calls import accepts
 
 NAME = "memory"
@@ -17,12 +18,9 @@ TOP = "Here're the files and directories up to 2 levels deep in {}, excluding hi
 
 
 @pytest.fixture
-def ws(tmp_path):
-    (tmp_path / "memories").mkdir()
-    (tmp_path / "memories/notes.txt").write_text(NOTES)
-    (tmp_path / "outside.txt").write_text("outside\n")
-    with Workspace(tmp_path) as workspace:
-        yield workspace
+def ws(tmp_path, ws):
+    put(tmp_path, {"memories/notes.txt": NOTES, "outside.txt": "outside\n"})
+    return ws
 
 
 def speaker(ws):
@@ -59,15 +57,10 @@ def test_the_tool_and_its_parameters(ws):
 
 
 def test_view_a_directory(do, tmp_path):
-    top = tmp_path / "memories"
-    (top / "deep/er/est").mkdir(parents=True)
-    (top / "deep/er/f.txt").write_text("x" * 1500)
-    (top / "deep/er/est/g.txt").write_text("x" * 36)
-    (top / "a-first").write_bytes(b"")
-    (top / ".gitignore").write_text("*.log\n")
-    (top / "ignored.log").write_bytes(b"x" * 2048)
-    (top / "node_modules").mkdir()
-    (top / "node_modules/m.js").write_text("x")
+    put(tmp_path / "memories", {
+        "deep/er/f.txt": "x" * 1500, "deep/er/est/g.txt": "x" * 36, "a-first": b"", ".gitignore": "*.log\n",
+        "ignored.log": b"x" * 2048, "node_modules/m.js": "x",
+    })  # fmt: skip
     assert do("view", "/memories").content.split("\n") == [
         TOP.format("/memories"),
         "3.5K\t/memories", "0B\t/memories/a-first", "1.5K\t/memories/deep/", "1.5K\t/memories/deep/er/",
@@ -89,14 +82,19 @@ def test_a_memory_that_does_not_exist_yet_is_empty(tmp_path):
 def test_view_a_file(do, tmp_path):
     head = "Here's the content of /memories/notes.txt with line numbers:"
     lines = [f"{number:>6}\t{line}" for number, line in enumerate(NOTES.splitlines(), 1)]
-    assert do("view", "/memories/notes.txt").content.split("\n") == [head, *lines]
+    for given, shown in (
+        ({}, lines),
+        ({"view_range": [2, 3]}, lines[1:3]),
+        ({"view_range": [3, -1]}, lines[2:]),
+    ):
+        assert do("view", "/memories/notes.txt", **given).content.split("\n") == [head, *shown]
     assert do("view", "memories/notes.txt/").success
-    assert do("view", "/memories/notes.txt", view_range=[2, 3]).content.split("\n") == [head, *lines[1:3]]
-    assert do("view", "/memories/notes.txt", view_range=[3, -1]).content.split("\n") == [head, *lines[2:]]
     for wrong in ([9, 12], [3, 2], [0, 1], [1]):
         assert do("view", "/memories/notes.txt", view_range=wrong).error["code"] == "invalid_argument"
-    (tmp_path / "memories/x").write_bytes(b"\x1b[2J\n")
+    put(tmp_path / "memories", {"x": b"\x1b[2J\n", "big": b"\n" * 1_000_000})
     assert do("view", "/memories/x").content.split("\n")[1] == "     1\t⟦U+001B⟧[2J"
+    wanted = "File /memories/big exceeds maximum line limit of 999,999 lines."
+    assert do("view", "/memories/big").content == wanted
 
 
 def test_a_long_file_is_viewed_by_pages(tmp_path):
@@ -108,24 +106,17 @@ def test_a_long_file_is_viewed_by_pages(tmp_path):
         )
 
 
-def test_more_than_999_999_lines(do, tmp_path):
-    (tmp_path / "memories/big").write_bytes(b"\n" * 1_000_000)
-    wanted = "File /memories/big exceeds maximum line limit of 999,999 lines."
-    assert do("view", "/memories/big").content == wanted
-
-
 def test_a_path_that_does_not_exist(do):
-    missing = "The path /memories/nots.txt does not exist"
-    first, second = do("view", "/memories/nots.txt").content.split("\n")
+    path, missing = "/memories/nots.txt", "The path /memories/nots.txt does not exist"
+    first, second = do("view", path).content.split("\n")
     assert first == f"{missing}. Please provide a valid path."
     assert "memories/notes.txt" in second
-    replaced = do("str_replace", "/memories/nots.txt", old_str="a", new_str="b")
+    replaced = do("str_replace", path, old_str="a", new_str="b")
     assert failure(replaced) == f"Error: {missing}. Please provide a valid path."
-    assert failure(do("insert", "/memories/nots.txt", insert_line=0, insert_text="a")) == f"Error: {missing}"
-    assert failure(do("delete", "/memories/nots.txt")) == f"Error: {missing}"
-    renamed = do("rename", old_path="/memories/nots.txt", new_path="/memories/b")
-    assert failure(renamed) == f"Error: {missing}"
-    assert renamed.error["code"] == "not_found"
+    renamed = do("rename", old_path=path, new_path="/memories/b")
+    for result in (do("insert", path, insert_line=0, insert_text="a"), do("delete", path), renamed):
+        assert failure(result) == f"Error: {missing}"
+        assert result.error["code"] == "not_found"
 
 
 def test_create(do, tmp_path):
@@ -164,27 +155,26 @@ def test_no_policy_makes_create_replace_a_file(tmp_path):
 
 
 def test_str_replace(do, tmp_path):
+    def replace(old, new, path="/memories/notes.txt", **more):
+        return do("str_replace", path, old_str=old, **({} if new is None else {"new_str": new}))
+
     head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-    edited = do("str_replace", "/memories/notes.txt", old_str="three", new_str="3\n4")
+    edited = replace("three", "3\n4")
     assert edited.content == f"{head}\n     1\tone\n     2\ttwo\n     3\t3\n     4\t4\n     5\tone more"
     assert (tmp_path / "memories/notes.txt").read_text() == "one\ntwo\n3\n4\none more\n"
-    assert do("str_replace", "/memories/notes.txt", old_str="3\n4\n").success, "new_str may be left out"
-    absent = do("str_replace", "/memories/notes.txt", old_str="two\ntree", new_str="2")
+    assert replace("3\n4\n", None).success, "new_str may be left out"
+    absent = replace("two\ntree", "2").content
     said = "No replacement was performed, old_str `two\ntree` did not appear verbatim in /memories/notes.txt."
-    assert absent.content.startswith(said)
-    assert "\n2|two" in absent.content
-    twice = do("str_replace", "/memories/notes.txt", old_str="one", new_str="1")
-    assert failure(twice) == (
+    assert absent.startswith(said)
+    assert "\n2|two" in absent
+    assert failure(replace("one", "1")) == (
         "No replacement was performed. Multiple occurrences of old_str `one` in lines: 1, 3. "
         "Please ensure it is unique"
     )
-    assert failure(do("str_replace", "/memories", old_str="a", new_str="b")) == (
-        "Error: The path /memories does not exist. Please provide a valid path."
-    )
-    assert (
-        do("str_replace", "/memories/notes.txt", old_str="", new_str="b").error["code"] == "invalid_argument"
-    )
-    assert do("str_replace", "/memories/notes.txt", old_str="two", new_str="two").error["code"] == "no_change"
+    missing = "Error: The path /memories does not exist. Please provide a valid path."
+    assert failure(replace("a", "b", "/memories")) == missing
+    assert replace("", "b").error["code"] == "invalid_argument"
+    assert replace("two", "two").error["code"] == "no_change"
 
 
 def test_regression_a_failed_str_replace_says_what_to_do_next(do):
@@ -247,16 +237,15 @@ ESCAPES = ["/memories/../outside.txt", "/memories/link/secret.txt", "/memories/t
     "path", [*ESCAPES, "/outside.txt", "/memories-2", "outside.txt", "/memories/..", "/etc/passwd"]
 )
 def test_nothing_outside_is_reached(do, tmp_path, path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "secret.txt").write_text("secret\n")
-    (tmp_path / "memories/link").symlink_to(elsewhere)
+    put(tmp_path, {"elsewhere/secret.txt": "secret\n"})
+    (tmp_path / "memories/link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "memories/to-root").symlink_to(tmp_path)
     before = sorted(tmp_path.rglob("*"))
+    within = path.startswith("/memories/")
     said = (
         f"Path {path} would escape /memories directory"
-        if path.startswith("/memories/")
-        else (f"Path must start with /memories, got: {path}")
+        if within
+        else f"Path must start with /memories, got: {path}"
     )
     for result in (
         do("view", path), do("create", path, file_text="x"),
@@ -342,11 +331,6 @@ def commands(chance, count):
     def path():
         return "/memories" + chance.choice(["", "/x", *(f"/{name}" for name in NAMES * 3)])
 
-    def text():
-        return "".join(
-            f"{chance.choice(WORDS[:6])} {chance.randrange(4)}\n" for _ in range(chance.randrange(9))
-        )
-
     acts = ["view", "create", "str_replace", "insert"] * 4 + ["delete", "rename"]
     for _ in range(count):
         command, given = chance.choice(acts), {"path": path()}
@@ -354,14 +338,15 @@ def commands(chance, count):
             first = chance.randrange(1, 4)
             given["view_range"] = [first, chance.choice([-1, first, first + 1, 9])]
         elif command == "create":
-            given["file_text"] = text()
+            lines = (
+                f"{chance.choice(WORDS[:6])} {chance.randrange(4)}\n" for _ in range(chance.randrange(9))
+            )
+            given["file_text"] = "".join(lines)
         elif command == "str_replace":
             given |= {"old_str": chance.choice(WORDS), "new_str": chance.choice([*WORDS[:6], ""])}
         elif command == "insert":
-            given |= {
-                "insert_line": chance.randrange(-1, 6),
-                "insert_text": chance.choice([*WORDS, "a\nb\n\n", ""]),
-            }
+            text = chance.choice([*WORDS, "a\nb\n\n", ""])
+            given |= {"insert_line": chance.randrange(-1, 6), "insert_text": text}
         elif command == "rename":
             given = {"old_path": path(), "new_path": path()}
         yield command, given
@@ -409,9 +394,8 @@ def listed(given, ours, theirs):
 
 
 def tree(top):
-    return {
-        each.relative_to(top): None if each.is_dir() else each.read_text() for each in sorted(top.rglob("*"))
-    }
+    paths = sorted(top.rglob("*"))
+    return {each.relative_to(top): None if each.is_dir() else each.read_text() for each in paths}
 
 
 def remove_new_directories(ours, theirs):
@@ -482,22 +466,18 @@ with Workspace(root) as ws:
 @pytest.mark.full
 @pytest.mark.parametrize("seconds", [2, pytest.param(20, marks=pytest.mark.long)])
 def test_8_processes_append_and_edit_one_memory_and_lose_no_line(tmp_path, seconds):
-    (tmp_path / "memories").mkdir()
-    shared = tmp_path / "memories/shared.txt"
-    shared.write_text("# Shared\n")
+    put(tmp_path, {"memories/shared.txt": "# Shared\n"})
     names = [f"agent{number}" for number in range(8)]
+    command = [sys.executable, "-c", AGENT, tmp_path]
     agents = [
-        subprocess.Popen(
-            [sys.executable, "-c", AGENT, tmp_path, name, str(seconds)], stdout=subprocess.PIPE, text=True
-        )
-        for name in names
+        subprocess.Popen([*command, name, str(seconds)], stdout=subprocess.PIPE, text=True) for name in names
     ]
     made = [int(agent.communicate(timeout=seconds + 60)[0]) for agent in agents]
     assert [agent.returncode for agent in agents] == [0] * 8
     assert sum(made) > 8
-    wanted = {
-        f"{name} {number} done" for name, count in zip(names, made, strict=True) for number in range(count)
-    }
-    head, *lines = shared.read_text().splitlines()
+    head, *lines = (tmp_path / "memories/shared.txt").read_text().splitlines()
     assert head == "# Shared"
-    assert sorted(lines) == sorted(wanted)
+    done = [
+        f"{name} {number} done" for name, count in zip(names, made, strict=True) for number in range(count)
+    ]
+    assert sorted(lines) == sorted(done)

@@ -5,12 +5,13 @@ import os
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects import find
 from agentfs.dialects.rye import NOISE
+from tests.conftest import law
+from tests.kit import put
 from tests.reading.conftest import make_image
 from tests.tool_calls import accepts
 
@@ -25,15 +26,11 @@ def execute(params, project_path):
 
 
 @pytest.fixture
-def ws(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/main.py").write_text(MAIN)
-    (tmp_path / "src/utils.py").write_text("x = 1\n")
+def ws(tmp_path, ws):
+    put(tmp_path, {"src/main.py": MAIN, "src/utils.py": "x = 1\n", "README.md": "# TODO: all\n"})
+    put(tmp_path, {"setup.py": "import src\n"})
     (tmp_path / "tests").mkdir()
-    (tmp_path / "README.md").write_text("# TODO: all\n")
-    (tmp_path / "setup.py").write_text("import src\n")
-    with Workspace(tmp_path) as workspace:
-        yield workspace
+    return ws
 
 
 @pytest.fixture
@@ -102,26 +99,24 @@ def test_item_ids(do, ws):
 
 def test_failures(do):
     failed = do("read", file_path="src/mian.py")
-    assert failed == {
-        "success": False,
-        "error": '"src/mian.py" does not exist.',
-        "code": "not_found",
-        "hint": 'Did you mean "src/main.py"? Call ls(path="src") to see what is there.',
-    }
+    hint = 'Did you mean "src/main.py"? Call ls(path="src") to see what is there.'
+    said = {"error": '"src/mian.py" does not exist.', "code": "not_found", "hint": hint}
+    assert failed == {"success": False, **said}
     wrong = do("read", file_path="src/main.py", limit=0)
     assert (wrong["success"], wrong["code"]) == (False, "invalid_argument")
     assert do("read", file_path="src/main.py", offset=0) == do("read", file_path="src/main.py")
     assert "file_path" in do("read", path_of_file="x")["error"]
 
 
-def test_line_ids_are_shown(do):
+def test_line_ids_are_shown(do, tmp_path):
     read = do("read", file_path="src/main.py")
     ids = lids(read)
-    assert read["output"] == "\n".join(
-        f"[LID:{name}] {line}" for name, line in zip(ids, MAIN.splitlines(), strict=True)
-    )
+    rows = [f"[LID:{name}] {line}" for name, line in zip(ids, MAIN.splitlines(), strict=True)]
+    assert read["output"] == "\n".join(rows)
     assert all(re.fullmatch(r"[0-9a-f]{6}", name) for name in ids)
     assert len(set(ids)) == len(ids), "equal lines have ids of their own"
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["README.md", "setup.py", "src", "tests"], "nothing is kept in the tree"
 
 
 def test_no_two_lines_of_a_file_have_the_same_id(do, ws):
@@ -135,11 +130,6 @@ def test_no_two_lines_of_a_file_have_the_same_id(do, ws):
     assert len(set(ids)) == len(ids) == 20_000
 
 
-def test_line_ids_are_not_kept_in_the_tree(do, tmp_path):
-    do("read", file_path="src/main.py")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "setup.py", "src", "tests"]
-
-
 def test_unchanged_lines_keep_their_ids(do, tmp_path):
     before = lids(do("read", file_path="src/main.py"))
     (tmp_path / "src/main.py").write_text("# new\n" + MAIN)
@@ -150,42 +140,32 @@ def test_unchanged_lines_keep_their_ids(do, tmp_path):
 
 def test_read(do):
     ids = lids(do("read", file_path="src/main.py"))
-    assert do("read", file_path="src/main.py", offset=4, limit=2) == {
-        "success": True,
-        "output": f"[LID:{ids[3]}] def execute(params, project_path):\n[LID:{ids[4]}]     # TODO: fix this",
-        "line_count": 2,
-        "total_lines": 6,
-        "truncated": False,
-        "offset": 4,
-    }
+    rows = f"[LID:{ids[3]}] def execute(params, project_path):\n[LID:{ids[4]}]     # TODO: fix this"
+    wanted = {"output": rows, "line_count": 2, "total_lines": 6, "truncated": False, "offset": 4}
+    assert do("read", file_path="src/main.py", offset=4, limit=2) == {"success": True, **wanted}
     assert do("read", file_path="src/main.py", offset=-1)["offset"] == 6
     past = do("read", file_path="src/main.py", offset=7)
     assert (past["code"], "6 lines" in past["error"]) == ("past_end", True)
 
 
 def test_read_of_files_that_are_not_text(do, ws, tmp_path):
-    (tmp_path / "x").write_bytes(b"\0\1")
+    put(tmp_path, {"x": b"\0\1", "dot.png": make_image("PNG"), "latin": b"caf\xe9\n"})
     read = do("read", file_path="x")
-    assert (read["kind"], read["line_count"]) == ("binary", 0)
-    assert "binary" in read["output"]
+    assert (read["kind"], read["line_count"], "binary" in read["output"]) == ("binary", 0, True)
     listed = do("read", file_path="src")
-    assert (listed["kind"], "src/main.py" in listed["output"]) == ("directory", True)
     lines = listed["output"].split("\n")
+    assert (listed["kind"], "src/main.py" in lines) == ("directory", True)
     assert (listed["line_count"], listed["total_lines"], listed["truncated"]) == (
         len(lines),
         len(lines),
         False,
     )
-    (tmp_path / "full").mkdir()
-    for number in range(Limits().list_entries + 1):
-        (tmp_path / f"full/{number}").touch()
+    put(tmp_path, [f"full/{number}" for number in range(Limits().list_entries + 1)])
     full = do("read", file_path="full")
     assert full["truncated"] is True
     assert full["line_count"] == len(full["output"].split("\n")) <= full["total_lines"]
-    (tmp_path / "dot.png").write_bytes(make_image("PNG"))
     image = ws.tools(dialect="rye").call("read", {"file_path": "dot.png"})
     assert (image.data["kind"], image.images[0].media_type) == ("image", "image/png")
-    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
     assert "UTF-8" in do("read", file_path="latin")["notes"][0]
 
 
@@ -256,19 +236,6 @@ def test_a_file_too_large_for_ids(tmp_path):
         assert do("edit_lines", file_path="big", changes=changes)["code"] == "too_large"
 
 
-def test_write(do, tmp_path):
-    created = do("write", file_path="config/settings.json", content='{"debug": true}')
-    assert (tmp_path / "config/settings.json").read_text() == '{"debug": true}'
-    assert created == {
-        "success": True,
-        "output": "--- /dev/null\n+++ b/config/settings.json\n@@ -0,0 +1 @@\n"
-        '+{"debug": true}\n\\ No newline at end of file\n',
-        "file_path": "config/settings.json",
-        "bytes_written": 15,
-        "created": True,
-    }
-
-
 def test_write_over_a_file(do, ws, tmp_path):
     replaced = do("write", file_path="src/main.py", content="é\n")
     assert replaced["output"].startswith("--- a/src/main.py\n+++ b/src/main.py\n@@ ")
@@ -276,7 +243,10 @@ def test_write_over_a_file(do, ws, tmp_path):
     ws.undo()
     assert (tmp_path / "src/main.py").read_text() == MAIN, "the journal has the old bytes"
     with Workspace(tmp_path, policy=Policy(overwrite="never")) as strict:
-        assert speaking(strict)("write", file_path="setup.py", content="")["code"] == "already_exists"
+        refused = speaking(strict)("write", file_path="setup.py", content="")
+    assert refused["code"] == "already_exists"
+    assert re.search(r"\bedit_lines\b", refused["hint"])
+    assert not re.search(r"\bedit\b", refused["hint"]), "the dialect has no such tool"
 
 
 @pytest.mark.parametrize("before", [b"a\r\nb\r\n", b"\xef\xbb\xbfa\n", "a\n".encode("utf-16")])
@@ -286,16 +256,11 @@ def test_write_writes_exactly_the_content(do, tmp_path, before, content):
     written = do("write", file_path="file", content=content)
     assert (tmp_path / "file").read_bytes() == content.encode()
     assert written["bytes_written"] == len(content.encode())
-
-
-def test_write_notes_what_of_the_old_file_is_gone(do, tmp_path):
-    (tmp_path / "crlf").write_bytes(b"a\r\nb\r\n")
-    notes = do("write", file_path="crlf", content="c\n")["notes"]
-    assert notes == ["the line ends are LF, as given; the file had CRLF"]
-    (tmp_path / "mark").write_bytes(b"\xef\xbb\xbfa\n")
-    assert do("write", file_path="mark", content="c\n")["notes"] == [
-        "the byte order mark of the file was removed"
-    ]
+    notes = written.get("notes", [])
+    gone = before.startswith(b"\xef\xbb\xbf")
+    assert ("the byte order mark of the file was removed" in notes) is gone
+    lf = content == "c\n" and b"\r" in before
+    assert ("the line ends are LF, as given; the file had CRLF" in notes) is lf
 
 
 def test_write_over_an_8_bit_file(do, ws, tmp_path):
@@ -312,16 +277,6 @@ def test_write_over_an_8_bit_file(do, ws, tmp_path):
     with Workspace(tmp_path, policy=Policy(on_ask=lambda request: asked.append(request) or True)) as asking:
         assert speaking(asking)("write", file_path="latin", content="\u20ac\n")["success"]
     assert len(asked) == 1
-
-
-def test_hints_name_edit_lines(tmp_path):
-    """The dialect has no tool `edit`, so a hint must not name it."""
-    (tmp_path / "a").write_text("x\n")
-    with Workspace(tmp_path, policy=Policy(overwrite="never")) as ws:
-        refused = speaking(ws)("write", file_path="a", content="y\n")
-    assert refused["code"] == "already_exists"
-    assert re.search(r"\bedit_lines\b", refused["hint"])
-    assert not re.search(r"\bedit\b", refused["hint"])
 
 
 def test_a_long_diff_is_cut(do):
@@ -342,18 +297,6 @@ def edit(do, path, *changes, ids=None):
         return {"line_id": ids[place] if isinstance(place, int) else place, "new_content": new}
 
     return do("edit_lines", file_path=path, changes=[change(*each) for each in changes])
-
-
-def test_edit_one_line(do, tmp_path):
-    assert edit(do, "src/main.py", (4, "    return True")) == {
-        "success": True,
-        "output": "--- a/src/main.py\n+++ b/src/main.py\n@@ -2,5 +2,5 @@\n \n \n"
-        " def execute(params, project_path):\n-    # TODO: fix this\n+    return True\n"
-        "     project = Path(project_path)\n",
-        "changes_applied": 1,
-        "lines_changed": 1,
-    }
-    assert (tmp_path / "src/main.py").read_text() == MAIN.replace("    # TODO: fix this", "    return True")
 
 
 NUMBERS = "1\n2\n3\n4\n5\n"
@@ -449,6 +392,18 @@ def test_bad_changes_are_refused_whole(do, tmp_path):
 
 
 TODO = {"file": "src/main.py", "line": 5, "content": "    # TODO: fix this"}
+EDITED = (
+    "--- a/src/main.py\n+++ b/src/main.py\n@@ -2,5 +2,5 @@\n \n \n def execute(params, project_path):\n"
+    "-    # TODO: fix this\n+    return True\n     project = Path(project_path)\n"
+)
+
+
+def test_edit_one_line(do, tmp_path):
+    applied = {"success": True, "output": EDITED, "changes_applied": 1, "lines_changed": 1}
+    assert edit(do, "src/main.py", (4, "    return True")) == applied
+    assert (tmp_path / "src/main.py").read_text() == MAIN.replace("    # TODO: fix this", "    return True")
+
+
 DIRECTORIES = [{"name": name, "type": "directory"} for name in ("src", "tests")]
 FILES = [{"name": name, "type": "file"} for name in ("README.md", "bin", "empty", "setup.py")]
 
@@ -466,6 +421,10 @@ FILES = [{"name": name, "type": "file"} for name in ("README.md", "bin", "empty"
         "success": True, "output": "src/\ntests/\nREADME.md\nbin\nempty\nsetup.py",
         "entries": [*DIRECTORIES, *FILES]}),
     ("ls", {"path": "tests/"}, {"success": True, "output": "", "entries": []}),
+    ("write", {"file_path": "config/settings.json", "content": '{"debug": true}'}, {
+        "success": True, "file_path": "config/settings.json", "bytes_written": 15, "created": True,
+        "output": "--- /dev/null\n+++ b/config/settings.json\n@@ -0,0 +1 @@\n"
+                  '+{"debug": true}\n\\ No newline at end of file\n'}),
 ])  # fmt: skip
 def test_whole_answers(do, tmp_path, tool, given, answer):
     (tmp_path / "empty").write_text("")
@@ -495,30 +454,21 @@ def test_fields_of_answers(do, tmp_path, tool, given, field, value):
     assert do(tool, **given)[field] == value
 
 
-def test_glob_is_sorted_and_capped(do, tmp_path):
-    for number in reversed(range(101)):
-        (tmp_path / f"n{number:03}.txt").write_text("")
-    first = do("glob", pattern="*.txt")
-    assert (first["count"], first["truncated"], first["total"]) == (100, True, 101)
-    assert first["files"] == sorted(first["files"])
-    assert first["files"][0] == "n000.txt"
-    (tmp_path / "n100.txt").unlink()
-    exactly = do("glob", pattern="*.txt")
-    assert (exactly["count"], exactly["truncated"]) == (100, False)
-
-
 def test_glob_is_sorted_as_strings_before_the_cut(do, tmp_path):
     """Sorted name by name, `a/x.rs` would come before `a.rs`, and other paths would be cut off."""
-    for path in ("a/x.rs", "a b/x.rs", "a-b/x.rs", "a.rs", "a/b-c/x.rs", "a/b/x.rs", "B.rs", "\u00e9.rs"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("")
-    paths = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.rs")]
-    assert do("glob", pattern="*.rs")["files"] == sorted(paths)
-    for number in range(94):
-        (tmp_path / f"a-{number}.rs").write_text("")
-    cut = do("glob", pattern="*.rs")
-    paths = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.rs")]
-    assert (cut["files"], cut["total"]) == (sorted(paths)[:100], 102)
+    put(tmp_path, ("a/x.rs", "a b/x.rs", "a-b/x.rs", "a.rs", "a/b-c/x.rs", "a/b/x.rs", "B.rs", "\u00e9.rs"))
+
+    def found():
+        answer = do("glob", pattern="*.rs")
+        paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.rs"))
+        assert answer["files"] == paths[:100]
+        return answer["count"], answer["truncated"], answer.get("total")
+
+    assert found() == (8, False, None)
+    put(tmp_path, [f"a-{number}.rs" for number in range(92)])
+    assert found() == (100, False, None)
+    put(tmp_path, ["z.rs", "zz.rs"])
+    assert found() == (100, True, 102)
 
 
 def test_ignored_directories(do, tmp_path):
@@ -610,52 +560,36 @@ def test_ls_of_links_and_of_much(do, tmp_path):
     os.mkfifo(tmp_path / "tests/pipe")
     assert do("ls", path="tests")["entries"] == [
         {"name": "link", "type": "directory", "target": "../src"},
-        {"name": "other", "type": "file", "target": "../setup.py"},
-        {"name": "pipe", "type": "other"},
-    ]
-    (tmp_path / "much").mkdir()
-    for number in range(501):
-        (tmp_path / f"much/{number}").write_text("")
+        {"name": "other", "type": "file", "target": "../setup.py"}, {"name": "pipe", "type": "other"},
+    ]  # fmt: skip
+    put(tmp_path, [f"much/{number}" for number in range(501)])
     much = do("ls", path="much")
     assert (len(much["entries"]), much["truncated"], much["total"]) == (500, True, 501)
 
 
 def test_ids_of_an_earlier_process_ask_for_a_read(tmp_path):
-    root, state = tmp_path / "root", tmp_path / "state"
-    root.mkdir()
-    (root / "a").write_text("1\n2\n3\n")
+    root, state = put(tmp_path / "root", {"a": "1\n2\n3\n"}), tmp_path / "state"
     with Workspace(root, state=state) as ws:
         ids = lids(speaking(ws)("read", file_path="a"))
     with Workspace(root, state=state) as ws:
         do = speaking(ws)
-        changes = [{"line_id": ids[1], "new_content": "two"}]
-        assert not do("edit_lines", file_path="a", changes=changes)["success"]
+        assert not edit(do, "a", (1, "two"), ids=ids)["success"]
         new = lids(do("read", file_path="a"))
         assert not set(new) & set(ids)
-        assert not do("edit_lines", file_path="a", changes=changes)["success"]
+        assert not edit(do, "a", (1, "two"), ids=ids)["success"]
         assert (root / "a").read_text() == "1\n2\n3\n"
-        changes = [{"line_id": new[1], "new_content": "two"}]
-        assert do("edit_lines", file_path="a", changes=changes)["success"]
+        assert edit(do, "a", (1, "two"), ids=new)["success"]
         assert (root / "a").read_text() == "1\ntwo\n3\n"
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.lists(st.text("ab \t\x0c\u2028é]", max_size=4), min_size=1, max_size=8),
-    st.sampled_from(["\n", "\r\n"]),
-    st.booleans(),
-    st.data(),
-)
+@law(30, 200, st.lists(st.text("ab \t\x0c\u2028é]", max_size=4), min_size=1, max_size=8),
+     st.sampled_from(["\n", "\r\n"]), st.booleans(), st.data())  # fmt: skip
 def test_any_lines_are_shown_as_they_are_and_replaced_by_their_ids(ws, tmp_path, lines, end, ended, data):
     if not ended and not lines[-1]:
         lines = [*lines[:-1], "x"]
     if not ended and len(lines) == 1:
         end = "\n"  # a file without line ends does not tell which to use
-    (tmp_path / "any").write_bytes((end.join(lines) + (end if ended else "")).encode())
+    (tmp_path / "any").write_bytes((end.join(lines) + end * ended).encode())
     do = speaking(ws)
     read = do("read", file_path="any")
     ids = lids(read)
@@ -665,11 +599,11 @@ def test_any_lines_are_shown_as_they_are_and_replaced_by_their_ids(ws, tmp_path,
     while last >= 0:
         first = data.draw(st.integers(0, last))
         new = data.draw(st.lists(st.text("xyz", min_size=1, max_size=2), max_size=3))
-        changes.append({"start_line_id": ids[first], "end_line_id": ids[last], "new_content": "\n".join(new)})
+        changes.append(((first, last), "\n".join(new)))
         expected[first : last + 1] = new
         changed += max(last + 1 - first, len(new))
         last = first - 1 - data.draw(st.integers(1, 3))
-    edited = do("edit_lines", file_path="any", changes=data.draw(st.permutations(changes)))
+    edited = edit(do, "any", *data.draw(st.permutations(changes)), ids=ids)
     if expected == lines:
         assert edited["code"] == "no_change"
         return

@@ -3,6 +3,7 @@
 import pytest
 
 from agentfs import Limits, Workspace
+from tests.kit import put
 from tests.tool_calls import accepts
 
 NAME = "str_replace_based_edit_tool"
@@ -17,14 +18,10 @@ def is_prime(n):
 
 
 @pytest.fixture
-def ws(tmp_path):
-    (tmp_path / "primes.py").write_text(PRIMES)
-    (tmp_path / "src/deep/deeper").mkdir(parents=True)
-    (tmp_path / "src/a.py").write_text("a\n")
-    (tmp_path / "src/deep/b.py").write_text("b\n")
-    (tmp_path / ".hidden").write_text("h\n")
-    with Workspace(tmp_path) as workspace:
-        yield workspace
+def ws(tmp_path, ws):
+    put(tmp_path, {"primes.py": PRIMES, "src/a.py": "a\n", "src/deep/b.py": "b\n", ".hidden": "h\n"})
+    (tmp_path / "src/deep/deeper").mkdir()
+    return ws
 
 
 @pytest.fixture
@@ -82,20 +79,16 @@ def test_view_a_directory(do, tmp_path):
 def test_view_a_range(do):
     shown = do("view", path="primes.py", view_range=[2, 3])
     assert [line[:7] for line in shown.content.splitlines()[1:3]] == ["     2\t", "     3\t"]
-    assert shown.next == {
-        "name": NAME,
-        "arguments": {"command": "view", "path": "primes.py", "view_range": [4, 5]},
-    }
+    following = {"command": "view", "path": "primes.py", "view_range": [4, 5]}
+    assert shown.next == {"name": NAME, "arguments": following}
     assert "view_range=[4, 5])]" in shown.content
     assert do("view", path="primes.py", view_range=[4, -1]).content.splitlines()[1:3] == [
         "     4\t            return False", "     5\t    return True",
     ]  # fmt: skip
     assert do("view", path="primes.py", view_range=[5, 99]).success, "a range may end behind the end"
+    refused = "The `view_range` parameter is not allowed when `path` points to a directory."
     for view_range in ([1, 2], [900, -1]):
-        refused = do("view", path="src", view_range=view_range)
-        assert (
-            refused.content == "The `view_range` parameter is not allowed when `path` points to a directory."
-        )
+        assert do("view", path="src", view_range=view_range).content == refused
 
 
 @pytest.mark.parametrize(("view_range", "told"), [
@@ -140,11 +133,6 @@ def test_str_replace(do, ws, tmp_path):
     assert len(whole.content.splitlines()) < 130
 
 
-def test_str_replace_without_new_str(do, tmp_path):
-    assert do("str_replace", path="primes.py", old_str="    return True\n").success
-    assert (tmp_path / "primes.py").read_text().endswith("return False\n")
-
-
 def test_old_str_that_is_almost_right(do, tmp_path):
     almost = "for num in range(2, limit + 2)\n        if n % num == 0:\n"
     result = do("str_replace", path="primes.py", old_str=almost, new_str="x\n")
@@ -166,15 +154,17 @@ def test_old_str_at_several_places(do, tmp_path):
     assert (tmp_path / "primes.py").read_text() == PRIMES
 
 
-def test_old_str_that_is_absent(do):
+def test_old_str_that_is_absent(do, tmp_path):
     result = do("str_replace", path="primes.py", old_str="retrun True maybe", new_str="x")
     assert result.content.startswith(
         "No replacement was performed, old_str `retrun True maybe` did not appear verbatim in primes.py.\n"
     )
     assert "old_string" not in result.content
     assert "read(" not in result.content
-    far = do("str_replace", path="primes.py", old_str="x" * 5000, new_str="y")
-    assert len(far.content) < 1500
+    assert len(do("str_replace", path="primes.py", old_str="x" * 5000, new_str="y").content) < 1500
+    assert do("undo_edit", path="primes.py").error["code"] == "invalid_argument", "there is none"
+    assert do("str_replace", path="primes.py", old_str="    return True\n").success, "new_str is left out"
+    assert (tmp_path / "primes.py").read_text().endswith("return False\n")
 
 
 def test_create(do, tmp_path):
@@ -212,11 +202,10 @@ def test_insert(do, tmp_path, before, line, text, after):
 
 
 def test_insert_with_new_str_of_older_versions(do, tmp_path):
-    result = do(
-        "insert", path="src/a.py", insert_line=0, new_str='"""Module for working with prime numbers."""'
-    )
-    assert result.content.splitlines()[1] == '     1\t"""Module for working with prime numbers."""'
-    assert (tmp_path / "src/a.py").read_text() == '"""Module for working with prime numbers."""\na\n'
+    text = '"""Module for working with prime numbers."""'
+    result = do("insert", path="src/a.py", insert_line=0, new_str=text)
+    assert result.content.splitlines()[1] == f"     1\t{text}"
+    assert (tmp_path / "src/a.py").read_text() == f"{text}\na\n"
 
 
 @pytest.mark.parametrize("line", [-1, 6])
@@ -235,18 +224,6 @@ def test_insert_out_of_range(do, tmp_path, line):
 def test_a_missing_parameter(do, command, given, missing):
     result = do(command, path="primes.py", **given)
     assert result.content == f"Parameter `{missing}` is required for command: {command}"
-
-
-def test_a_path_that_does_not_exist(do):
-    result = do("view", path="prime.py")
-    assert result.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")
-    assert '"primes.py"' in result.content
-    edited = do("str_replace", path="prime.py", old_str="a", new_str="b")
-    assert edited.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")
-
-
-def test_there_is_no_undo_edit(do):
-    assert do("undo_edit", path="primes.py").error["code"] == "invalid_argument"
 
 
 def test_crlf_is_kept(do, tmp_path):
