@@ -14,70 +14,32 @@ import pytest
 
 from agentfs.providers import FORMATS
 from tests.forked import run_command as run
+from tests.kit import put
 
 
 @pytest.mark.full
-def test_it_is_a_module_that_runs(tmp_path):
+@pytest.mark.parametrize("arguments", [
+    ["call", "read", '{"path": "a.txt"}'], ["call", "read", "path=missing"], [], ["-V"], ["log", "--nothing"],
+])  # fmt: skip
+def test_it_is_a_module_that_runs(tmp_path, arguments):
     """The other tests call the same function in a forked process, which is faster."""
     (tmp_path / "a.txt").write_text("one\n")
-    for arguments in (
-        ["call", "read", '{"path": "a.txt"}'],
-        ["call", "read", "path=missing"],
-        [],
-        ["-V"],
-        ["log", "--nothing"],
-    ):
-        command = [sys.executable, "-m", "agentfs", *arguments]
-        started = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        done = run(*arguments, cwd=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (
-            started.returncode,
-            started.stdout,
-            started.stderr,
-        )
-
-
-def test_call_prints_the_answer(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    done = run("call", "read", '{"path": "a.txt"}', cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1|one\n2|two\n", "")
+    command = [sys.executable, "-m", "agentfs", *arguments]
+    started = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run(*arguments, cwd=tmp_path)
+    assert [done.returncode, done.stdout, done.stderr] == [
+        started.returncode, started.stdout, started.stderr,
+    ]  # fmt: skip
 
 
 def test_call_takes_a_root_and_standard_input(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "a.txt").write_text("old\n")
+    put(tmp_path, {"sub/a.txt": "old\n"})
     arguments = json.dumps({"path": "a.txt", "old_string": "old", "new_string": "new"})
     done = run("call", "edit", "-", "--root", "sub", cwd=tmp_path, stdin=arguments)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sub" / "a.txt").read_text() == "new\n"
-
-
-def test_call_that_fails_says_so_on_standard_error(tmp_path):
-    done = run("call", "read", '{"path": "missing.txt"}', cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "missing.txt" in done.stderr
-
-
-@pytest.mark.parametrize("arguments", ["", "nonsense", "[1]", '{"path": 1'])
-def test_call_with_bad_json_is_a_failure_without_a_traceback(tmp_path, arguments):
-    done = run("call", "read", arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("command", [("call", "ls", "{}"), ("mcp",)])
-def test_a_command_to_connect_with_an_open_quotation_is_a_failure_without_a_traceback(tmp_path, command):
-    done = run(*command, "--connect", "ssh 'host", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert 'argument --connect: invalid split value: "ssh \'host"' in done.stderr
-
-
-def test_call_prints_the_whole_result_as_json(tmp_path):
-    (tmp_path / "a.txt").write_text("one\n")
-    done = run("call", "read", '{"path": "a.txt"}', "--json", cwd=tmp_path)
-    result = json.loads(done.stdout)
-    assert result["success"] is True
-    assert result["data"]["total_lines"] == 1
+    shown = json.loads(run("call", "read", '{"path": "sub/a.txt"}', "--json", cwd=tmp_path).stdout)
+    assert (shown["success"], shown["data"]["total_lines"]) == (True, 1)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -97,26 +59,6 @@ def test_schemas_and_call_speak_a_dialect(tmp_path):
     assert done.returncode == 2, "without it the tools are agentfs's own"
 
 
-@pytest.mark.parametrize(
-    "command", [["schemas"], ["call", "read", "{}"], pytest.param(["mcp"], marks=pytest.mark.full)]
-)
-def test_an_unknown_dialect_is_a_failure_that_names_the_others(tmp_path, command):
-    done = run(*command, "--dialect", "wav", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Did you mean 'wave'?" in done.stderr
-
-
-def test_a_missing_root_is_a_usage_error(tmp_path):
-    done = run("schemas", "--root", "nowhere", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("agentfs: ")
-
-
-def test_no_command_is_a_usage_error(tmp_path):
-    done = run(cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-
-
 def test_a_closed_pipe_prints_no_traceback(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 30 + "\n", encoding="utf-8")
     (tmp_path / "many.txt").write_text("some line that is long enough\n" * 1500)
@@ -134,10 +76,8 @@ def test_a_script_has_the_name_of_the_distribution():
 
 @pytest.fixture
 def tree(tmp_path):
-    (tmp_path / "a.py").write_text("import os\nprint(os)\n")
-    (tmp_path / "b.txt").write_text("import nothing\n")
     (tmp_path / "sub").mkdir()
-    return tmp_path
+    return put(tmp_path, {"a.py": "import os\nprint(os)\n", "b.txt": "import nothing\n"})
 
 
 FULL = (2, "agentfs: Standard output cannot be written: No space left on device.\n")
@@ -162,18 +102,29 @@ def test_a_tool_is_called_with_names_and_values(tree, arguments, status, printed
     assert printed in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [
-    ["call", "grep"], ["call", "grep", "pattern=("], ["call", "read", "path=../x"], ["call", "grep", "x"],
-    ["call", "grep", "pattern=x", "limit=many"], ["call", "write", "path=b.txt", "content=x"], ["nothing"],
-    ["call", "nothing"], ["call", "read", "path=a.py", "path=b.txt"], ["call", "read", "path=a.py", "x"],
-    ["call", "read", "path=a.py", "lines=2"], ["call"], ["--root", "."], ["log"], ["log", "--limit", "x"],
-    ["call", "read", "path=a.py", "--mount", "x"], ["call", "ls", "--mount", "x="],
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["call", "read", '{"path": "missing.txt"}'], "missing.txt"),
+    *((["call", "read", wrong], "") for wrong in ("", "nonsense", "[1]", '{"path": 1')),
+    *(([*command, "--connect", "ssh 'host"], 'argument --connect: invalid split value: "ssh \'host"')
+      for command in (["call", "ls", "{}"], ["mcp"])),
+    *(([*command, "--dialect", "wav"], "Did you mean 'wave'?")
+      for command in (["schemas"], ["call", "read", "{}"])),
+    (["schemas", "--root", "nowhere"], "agentfs: "), (["cal", "x"], "'cal' (choose from "), ([], ""),
+    *((arguments, "") for arguments in (
+        ["call", "grep"], ["call", "grep", "pattern=("], ["call", "read", "path=../x"], ["call", "grep", "x"],
+        ["call", "grep", "pattern=x", "limit=many"], ["call", "write", "path=b.txt", "content=x"],
+        ["nothing"], ["call", "nothing"], ["call", "read", "path=a.py", "path=b.txt"],
+        ["call", "read", "path=a.py", "x"], ["call", "read", "path=a.py", "lines=2"], ["call"],
+        ["--root", "."], ["log"], ["log", "--limit", "x"], ["call", "read", "path=a.py", "--mount", "x"],
+        ["call", "ls", "--mount", "x="])),
 ])  # fmt: skip
-def test_a_failure_is_2_and_on_standard_error(tree, arguments):
+def test_a_failure_is_2_and_on_standard_error(tree, arguments, said):
     done = run(*arguments, cwd=tree)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert arguments not in ([], ["cal", "x"]) or done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", [
@@ -183,8 +134,7 @@ def test_a_failure_is_2_and_on_standard_error(tree, arguments):
 ])  # fmt: skip
 def test_regression_options_go_before_or_after_the_command(tree, arguments):
     """`agentfs --root . ls` said "invalid choice: '.'"."""
-    (tree / "sub/c.txt").write_text("text\n")
-    (tree / "other").mkdir()
+    put(tree, {"sub/c.txt": "text\n", "other/y": ""})
     done = run(*arguments, cwd=tree)
     assert done.returncode == 0, done.stderr
     assert "c.txt" in done.stdout or "1|text" in done.stdout
@@ -208,12 +158,6 @@ def test_root_and_state_come_from_the_environment(tree, monkeypatch):
     assert "b.txt" in run("call", "ls", "--root", str(tree), cwd=tree).stdout
     monkeypatch.setenv("AGENTFS_ROOT", "")
     assert run("call", "ls", "path=sub", cwd=tree).returncode == 0
-
-
-def test_an_unknown_command_is_told_the_others(tmp_path):
-    done = run("cal", "x", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "'cal' (choose from 'call', 'schemas'" in done.stderr or "'cal' (choose from call" in done.stderr
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
@@ -263,19 +207,21 @@ SHELLED = {
 def test_regression_a_full_closed_or_binary_stream_prints_no_traceback(tree, line, monkeypatch):
     from agentfs import Workspace
 
-    (tree / "work").mkdir()
-    (tree / "work/a.py").write_text("import os\n")
-    (tree / "work/large.txt").write_text("some line that is long enough\n" * 1500)
-    (tree / "work/binary").write_bytes(b"\xff\xfe")
-    with Workspace(tree / "work", state=tree / "state") as ws:
+    long = "some line that is long enough\n" * 1500
+    work = put(tree / "work", {"a.py": "import os\n", "large.txt": long, "binary": b"\xff\xfe"})
+    with Workspace(work, state=tree / "state") as ws:
         ws.write("b.py", "text\n" * 5000)
-    command, work = ["sh", "-c", f'exec "$0" -m agentfs {line}', sys.executable], tree / "work"
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # with it argparse lets a full device pass
-    done = subprocess.run(
-        command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    done = shelled(f'exec "$0" -m agentfs {line}', work)
     assert (done.returncode, done.stderr) == SHELLED[line]
-    assert not (tree / "work/new.txt").exists()
+    assert not (work / "new.txt").exists()
+
+
+def shelled(line, directory, **more):
+    """Run a line of a shell, in which `$0` is Python."""
+    command = ["sh", "-c", line, sys.executable]
+    streams = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    return subprocess.run(command, cwd=directory, check=False, **streams, **more)
 
 
 def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypatch):
@@ -300,10 +246,7 @@ def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, 
 
 @pytest.mark.full
 def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
-    command = ["sh", "-c", 'ulimit -n 6; exec "$0" -m agentfs mcp', sys.executable]
-    done = subprocess.run(
-        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    done = shelled('ulimit -n 6; exec "$0" -m agentfs mcp', tmp_path)
     assert done.returncode != 0
     assert "Standard output" not in done.stderr
 
@@ -315,17 +258,9 @@ def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
 @pytest.mark.parametrize("missing", ["mcp", "uvicorn", "anyio"])
 def test_mcp_without_its_extra_names_it(tmp_path, missing):
     """Line 17: `agentfs mcp` without its extra was a traceback for `uvicorn`."""
-    (tmp_path / "blocked").mkdir()
-    (tmp_path / "blocked/sitecustomize.py").write_text(f"import sys\nsys.modules[{missing!r}] = None\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "agentfs", "mcp"],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'blocked'}:{Path(__file__).parents[1]}"},
-    )
+    put(tmp_path, {"blocked/sitecustomize.py": f"import sys\nsys.modules[{missing!r}] = None\n"})
+    path = {"PYTHONPATH": f"{tmp_path / 'blocked'}:{Path(__file__).parents[1]}"}
+    done = shelled('exec "$0" -m agentfs mcp', tmp_path, env={**os.environ, **path})
     assert (done.returncode, done.stdout) == (2, "")
     install = "pip install mcp anyio uvicorn"
     assert done.stderr == f"agentfs: {missing!r} is not installed. Install the extra `mcp`: {install}\n"
@@ -346,19 +281,20 @@ def test_the_extras_declare_what_the_package_imports():
     assert {"argcomplete"} == {re.match(r"[\w-]+", each)[0] for each in extras["cli"]}
 
 
-def test_regression_a_command_obeys_the_rules_of_a_policy_file_and_of_options(tmp_path):
+@pytest.mark.parametrize(("options", "command", "status"), [
+    (["--policy", "../policy.toml"], "true", 0), (["--policy", "../policy.toml"], "git init", 125),
+    (["--mode", "recorded", "--deny", "run(touch *)"], "touch x", 125),
+    (["--mode", "recorded", "--allow", "run(true)"], "true", 0),
+    (["--mode", "recorded", "--allow", "run(true)"], "touch x", 125),
+])  # fmt: skip
+def test_regression_a_command_obeys_the_rules_of_a_policy_file_and_of_options(
+    tmp_path, options, command, status
+):
     """`agentfs run` lacked `--policy`, `--deny` and `--allow`, which `agentfs mcp` has."""
     (tmp_path / "work").mkdir()
     (tmp_path / "policy.toml").write_text('run = "recorded"\ndeny = ["run(git *)"]\n')
-    for options, command, status in (
-        (["--policy", "../policy.toml"], "true", 0),
-        (["--policy", "../policy.toml"], "git init", 125),
-        (["--mode", "recorded", "--deny", "run(touch *)"], "touch x", 125),
-        (["--mode", "recorded", "--allow", "run(true)"], "true", 0),
-        (["--mode", "recorded", "--allow", "run(true)"], "touch x", 125),
-    ):
-        done = run("run", *options, "--", command, cwd=tmp_path / "work")
-        assert done.returncode == status, (options, command, done.stderr)
+    done = run("run", *options, "--", command, cwd=tmp_path / "work")
+    assert done.returncode == status, done.stderr
     assert list((tmp_path / "work").iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,36 +13,23 @@ import agentfs
 from agentfs import AgentFSError, Mount, Policy, Workspace
 from tests import kit
 from tests.conftest import public_directory
+from tests.kit import code_of as code
+from tests.kit import put
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Path:
-    files = {
-        "root/src/a.py": "needle root\n",
-        "root/deps/shadowed.py": "needle beside\n",
-        "lib/b.py": "needle lib\n",
-        "lib/sub/c.py": "needle sub\n",
-        "notes/n.md": "needle note\n",
-        "one.txt": "needle one\n",
-        "outside.txt": "needle outside\n",
-    }
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path
+    return put(tmp_path, {
+        "root/src/a.py": "needle root\n", "root/deps/shadowed.py": "needle beside\n",
+        "lib/b.py": "needle lib\n", "lib/sub/c.py": "needle sub\n", "notes/n.md": "needle note\n",
+        "one.txt": "needle one\n", "outside.txt": "needle outside\n",
+    })  # fmt: skip
 
 
 def opened(places: Path, **options) -> Workspace:
     mounts = {"lib": Mount(places / "lib", read_only=True), "notes": Mount(places / "notes")}
     options.setdefault("policy", Policy(overwrite="always"))
     return Workspace(places / "root", mounts=mounts, **options)
-
-
-def code(call, *given, **named) -> str:
-    with pytest.raises(AgentFSError) as raised:
-        call(*given, **named)
-    return raised.value.code
 
 
 @pytest.mark.parametrize("watch", [False, "calls"])
@@ -126,9 +114,8 @@ def test_a_read_only_mount_refuses_changes(places):
 
 def test_a_mount_stays_where_it_is(places):
     with opened(places) as workspace:
-        for call in (workspace.delete, lambda path, **_: workspace.move(path, "moved")):
-            options = {"recursive": True} if call == workspace.delete else {}
-            assert code(call, "notes", **options) == "refused"
+        assert code(workspace.delete, "notes", recursive=True) == "refused"
+        assert code(workspace.move, "notes", "moved") == "refused"
         assert (places / "notes" / "n.md").exists()
 
 
@@ -151,32 +138,24 @@ def test_transactions_and_recordings_go_across(places):
 
 
 def test_each_mount_has_its_own_ignore_rules(places):
-    (places / "root" / ".gitignore").write_text("*.md\nlib/\n")
-    (places / "lib" / ".gitignore").write_text("sub/\n")
+    put(places, {"root/.gitignore": "*.md\nlib/\n", "lib/.gitignore": "sub/\n"})
     with opened(places) as workspace:
         found = workspace.glob("**")
-        assert [each.path for each in found.files] == [
-            "deps/shadowed.py",
-            "lib/b.py",
-            "notes/n.md",
-            "src/a.py",
-        ]
+        wanted = ["deps/shadowed.py", "lib/b.py", "notes/n.md", "src/a.py"]
+        assert [each.path for each in found.files] == wanted
         assert found.skipped.ignored == 1  # `sub` by the mount; the rules of the root are not about mounts
 
 
-def test_ignore_rules_above_a_mount_are_those_of_its_repository(places):
-    repository = places / "repository"
-    (repository / "docs").mkdir(parents=True)
+@pytest.mark.parametrize("watch", [False, "calls"])
+def test_ignore_rules_above_a_mount_are_those_of_its_repository(places, watch):
+    repository = put(
+        places / "repository", {".gitignore": "/docs/build\n", "docs/build": "", "docs/page": ""}
+    )
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    (repository / ".gitignore").write_text("/docs/build\n")
-    for name in ("build", "page"):
-        (repository / "docs" / name).write_text("x")
-    for watch in (False, "calls"):
-        with Workspace(
-            places / "root", mounts={"docs": Mount(repository / "docs")}, watch=watch
-        ) as workspace:
-            for _ in range(2):
-                assert [each.path for each in workspace.glob("docs/**").files] == ["docs/page"]
+    mounts = {"docs": Mount(repository / "docs")}
+    with Workspace(places / "root", mounts=mounts, watch=watch) as workspace:
+        for _ in range(2):
+            assert [each.path for each in workspace.glob("docs/**").files] == ["docs/page"]
 
 
 def test_a_state_directory_in_a_mount_or_around_one_is_refused(places):
@@ -240,41 +219,26 @@ def test_changes_of_other_programs_in_a_mount_are_seen(places, watch):
 
 
 def test_writers_at_two_paths_lose_no_update(places):
-    from concurrent.futures import ThreadPoolExecutor
-
     mounts = {"one": Mount(places / "notes"), "two": Mount(places / "notes")}
     with Workspace(places / "root", mounts=mounts) as workspace, ThreadPoolExecutor(4) as threads:
-        list(
-            threads.map(lambda n: workspace.append(f"{'one' if n % 2 else 'two'}/n.md", f"{n}\n"), range(40))
-        )
+        names = ("two/n.md", "one/n.md")
+        list(threads.map(lambda n: workspace.append(names[n % 2], f"{n}\n"), range(40)))
     assert sorted((places / "notes" / "n.md").read_text().split()[2:]) == sorted(map(str, range(40)))
 
 
-@pytest.mark.parametrize(("mounts", "expected"), [
-    ({"a/b": "lib"}, "invalid_argument"),
-    ({"deps/lib": "lib"}, "invalid_argument"),
-    ({"src": "lib"}, "invalid_argument"),
-    ({"link": "lib"}, "invalid_argument"),
-    ({"x": "root/src"}, "invalid_argument"),
-    ({"x": "root"}, "invalid_argument"),
-    ({"x": "."}, "invalid_argument"),
-    ({".": "lib"}, "invalid_argument"),
-    ({"..": "lib"}, "invalid_argument"),
-    ({"/x": "lib"}, "outside_workspace"),
-    ({"": "lib"}, "invalid_path"),
-    ({"x": "missing"}, "not_found"),
-    ({"x": "one.txt"}, "not_a_directory"),
+@pytest.mark.parametrize(("path", "source", "expected"), [
+    *((path, source, "invalid_argument") for path, source in (
+        ("a/b", "lib"), ("deps/lib", "lib"), ("src", "lib"), ("link", "lib"), ("x", "root/src"),
+        ("x", "root"), ("x", "."), (".", "lib"), ("..", "lib"))),
+    ("/x", "lib", "outside_workspace"), ("", "lib", "invalid_path"), ("x", "missing", "not_found"),
+    ("x", "one.txt", "not_a_directory"),
 ])  # fmt: skip
-def test_bad_mounts(places, mounts, expected):
+def test_bad_mounts(places, path, source, expected):
     (places / "root" / "link").symlink_to("src")
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    given = {path: Mount(places / source) for path, source in mounts.items()}
-    assert code(Workspace, places / "root", mounts=given) == expected
+    assert code(Workspace, places / "root", mounts={path: Mount(places / source)}) == expected
     if before:
         assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_bad_sources():
     assert code(Mount, 3) == "invalid_argument"
 
 
