@@ -43,40 +43,43 @@ def refused(root, state, error=InvalidArgumentError):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["", "state", "deep/er/state"])
-def test_it_must_not_lie_in_the_tree(root, where):
-    assert "outside the workspace" in refused(root, root / where)
+def linked(path, target):
+    path.symlink_to(target)
+    return path
 
 
-def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
-    (tmp_path / "link").symlink_to(root)
-    (tmp_path / "missing").symlink_to(root / "there" / "in")
-    assert "outside the workspace" in refused(root, tmp_path / "link" / "state")
-    assert "outside the workspace" in refused(root, tmp_path / "missing")
-    (root / "out").symlink_to(tmp_path / "elsewhere")
-    with Workspace(root, state=root / "out") as ws:
+# Where the state directory is to lie, what is there, and why it is refused.
+WRONG_PLACES = {
+    "the root": (lambda top: top / "root", "outside the workspace"),
+    "in it": (lambda top: top / "root/state", "outside the workspace"),
+    "deep in it": (lambda top: top / "root/deep/er/state", "outside the workspace"),
+    "a link to it": (lambda top: linked(top / "link", top / "root") / "state", "outside the workspace"),
+    "a dangling link": (lambda top: linked(top / "link", top / "root/there/in"), "outside the workspace"),
+    "above it": (lambda top: top, "not contain it"),
+    "a link above it": (lambda top: linked(top / "up", top), "not contain it"),
+    "a file": (lambda top: put(top, {"file": "x"}) / "file", "is not a directory of agentfs"),
+    "below a file": (lambda top: put(top, {"file": "x"}) / "file/state", "Not a directory"),
+    "with other entries": (lambda top: put(top / "state", {"mine": "precious"}), 'it contains "mine".'),
+    "of an older version": (
+        lambda top: put(top / "state", dict.fromkeys(["format", "journal", "shown", "agentfs.lock"], "x")),
+        '"format"',
+    ),
+}
+
+
+@pytest.mark.parametrize("place", WRONG_PLACES)
+def test_a_wrong_place_is_refused_and_nothing_is_made_there(root, tmp_path, place):
+    where, said = WRONG_PLACES[place]
+    state = where(tmp_path)
+    before = snapshot(tmp_path)
+    assert said in refused(root, state, FileIOError if place == "below a file" else InvalidArgumentError)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_link_in_the_tree_may_lead_to_a_state_outside(root, tmp_path):
+    with Workspace(root, state=linked(root / "out", tmp_path / "elsewhere")) as ws:
         ws.write("b", "x\n")
-    assert (tmp_path / "elsewhere" / "history.db").exists(), "a link in the tree may lead to one outside"
-
-
-def test_the_tree_must_not_lie_in_the_state_directory(root, tmp_path):
-    assert "not contain it" in refused(root, tmp_path)
-    (tmp_path / "up").symlink_to(tmp_path)
-    assert "not contain it" in refused(root, tmp_path / "up")
-
-
-def test_a_state_directory_is_not_a_file_nor_below_one(root, tmp_path):
-    (tmp_path / "file").write_text("x")
-    assert "is not a directory of agentfs" in refused(root, tmp_path / "file")
-    assert "Not a directory" in refused(root, tmp_path / "file" / "state", FileIOError)
-
-
-def test_a_directory_with_other_entries_is_refused_and_unchanged(root, state):
-    state.mkdir()
-    (state / "mine").write_text("precious")
-    before = snapshot(state)
-    assert 'it contains "mine".' in refused(root, state)
-    assert snapshot(state) == before
+    assert (tmp_path / "elsewhere" / "history.db").exists()
 
 
 def sql(state, *statements):
@@ -85,37 +88,32 @@ def sql(state, *statements):
             database.execute(*((statement,) if isinstance(statement, str) else statement))
 
 
-@pytest.mark.parametrize("content", [b"x", b"{}", b"\xff\xfe" * 5000, b"SQLite format 3\0" + b"\0" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"x", b"{}", b"\xff\xfe" * 5000, b"SQLite format 3\0" + b"\0" * 5000, b""]
+)
 def test_a_file_that_is_not_a_database(root, state, content):
     Workspace(root, state=state).close()
     (state / "history.db").write_bytes(content)
+    if not content:  # a log without its database
+        (state / "history.db-wal").write_bytes(b"x" * 100)
     assert "damaged" in refused(root, state, FileIOError)
     assert (state / "history.db").read_bytes() == content
+
+
+def test_a_newer_version_and_one_in_which_others_may_write(root, state):
+    Workspace(root, state=state).close()
+    state.chmod(0o770)
+    assert "chmod 700" in refused(root, state, RefusedError)
+    state.chmod(0o700)
+    sql(state, f"PRAGMA user_version = {DATABASE_VERSION + 1}")
+    assert f"has version {DATABASE_VERSION + 1}" in refused(root, state)
 
 
 @pytest.mark.parametrize("application", [0, 7])
 def test_the_database_of_another_program(root, state, application):
     state.mkdir(mode=0o700)
     sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
-    before = snapshot(state)
     assert "belongs to another program" in refused(root, state)
-    before["agentfs.lock"] = ("file", 0o600, b"")
-    assert snapshot(state) == before
-
-
-def test_a_newer_version(root, state):
-    Workspace(root, state=state).close()
-    sql(state, f"PRAGMA user_version = {DATABASE_VERSION + 1}")
-    assert f"has version {DATABASE_VERSION + 1}" in refused(root, state)
-
-
-def test_the_directory_of_an_older_version(root, state):
-    state.mkdir(mode=0o700)
-    for name in ("format", "journal", "shown", "agentfs.lock"):
-        (state / name).write_bytes(b"x")
-    before = snapshot(state)
-    assert '"format"' in refused(root, state)
-    assert snapshot(state) == before
 
 
 def test_the_state_directory_of_another_tree(root, state, tmp_path):
@@ -132,9 +130,8 @@ def test_one_workspace_at_a_time(root, state):
     with Workspace(root, state=state):
         assert "in use by another workspace" in refused(root, state, BusyError)
         code = "import sys; from agentfs import Workspace; Workspace(sys.argv[1], state=sys.argv[2])"
-        done = subprocess.run(
-            [sys.executable, "-c", code, root, state], capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-c", code, root, state]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "BusyError" in done.stderr
     Workspace(root, state=state).close()
 
@@ -146,12 +143,6 @@ def test_only_its_owner_may_look(root, state):
         ws.write("b", "x\n")
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in state.iterdir()} == {0o600}
-
-
-def test_one_in_which_others_may_write(root, state):
-    Workspace(root, state=state).close()
-    state.chmod(0o770)
-    assert "chmod 700" in refused(root, state, RefusedError)
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
@@ -209,12 +200,6 @@ def test_beginning_one_that_was_never_finished(root, state):
     with Workspace(root, state=state) as ws:
         ws.write("b", "x\n")
     assert sorted(os.listdir(state)) == ["agentfs.lock", "history.db"]
-
-
-def test_a_log_without_its_database(root, state):
-    Workspace(root, state=state).close()
-    put(state, {"history.db": b"", "history.db-wal": b"x" * 100})
-    assert "damaged" in refused(root, state, FileIOError)
 
 
 @pytest.fixture(scope="module")
@@ -404,14 +389,8 @@ def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
     for path in ("../out", "/out", "", "a/../../out", ".", "a\0b"):
         forge("steps", 2, 0, stored_json({**step, "changes": [[path, None, link, ""]]}))
     bad = {**step, "changes": [["x", ["file", 420, "not hex", 2], None, ""]]}
-    for payload in (
-        [],
-        {},
-        1,
-        bad,
-        {**step, "toggles": [[2, True, []]]},
-        {**step, "toggles": [[0, True, []]]},
-    ):
+    toggles = [{**step, "toggles": [[number, True, []]]} for number in (0, 2)]
+    for payload in ([], {}, 1, bad, *toggles):
         forge("steps", 2, 0, stored_json(payload))
     forge("steps", 3, 0, stored_json(step))
     forge("steps", 2, 0, b"\xff")

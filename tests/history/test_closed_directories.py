@@ -4,7 +4,6 @@ A build makes its outputs read-only, and so does `go mod download`. Undo failed 
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,69 +14,24 @@ from agentfs import AgentFSError, Workspace
 from agentfs.fs import lock
 from tests.conftest import public_directory
 from tests.history.judges import snapshot
-from tests.kit import put, refused
+from tests.kit import refused
 
 AS_ROOT = os.geteuid() == 0
 SOMEBODY = 4242
 
 
-def read_only(top: Path) -> None:
-    (top / "d").chmod(0o555)
-
-
-def change_and_close(top: Path) -> None:
-    (top / "d/f").write_text("new\n")
-    (top / "d/e/g").unlink()
-    (top / "d/new").write_text("made\n")
-    (top / "d/e").chmod(0o500)
-    (top / "d").chmod(0o555)
-
-
-def make_closed(top: Path) -> None:
-    put(top, {"out/deep/x": "x\n"})
-    (top / "out/deep").chmod(0o555)
-    (top / "out").chmod(0o555)
-
-
-def remove_closed(top: Path) -> None:
-    for each in ("closed", "closed/deep"):
-        (top / each).chmod(0o755)
-    shutil.rmtree(top / "closed")
-
-
-def replace_closed_by_a_file(top: Path) -> None:
-    remove_closed(top)
-    (top / "closed").write_text("a file\n")
-
-
-def open_and_change(top: Path) -> None:
-    (top / "closed").chmod(0o755)
-    (top / "closed/one").write_text("new\n")
-
-
-def move_what_is_closed(top: Path) -> None:
-    for each in ("closed", "closed/deep"):
-        (top / each).chmod(0o755)
-    (top / "closed").rename(top / "d/moved")
-    for each in ("d/moved/deep", "d/moved"):
-        (top / each).chmod(0o555)
-
-
-def close(mode: int) -> Callable[[Path], None]:
-    return lambda top: (top / "d").chmod(mode)
-
-
+OPEN = "chmod 755 closed closed/deep; "
 COMMANDS = {
-    "made read-only": read_only,
-    "closed with all its entries": close(0),
-    "no longer entered": close(0o600),
-    "no longer listed": close(0o300),
-    "closed after a change of its entries": change_and_close,
-    "created and closed": make_closed,
-    "opened and removed": remove_closed,
-    "a file in its place": replace_closed_by_a_file,
-    "opened and changed": open_and_change,
-    "moved": move_what_is_closed,
+    "made read-only": "chmod 555 d",
+    "closed with all its entries": "chmod 0 d",
+    "no longer entered": "chmod 600 d",
+    "no longer listed": "chmod 300 d",
+    "closed after a change of its entries": "echo x > d/f; rm d/e/g; touch d/new; chmod 500 d/e; chmod 555 d",
+    "created and closed": "mkdir -p out/deep; echo x > out/deep/x; chmod 555 out/deep out",
+    "opened and removed": f"{OPEN} rm -r closed",
+    "a file in its place": f"{OPEN} rm -r closed; echo file > closed",
+    "opened and changed": "chmod 755 closed; echo new > closed/one",
+    "moved": f"{OPEN} mv closed d/moved; chmod 555 d/moved/deep d/moved",
 }
 
 
@@ -113,6 +67,19 @@ def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                     path.chmod(0o755)
 
 
+def run(command: str, root: Path) -> None:
+    """Run a command as this user; `subprocess` would be root again."""
+    child = os.fork()
+    if child == 0:
+        os.chdir(root)
+        if AS_ROOT:
+            os.seteuid(0)
+            os.setresgid(SOMEBODY, SOMEBODY, SOMEBODY)
+            os.setresuid(SOMEBODY, SOMEBODY, SOMEBODY)
+        os.execv("/bin/sh", ["sh", "-ec", command])
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def modes(top: Path) -> dict[str, int]:
     return {name: stat.S_IMODE((top / name).lstat().st_mode) for name in sorted(os.listdir(top))}
 
@@ -123,7 +90,7 @@ def test_a_closed_directory_is_undone_and_redone(root: Path, command: str, *, st
     before = snapshot(root)
     with Workspace(root, state=root.parent / "state" if state else None) as ws:
         with ws.recording(command):
-            COMMANDS[command](root)
+            run(COMMANDS[command], root)
         after = modes(root)
         assert ws.undo().steps == 1
         assert snapshot(root) == before
@@ -133,19 +100,20 @@ def test_a_closed_directory_is_undone_and_redone(root: Path, command: str, *, st
         assert snapshot(root) == before
 
 
-@pytest.mark.parametrize("tool", ["delete", "move", "write", "edit"])
+CALLS: dict[str, Callable[[Workspace], object]] = {
+    "delete": lambda ws: ws.delete("closed", recursive=True),
+    "move": lambda ws: ws.move("closed/one", "d/one"),
+    "write": lambda ws: ws.write("closed/new", "x"),
+    "edit": lambda ws: ws.edit("closed/one", "one", "two"),
+}
+
+
+@pytest.mark.parametrize("tool", CALLS)
 def test_no_tool_opens_a_read_only_directory(root: Path, tool: str) -> None:
     """Its owner has closed it for this; undo opens only what was closed within the step."""
     before = snapshot(root)
-    with Workspace(root) as ws:
-        calls: dict[str, Callable[[], object]] = {
-            "delete": lambda: ws.delete("closed", recursive=True),
-            "move": lambda: ws.move("closed/one", "d/one"),
-            "write": lambda: ws.write("closed/new", "x"),
-            "edit": lambda: ws.edit("closed/one", "one", "two"),
-        }
-        with pytest.raises(AgentFSError, match="Permission denied") as caught:
-            calls[tool]()
+    with Workspace(root) as ws, pytest.raises(AgentFSError, match="Permission denied") as caught:
+        CALLS[tool](ws)
     assert "could not be restored" not in str(caught.value)
     assert snapshot(root) == before
 

@@ -12,26 +12,24 @@ from agentfs.fs.syscalls import open_root
 from agentfs.fs.trees import OpenTree, RootHandle
 from tests import kit
 from tests.conftest import needs, program
+from tests.kit import put
 
 pytestmark = needs("git")
 
 
 def git(*arguments, cwd, config=os.devnull):
+    names = {f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    environment |= {"GIT_CONFIG_GLOBAL": str(config), "GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@x"}
-    environment |= {"GIT_COMMITTER_NAME": "x", "GIT_COMMITTER_EMAIL": "x@x"}
-    done = subprocess.run(
-        ["git", *arguments], cwd=cwd, env=environment, capture_output=True, check=True, text=True
+    environment |= {"GIT_CONFIG_GLOBAL": str(config), **names}
+    given = {"cwd": cwd, "env": environment, "text": True}
+    return sorted(
+        subprocess.run(["git", *arguments], capture_output=True, check=True, **given).stdout.split()
     )
-    return sorted(done.stdout.split())
 
 
 def git_files(cwd, config=os.devnull):
-    return [
-        name
-        for name in git("ls-files", "-co", "--exclude-standard", cwd=cwd, config=config)
-        if "/." not in f"/{name}"
-    ]
+    names = git("ls-files", "-co", "--exclude-standard", cwd=cwd, config=config)
+    return [name for name in names if "/." not in f"/{name}"]
 
 
 def listed(top):
@@ -42,10 +40,7 @@ def listed(top):
 
 
 def make(top, *names):
-    for name in names:
-        path = top / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+    put(top, dict.fromkeys(names, ""))
 
 
 @pytest.fixture
@@ -94,22 +89,6 @@ def test_no_search_lists_what_is_in_the_directory_of_git(repository, monkeypatch
     assert [path for path in scanned if ".git" in path] == []
 
 
-def test_the_exclude_file_of_a_repository_above_the_root_holds(repository):
-    make(repository, "root/a.x", "root/b")
-    (repository / ".git/info/exclude").write_text("*.x\n")
-    assert listed(repository / "root")[0] == ["b"] == git_files(repository / "root")
-
-
-@needs("rg")
-def test_an_ignore_file_above_the_root_holds_in_a_repository(repository):
-    make(repository, "root/a.x", "root/b")
-    (repository / ".ignore").write_text("*.x\n")
-    rg = subprocess.run(
-        [program("rg"), "--files"], cwd=repository / "root", capture_output=True, check=True, text=True
-    )
-    assert listed(repository / "root")[0] == ["b"] == rg.stdout.split()
-
-
 @needs("rg")
 @needs("fd")
 def test_a_tracked_file_that_a_rule_ignores_is_hidden_as_by_rg_and_fd(repository):
@@ -125,26 +104,30 @@ def test_a_tracked_file_that_a_rule_ignores_is_hidden_as_by_rg_and_fd(repository
     assert git_files(repository) == ["forced.x", "kept"], "git asks its index first"
 
 
-def test_without_a_repository_nothing_above_the_root_holds(tmp_path):
-    make(tmp_path, "root/a.x")
-    (tmp_path / ".gitignore").write_text("*.x\n")
-    (tmp_path / ".ignore").write_text("*.x\n")
-    (tmp_path / ".git").mkdir()  # for git this is not a repository
-    assert listed(tmp_path / "root")[0] == ["a.x"]
-
-
-def test_no_rule_above_the_top_of_a_repository_holds(repository):
-    make(repository, "root/a.x")
-    (repository / ".gitignore").write_text("*.x\n")
-    git("init", "-q", "root", cwd=repository)
-    assert listed(repository / "root")[0] == ["a.x"] == git_files(repository / "root")
-
-
-def test_an_empty_git_directory_begins_no_repository(repository):
-    make(repository, "sub/a.x", "sub/b")
-    (repository / "sub/.git").mkdir()
-    (repository / ".gitignore").write_text("*.x\n")
-    assert listed(repository)[0] == ["sub/b"] == git_files(repository)
+@pytest.mark.parametrize(
+    ("root", "rules", "repository", "files"),
+    [
+        ("root", [".git/info/exclude"], ".", ["b"]),
+        ("root", [".ignore"], ".", ["b"]),
+        ("root", [".gitignore"], "root", ["a.x", "b"]),  # no rule above the top of a repository
+        (
+            "root",
+            [".gitignore", ".ignore"],
+            None,
+            ["a.x", "b"],
+        ),  # nothing above the root without a repository
+        (".", [".gitignore"], ".", ["root/b"]),  # an empty `root/.git` begins no repository
+    ],
+)
+def test_rules_around_the_root_hold_within_a_repository(tmp_path, root, rules, repository, files):
+    make(tmp_path, "root/a.x", "root/b")
+    (tmp_path / "root/.git" if root == "." else tmp_path / ".git").mkdir()  # this is none for git
+    if repository:
+        git("init", "-q", repository, cwd=tmp_path)
+    put(tmp_path, dict.fromkeys(rules, "*.x\n"))
+    assert listed(tmp_path / root)[0] == files
+    if rules != [".ignore"]:
+        assert not repository or git_files(tmp_path / root) == files
 
 
 @pytest.fixture
@@ -162,7 +145,6 @@ def worktree(tmp_path):
 @pytest.mark.parametrize("root", ["tree", "tree/sub", "."])
 def test_a_worktree_begins_a_repository_whose_exclude_file_does_not_count(worktree, root):
     (worktree / ".gitignore").write_text("b\n")
-    make(worktree, "tree/.gitignore")
     (worktree / "tree/.gitignore").write_text("*.x\n")
     (worktree / "main/.git/info/exclude").write_text("d\n")
     files, _ = listed(worktree / root)
@@ -173,39 +155,28 @@ def test_a_worktree_begins_a_repository_whose_exclude_file_does_not_count(worktr
 def test_a_forged_git_file_cannot_choose_what_is_read(tmp_path):
     """Who writes in the tree could otherwise test guesses at files outside by what is ignored."""
     outside = tmp_path / "outside"
-    make(outside, "info/exclude", "HEAD")
-    (outside / "info/exclude").write_text("guess\n")
-    (outside / "objects").mkdir()
-    (outside / "refs").mkdir()
-    (outside / "HEAD").write_text("ref: refs/heads/main\n")
+    as_a_repository(outside)
     root = tmp_path / "root"
     make(root, "guess", "other")
     (root / ".git").write_text(f"gitdir: {outside}\n")
     assert git_files(root) == ["other"]  # the naive way tells
     assert listed(root)[0] == ["guess", "other"]
     # Nor by way of a directory inside that claims to be a worktree's.
-    make(root, "fake/HEAD", "fake/gitdir", "fake/commondir")
-    (root / "fake/gitdir").write_text(f"{root}/.git\n")
-    (root / "fake/commondir").write_text(f"{outside}\n")
+    put(root, {"fake/HEAD": "", "fake/gitdir": f"{root}/.git\n", "fake/commondir": f"{outside}\n"})
     (root / ".git").write_text("gitdir: fake\n")
     assert "guess" in listed(root)[0]
 
 
-def as_a_repository(directory, excluded="guess\n"):
-    make(directory, "info/exclude", "HEAD")
-    (directory / "info/exclude").write_text(excluded)
-    (directory / "HEAD").write_text("ref: refs/heads/main\n")
+def as_a_repository(directory):
+    put(directory, {"info/exclude": "guess\n", "HEAD": "ref: refs/heads/main\n"})
     (directory / "objects").mkdir()
     (directory / "refs").mkdir()
 
 
 def forged(root, common):
     """A directory in the tree that claims to be a worktree's, and names another as its repository."""
-    make(root, "wt/HEAD", "wt/gitdir", "wt/commondir", "guess", "other")
-    (root / "wt/HEAD").write_text("ref: refs/heads/main\n")
-    (root / "wt/gitdir").write_text(f"{root}/.git\n")
-    (root / "wt/commondir").write_text(common)
-    (root / ".git").write_text("gitdir: wt\n")
+    put(root, {"wt/HEAD": "ref: refs/heads/main\n", "wt/gitdir": f"{root}/.git\n", "wt/commondir": common})
+    put(root, {".git": "gitdir: wt\n", "guess": "", "other": ""})
 
 
 @pytest.mark.parametrize(
@@ -329,12 +300,11 @@ def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch,
     (root / ".git").mkdir()
     git("init", "-q", ".", cwd=root)
     outside.mkdir()
-    (outside / "secret").write_text("guess\n")
-    (outside / "config").write_text(OUTSIDE.format(outside=outside))
+    put(outside, {"secret": "guess\n", "config": OUTSIDE.format(outside=outside)})
+    for name, path in {"names-mine": "mine", "names-way": "way/secret"}.items():
+        (outside / name).write_text(f"[core]\n\texcludesFile = {root}/{path}\n")
     (outside / "link").symlink_to(root / "back")
     (outside / "root").symlink_to(root)
-    (outside / "names-mine").write_text(f"[core]\n\texcludesFile = {root}/mine\n")
-    (outside / "names-way").write_text(f"[core]\n\texcludesFile = {root}/way/secret\n")
     files, environment = INSIDE[case]
     for name, written in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -357,9 +327,9 @@ def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch,
 
 def test_configuration_outside_is_followed_through_links(repository, tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
-    make(home, "dotfiles/git/config", "dotfiles/excludes")
-    (home / "dotfiles/git/config").write_text("[core]\n\texcludesFile = ~/excludes\n")
-    (home / "dotfiles/excludes").write_text("guess\n")
+    put(
+        home, {"dotfiles/git/config": "[core]\n\texcludesFile = ~/excludes\n", "dotfiles/excludes": "guess\n"}
+    )
     (home / ".gitconfig").symlink_to("way/git/../git/config")
     (home / "way").symlink_to("dotfiles")
     (home / "excludes").symlink_to(home / "way/excludes")
@@ -372,8 +342,7 @@ def test_configuration_outside_is_followed_through_links(repository, tmp_path_fa
 
 def test_the_default_global_excludes_hold(tmp_path, monkeypatch, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
-    make(home, "git/ignore")
-    (home / "git/ignore").write_text("*.x\n")
+    put(home, {"git/ignore": "*.x\n"})
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
     make(tmp_path, "a.x", "b")
     assert listed(tmp_path)[0] == ["b"]
@@ -394,24 +363,15 @@ def test_global_excludes_begin_anew_in_each_repository(repository, monkeypatch, 
     assert sorted(listed(repository)[0]) == sorted(judged) == ["inner/sub/top", "sub/top"]
 
 
-def fifo(path):
-    os.mkfifo(path)
+SPOIL = {
+    "fifo": os.mkfifo,
+    "link out": lambda path: path.symlink_to("/etc/hosts"),
+    "giant": lambda path: os.truncate(path.touch() or path, 100 * 2**20),
+    "directory": os.mkdir,
+}
 
 
-def link_out(path):
-    path.symlink_to("/etc/hosts")
-
-
-def giant(path):
-    with path.open("wb") as file:
-        file.truncate(100 * 1024 * 1024)
-
-
-def directory(path):
-    path.mkdir()
-
-
-@pytest.mark.parametrize("spoil", [fifo, link_out, giant, directory])
+@pytest.mark.parametrize("spoil", SPOIL)
 @pytest.mark.parametrize(
     "place", [".git/info/exclude", "../.gitignore", "../.git/info/exclude", "../../excludes"]
 )
@@ -425,11 +385,11 @@ def test_a_rule_file_that_is_none_is_counted_wherever_it_stands(tmp_path, monkey
     path = top / place
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
-    spoil(path)
+    SPOIL[spoil](path)
     files, result = listed(top)
     assert files == ["x"]
     # The user's own file may be a link, as those who keep their configuration in a repository have it.
-    assert result.skipped.unreadable == (0 if place == "../../excludes" and spoil is link_out else 1)
+    assert result.skipped.unreadable == (0 if place == "../../excludes" and spoil == "link out" else 1)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names")
@@ -438,8 +398,7 @@ def test_surroundings_of_the_file_system_root_end():
 
 
 def test_an_unreadable_rule_file_counts_once_even_if_links_lead_to_it(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "x.txt").write_text("needle\n")
+    put(tmp_path, {"a/x.txt": "needle\n"})
     (tmp_path / "a" / ".gitignore").symlink_to("../a")
     (tmp_path / "linked").symlink_to("a")
     for watch in (False, True):
