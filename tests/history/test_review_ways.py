@@ -1,9 +1,9 @@
 """A review has the same answers in each kind of workspace, and of each kind of text."""
 
 import json
+import shutil
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +12,20 @@ import pytest
 from agentfs import AfterChange, AgentFSError, Mount, Policy, Workspace, connect
 from agentfs.results import Review
 from tests import kit
+from tests.kit import put
 from tests.remote.over_pipe import open_pipe
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
 
 
-@contextmanager
-def plain(top: Path) -> Generator[Any]:
-    with Workspace(top) as ws:
-        yield ws
-
-
-@contextmanager
-def watched(top: Path) -> Generator[Any]:
-    with Workspace(top, watch=True) as ws:
-        yield ws
-
-
-@contextmanager
-def in_a_view(top: Path) -> Generator[Any]:
-    with Workspace(top) as ws:
-        yield ws.view(policy=Policy())
-
-
-@contextmanager
-def connected(top: Path) -> Generator[Any]:
-    with connect(open_pipe(), top) as ws:
-        yield ws
-
-
-@contextmanager
-def mounted(top: Path) -> Generator[Any]:
-    (top / "m").rename(top.parent / "mounted")
-    with Workspace(top, mounts={"m": Mount(top.parent / "mounted")}) as ws:
-        yield ws
-
-
-@contextmanager
-def kept(top: Path) -> Generator[Any]:
-    with Workspace(top, state=top.parent / "state") as ws:
-        yield ws
+WAYS: dict[str, Callable[[Path], Any]] = {
+    "plain": lambda top: Workspace(top),  # noqa: PLW0108 - as the others
+    "watched": lambda top: Workspace(top, watch=True),
+    "view": lambda top: Workspace(top).view(policy=Policy()),
+    "connected": lambda top: connect(open_pipe(), top),
+    "mounted": lambda top: Workspace(top, mounts={"m": Mount((top / "m").rename(top.parent / "mounted"))}),
+    "kept": lambda top: Workspace(top, state=top.parent / "state"),
+}
 
 
 def ids_of(review: Review) -> list[str]:
@@ -60,15 +34,11 @@ def ids_of(review: Review) -> list[str]:
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
-    (root / "m").mkdir(parents=True)
-    for name in ("a.txt", "b.txt", "m/a.txt", "m/old.txt"):
-        (root / name).write_text(TEXT)
-    return root
+    return put(tmp_path / "tree", dict.fromkeys(["a.txt", "b.txt", "m/a.txt", "m/old.txt"], TEXT))
 
 
-@pytest.mark.parametrize("way", [watched, in_a_view, connected, mounted, kept])
-def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path, way: Callable[[Path], Any]):
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "plain"])
+def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path, way: str):
     def answers(opened: Any) -> list[object]:
         with opened as ws:
             ws.edit("a.txt", "line 3\n", "three\n")
@@ -98,13 +68,10 @@ def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path
             found.append([(hunk.old_lines, hunk.new_lines) for hunk in ws.review().hunks])
             return found
 
-    other = tmp_path / "other" / "tree"
-    for path in [path for path in top.rglob("*") if path.is_file()]:
-        (other / path.relative_to(top)).parent.mkdir(parents=True, exist_ok=True)
-        (other / path.relative_to(top)).write_text(path.read_text())
-    expected = answers(plain(other))
+    other = shutil.copytree(top, tmp_path / "other" / "tree")
+    expected = answers(WAYS["plain"](other))
     assert len(expected) > 20
-    assert answers(way(top)) == expected
+    assert answers(WAYS[way](top)) == expected
 
 
 def test_a_transaction_is_reviewed_before_and_after_its_end(top: Path):
@@ -123,13 +90,7 @@ def test_a_transaction_is_reviewed_before_and_after_its_end(top: Path):
 
 
 def test_a_notebook_is_reviewed_by_the_lines_of_its_file(top: Path):
-    cell: dict[str, Any] = {
-        "cell_type": "code",
-        "id": "a",
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
+    cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     cells = [{**cell, "id": str(number), "source": [f"x = {number}\n", "y = 1"]} for number in range(3)]
     book: dict[str, Any] = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (top / "n.ipynb").write_text(json.dumps(book, indent=1) + "\n")
