@@ -1,5 +1,6 @@
 """Methods that only dialects call, as functions of a workspace, and what most tests need."""
 
+import os
 from functools import partial
 from os import fspath
 
@@ -11,16 +12,19 @@ from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, in
 from agentfs.search.options import texts
 
 __all__ = [
-    "code",
-    "code_of",
-    "error_of",
-    "find",
-    "grep",
-    "insert",
-    "keep",
-    "method",
-    "put",
-    "refused",
+    *(
+        "code",
+        "code_of",
+        "error_of",
+        "find",
+        "grep",
+        "in_a_fork",
+        "insert",
+        "keep",
+        "method",
+        "put",
+        "refused",
+    ),
     "splice",
 ]
 
@@ -83,3 +87,21 @@ def refused(act, code=None):
     error = error_of(act)
     assert code in {None, error.code}, error
     return error
+
+
+def in_a_fork(act):
+    """Return what a function returns in a forked copy of the process, or its error, as text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = str(act())
+        except BaseException as error:  # noqa: BLE001 - told to the parent
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -14,6 +14,7 @@ from agentfs.errors import BusyError, ConflictError, StaleError
 from agentfs.fs import Current, Root, lock, syscalls
 from tests import kit
 from tests.fs.mechanisms import change
+from tests.kit import in_a_fork
 
 COUNT = """
 import sys
@@ -50,37 +51,14 @@ def held(script: str, tree):
                 os.killpg(holder.pid, 9)
 
 
-def forked(work, *arguments) -> int:
-    """Return the id of a process that does some work, and fails if the work fails."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        work(*arguments)
-        status = 0
-    except BaseException:  # noqa: BLE001 - it is shown, as Python shows it
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def count_in_two_processes(tree, times: int) -> int:
-    (tree / "n").write_bytes(b"0")
-    command = [sys.executable, "-c", COUNT]
-    running = [subprocess.Popen([*command, str(path), str(times)]) for path in (tree, tree)]
-    assert [each.wait() for each in running] == [0, 0]
-    return int((tree / "n").read_bytes())
-
-
 @pytest.mark.full
-def test_two_processes_on_one_file_lose_nothing(tree):
-    assert count_in_two_processes(tree, 300) == 600
-
-
-@pytest.mark.long
-def test_two_processes_make_10000_edits_and_lose_nothing(tree):
-    assert count_in_two_processes(tree, 5000) == 10_000
+@pytest.mark.parametrize("times", [300, pytest.param(5000, marks=pytest.mark.long)])
+def test_two_processes_on_one_file_lose_nothing(tree, times):
+    (tree / "n").write_bytes(b"0")
+    command = [sys.executable, "-c", COUNT, str(tree), str(times)]
+    running = [subprocess.Popen(command) for _ in range(2)]
+    assert [each.wait() for each in running] == [0, 0]
+    assert int((tree / "n").read_bytes()) == 2 * times
 
 
 def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
@@ -229,8 +207,10 @@ def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
                 else:
                     kit.splice(ws, "a", add_one)
 
-    running = [forked(count, kind) for kind in ("both", "one", "both")]
-    assert [os.waitpid(each, 0)[1] for each in running] == [0, 0, 0]
+    with ThreadPoolExecutor() as pool:  # each waits for a process
+        assert [*pool.map(lambda kind: in_a_fork(lambda: count(kind)), ("both", "one", "both"))] == [
+            "None"
+        ] * 3
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("180", "120")
 
 
@@ -276,24 +256,6 @@ def hold(now):
 with Root(sys.argv[1], Policy()) as root:
     root.update("f", hold, max_bytes=99)
 """
-
-
-def in_a_fork(act) -> str:
-    """Return the outcome of a function in a forked copy of the process."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            said = str(act())
-        except Exception as error:  # noqa: BLE001 - told to the parent
-            said = f"{type(error).__name__}: {error}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    return said
 
 
 def test_a_forked_process_does_not_wait_for_locks_of_its_parent(tree):

@@ -12,6 +12,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.history import database
+from tests.kit import in_a_fork
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 
@@ -26,25 +27,6 @@ def ws(tmp_path):
 def _nothing_in_memory(monkeypatch):
     """Let each content go to the database at once."""
     monkeypatch.setattr(database, "_MEMORY_BYTES", 0)
-
-
-def in_a_copy(act) -> str:
-    """Run a function in a forked child; return what it returned, or its error, as text."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        try:
-            text = str(act())
-        except BaseException as error:  # noqa: BLE001 - the parent looks at it
-            text = f"{type(error).__name__}: {error}"
-        os.write(write, text.encode())
-        os._exit(0)
-    os.close(write)
-    with open(read, encoding="utf-8") as output:
-        text = output.read()
-    os.waitpid(child, 0)
-    return text
 
 
 def error_of(act) -> str:
@@ -89,7 +71,7 @@ def test_each_process_undoes_only_what_it_changed_itself(ws, tmp_path):
 
     thread = threading.Thread(target=parent)
     thread.start()
-    said = in_a_copy(child)
+    said = in_a_fork(child)
     thread.join()
     assert said.split("\n") == [
         "invalid_argument: There is nothing to undo.",
@@ -113,7 +95,7 @@ def test_a_child_that_ends_leaves_the_history_of_its_parent_alone(tmp_path, kept
         process.start()
         process.join()
         assert process.exitcode == 0
-        said = in_a_copy(ws.undo)
+        said = in_a_fork(ws.undo)
         assert ("nothing to undo" in said) is not kept
         assert ("from which this one was forked" in said) is kept
         for text in reversed(texts[:-1]):
@@ -166,8 +148,8 @@ def test_a_transaction_belongs_to_its_own_process(ws, tmp_path):
     with contextlib.ExitStack() as stack:
         tx = stack.enter_context(ws.transaction())
         tx.write("new.txt", "one\n")
-        in_a_copy(stack.close)
-        assert "has ended" in in_a_copy(lambda: tx.write("b.txt", "x\n"))
+        in_a_fork(stack.close)
+        assert "has ended" in in_a_fork(lambda: tx.write("b.txt", "x\n"))
         assert (tmp_path / "new.txt").exists(), "only its own process takes it back"
     assert (tmp_path / "new.txt").read_text() == "one\n"
 
@@ -184,7 +166,7 @@ def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
             return f"{result.success} {ws.undo().steps}"
 
         def fork():
-            said.append(in_a_copy(child))
+            said.append(in_a_fork(child))
             done.set()
 
         said: list[str] = []
@@ -193,16 +175,17 @@ def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
     assert said == ["True 1"]
 
 
+SET = (
+    "CAST('-' || substr(data, 2) AS BLOB)",
+    "x'2d00'",
+    "'x' || CAST(data AS TEXT)",
+    "CAST(x'ff41' AS TEXT)",
+    "5",
+)
+
+
 @pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE contents SET data = CAST('-' || substr(data, 2) AS BLOB)",
-        "UPDATE contents SET data = x'2d00'",
-        "UPDATE contents SET data = 'x' || CAST(data AS TEXT)",
-        "UPDATE contents SET data = CAST(x'ff41' AS TEXT)",
-        "UPDATE contents SET data = 5",
-        "DELETE FROM contents",
-    ],
+    "damage", [*(f"UPDATE contents SET data = {each}" for each in SET), "DELETE FROM contents"]
 )
 def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_path, damage):
     texts = [random_text() for _ in range(3)]
@@ -211,8 +194,7 @@ def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_p
         ws.write("a.txt", text)
     database = ws._journal.contents.database
     database.write([(damage, ())])
-    with pytest.raises(AgentFSError, match="A content of the journal in the temporary file is damaged"):
-        ws.undo()
-    with pytest.raises(AgentFSError, match="A content of the journal in the temporary file is damaged"):
-        ws.changes()
+    for act in (ws.undo, ws.changes):
+        with pytest.raises(AgentFSError, match="A content of the journal in the temporary file is damaged"):
+            act()
     assert (tmp_path / "a.txt").read_text() == texts[-1]

@@ -19,10 +19,14 @@ from tests.history.judges import can_mount, snapshot, standing
 from tests.kit import put
 
 
+def fresh(root):
+    shutil.rmtree(root, ignore_errors=True)
+    return put(root, {"a.txt": "old\n", "b.txt": "old\n"})
+
+
 @pytest.fixture
 def root(tmp_path):
-    put(tmp_path, {"root/a.txt": "old\n", "root/b.txt": "old\n"})
-    return tmp_path / "root"
+    return fresh(tmp_path / "root")
 
 
 def act(ws, root):
@@ -137,10 +141,7 @@ def test_each_statement_of_the_database_fails(root, tmp_path, statements, error,
     failed = []
     for at in range(1, total + 1, every):
         shutil.rmtree(state)
-        shutil.rmtree(root)
-        root.mkdir()
-        for name in ("a.txt", "b.txt"):
-            (root / name).write_text("old\n")
+        fresh(root)
         statements.before, statements.kinds = None, statements.kinds[:5]
         with Workspace(root, state=state) as ws:
             statements.at, statements.before = statements.count + at, fail
@@ -180,29 +181,16 @@ sys.stdin.readline()
 
 
 @needs_tracing
+@part_or_all(29)
 @pytest.mark.parametrize("fault", ["pwrite64:error=ENOSPC", "pwrite64:error=EIO", "fdatasync:error=EIO"])
-def test_some_writes_of_the_database_fail_in_the_kernel(root, tmp_path, fault):
-    fail_in_the_kernel(root, tmp_path, fault, 29)
-
-
-@needs_tracing
-@pytest.mark.long
-@pytest.mark.parametrize("fault", ["pwrite64:error=ENOSPC", "pwrite64:error=EIO", "fdatasync:error=EIO"])
-def test_each_write_of_the_database_fails_in_the_kernel(root, tmp_path, fault):
-    fail_in_the_kernel(root, tmp_path, fault, 1)
-
-
-def fail_in_the_kernel(root, tmp_path, fault, step):
+def test_writes_of_the_database_fail_in_the_kernel(root, tmp_path, fault, every):
     original, state, log = snapshot(root), tmp_path / "state", tmp_path / "log"
     name = fault.partition(":")[0]
     outcomes = set()
     total, at = 0, 0
     while at <= total:
         shutil.rmtree(state, ignore_errors=True)
-        shutil.rmtree(root)
-        root.mkdir()
-        for file in ("a.txt", "b.txt"):
-            (root / file).write_text("old\n")
+        fresh(root)
         Workspace(root, state=state).close()
         outcomes.add(run_traced(TRACED, [root, state], log, *([f"{fault}:when={at}"] if at else [])))
         if not total:
@@ -214,7 +202,7 @@ def fail_in_the_kernel(root, tmp_path, fault, step):
             if standing(ws):
                 ws.undo(len(standing(ws)))
         assert snapshot(root) == original, f"{fault} {at}"
-        at += 1 if not at else step
+        at += 1 if not at else every
     assert "failed" in outcomes, "without a fault nothing fails"
     assert len(outcomes) > 1, "a fault is told"
     assert all("io" in text for text in outcomes - {"failed"})
@@ -253,12 +241,9 @@ def test_the_kernel_takes_no_more(root, tmp_path, limit):
     assert 3 < len(said["made"]) < 800
     with Workspace(root, state=tmp_path / "state") as ws:
         assert len(ws.recovery_notes) <= 1, "the end of the last step may not be written"
-        assert [change.path for step in standing(ws) for change in step.changes] == [
-            f"{number}.txt" for number in said["made"]
-        ]
-        assert sorted(set(snapshot(root)) - set(original)) == sorted(
-            f"{number}.txt" for number in said["made"]
-        )
+        made = [f"{number}.txt" for number in said["made"]]
+        assert [change.path for step in standing(ws) for change in step.changes] == made
+        assert set(snapshot(root)) - set(original) == set(made)
         ws.undo(len(said["made"]))
     assert snapshot(root) == original
 

@@ -61,12 +61,9 @@ def check_two(scratch, seed):
 
 
 @pytest.mark.full
-def test_two_processes_leave_a_journal_that_leads_back(tmp_path):
-    for seed in range(10):
-        check_two(tmp_path / str(seed), seed)
-
-
-@pytest.mark.long
-def test_two_processes_leave_a_journal_that_leads_back_500_times(tmp_path):
-    for seed in range(1000, 1500):
+@pytest.mark.parametrize(
+    "seeds", [range(10), pytest.param(range(1000, 1500), marks=pytest.mark.long)], ids=len
+)
+def test_two_processes_leave_a_journal_that_leads_back(tmp_path, seeds):
+    for seed in seeds:
         check_two(tmp_path / str(seed), seed)
