@@ -11,22 +11,9 @@ from agentfs.fs import Root, file, lock, syscalls
 from agentfs.fs.node import Metadata
 from tests.fs.mechanisms import change
 
-AS_ROOT = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
-)
-
 
 def put(root: Root, path: str, content: bytes):
     return change(root, path, lambda _: content, max_bytes=1 << 20)
-
-
-@AS_ROOT
-def test_the_owner_is_kept(root, tree):
-    os.chown(tree / "f", 4242, 4243)
-    os.chmod(tree / "f", 0o6750)
-    assert "setuid" in put(root, "f", b"new").notes[0]
-    found = os.stat(tree / "f")
-    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (4242, 4243, 0o750)
 
 
 def test_an_owner_that_cannot_be_kept_is_noted_and_grants_no_group_rights(tree, monkeypatch):
@@ -171,45 +158,29 @@ def looks_of(path: Path) -> tuple[object, ...]:
     return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
 
 
-@pytest.mark.parametrize("edited", [False, True])
-def test_undo_restores_a_deleted_file_with_owner_and_mode(tree, edited):
-    if os.geteuid() == 0:
-        os.chown(tree / "f", 4242, 4243)
-    os.chmod(tree / "f", 0o640)
-    before = looks_of(tree / "f")
-    with Workspace(tree) as ws:
-        ws.read("f")
-        if edited:
-            ws.edit("f", "f", "changed")
-        ws.delete("f")
-        assert not (tree / "f").exists()
-        ws.undo(2 if edited else 1)
-        assert ((tree / "f").read_bytes(), looks_of(tree / "f")) == (b"f\n", before)
-        ws.redo(1)
-        ws.undo(1)
-        assert looks_of(tree / "f") == before
-
-
-def test_another_workspace_with_the_same_state_restores_owner_and_mode(tree, tmp_path):
-    if os.geteuid() == 0:
-        os.chown(tree / "f", 4242, 4243)
-    before = looks_of(tree / "f")
-    with Workspace(tree, state=tmp_path / "state") as ws:
-        ws.read("f")
-        ws.delete("f")
-    with Workspace(tree, state=tmp_path / "state") as ws:
-        ws.undo()
-    assert looks_of(tree / "f") == before
-
-
-@AS_ROOT
-def test_a_move_without_hard_links_keeps_the_owner(tree, monkeypatch):
-    os.chown(tree / "f", 4242, 4243)
-
+@pytest.mark.parametrize("act", ["edit", "move", "delete", "edit and delete"])
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_change_and_its_undo_keep_owner_and_mode(tree, monkeypatch, act, has_links):
     def refuse(*_, **__):
         raise OSError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(os, "link", refuse)
+    if os.geteuid() == 0:
+        os.chown(tree / "f", 4242, 4243)
+    os.chmod(tree / "f", 0o6750)
+    owner = looks_of(tree / "f")[:2]
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
     with Workspace(tree) as ws:
-        ws.move("f", "new/g")
-    assert looks_of(tree / "new" / "g")[:2] == (4242, 4243)
+        if "edit" in act:
+            assert "setuid" in ws.edit("f", "f", "changed").notes[0]
+            assert looks_of(tree / "f") == (*owner, 0o750)
+        if act == "move":
+            ws.move("f", "new/g")
+            assert looks_of(tree / "new/g") == (*owner, 0o6750)
+        if "delete" in act:
+            ws.delete("f")
+            assert not (tree / "f").exists()
+        for _ in range(2):
+            ws.undo(1 + (act == "edit and delete"))
+            assert ((tree / "f").read_bytes(), looks_of(tree / "f")[:2]) == (b"f\n", owner)
+            ws.redo(1 + (act == "edit and delete"))
