@@ -8,25 +8,10 @@ import pytest
 
 from agentfs import AgentFSError
 from agentfs.dialects import toolkit
-from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions, insert, keep
+from agentfs.dialects.toolkit import GlobOptions, GrepOptions, SpliceOptions
 from agentfs.search.options import texts
 
-__all__ = [
-    *(
-        "code",
-        "code_of",
-        "error_of",
-        "find",
-        "grep",
-        "in_a_fork",
-        "insert",
-        "keep",
-        "method",
-        "put",
-        "refused",
-    ),
-    "splice",
-]
+insert, keep = toolkit.insert, toolkit.keep
 
 
 def find(
