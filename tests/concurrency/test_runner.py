@@ -1,7 +1,6 @@
 """Calls off the event loop: cancellation, bounds, order, and events."""
 
 import asyncio
-import json
 import logging
 import os
 import threading
@@ -63,59 +62,6 @@ def test_a_cancellation_waits_for_a_change_that_has_begun(tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (tmp_path / "done").exists()
-
-    asyncio.run(main())
-
-
-def test_a_cancelled_change_that_has_not_begun_is_not_made(tmp_path):
-    (tmp_path / "a.txt").write_text("one\n")
-
-    async def main():
-        asked = asyncio.Event()
-
-        async def ask(request):
-            asked.set()
-            await asyncio.sleep(60)
-
-        with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
-            edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
-            task = asyncio.create_task(ws.tools().acall("edit", edit))
-            await asked.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await asyncio.sleep(0.05)
-        assert (tmp_path / "a.txt").read_text() == "one\n"
-
-    asyncio.run(main())
-
-
-def test_a_cancelled_search_ends_soon(tmp_path):
-    for number in range(100):
-        (tmp_path / f"{number}").mkdir()
-        for each in range(15):
-            (tmp_path / f"{number}" / f"{each}.txt").touch()
-
-    async def main():
-        seen = []
-
-        def slow(entries):
-            seen.append(entries)
-            time.sleep(0.05)
-
-        with Workspace(tmp_path) as ws:
-            search = ws.tools()
-            before = threading.active_count()
-            task = asyncio.create_task(search.acall("grep", {"pattern": "nothing"}, on_progress=slow))
-            while not seen:  # noqa: ASYNC110 - it is told from a thread
-                await asyncio.sleep(0.01)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await search.acall("ls")
-            await asyncio.sleep(0.3)
-            assert threading.active_count() <= before + 2
-            assert seen[-1] < 1250
 
     asyncio.run(main())
 
@@ -193,37 +139,22 @@ def test_the_callback_gets_the_events_of_each_call(tmp_path):
     assert [(each.parameter, each.rule) for each in wrote.outcome.coercions] == [
         ("path", 'alias "file_path"')
     ]
-    assert [(each.parameter, each.rule) for each in found.outcome.coercions] == [("limit", '"5" as integer')]
+    assert found.outcome.to_dict()["coercions"] == [{"parameter": "limit", "rule": '"5" as integer'}]
     assert found.outcome.data["skipped"]["hidden"] == 1
     assert (kit.code(missed), kit.code(unknown)) == ("not_found", "unknown_tool")
     assert wrote.elapsed_ms > 0
     assert [event.call for event in events[::2]] == [event.call for event in events[1::2]]
 
 
-def test_coercions_are_in_the_result(tmp_path):
-    with Workspace(tmp_path) as ws:
-        result = ws.tools().call("ls", {"depth": "2"})
-    assert json.loads(json.dumps(result.to_dict()))["coercions"] == [
-        {"parameter": "depth", "rule": '"2" as integer'}
-    ]
-
-
-def test_an_event_callback_that_raises_does_not_stop_the_call(tmp_path, caplog):
+def test_an_event_callback_that_raises_does_not_stop_the_call_and_is_logged(tmp_path, caplog):
     def watch(event):
         raise ZeroDivisionError
 
-    with Workspace(tmp_path, on_event=watch) as ws:
+    with caplog.at_level(logging.DEBUG, "agentfs"), Workspace(tmp_path, on_event=watch) as ws:
         assert ws.tools().call("ls").success
     assert "on_event" in caplog.text
-
-
-def test_the_logger_writes_details_at_level_debug(tmp_path, caplog):
-    with caplog.at_level(logging.DEBUG, "agentfs"), Workspace(tmp_path) as ws:
-        ws.tools().call("ls")
-    assert [record.message.split()[:2] for record in caplog.records] == [
-        ["started", "ls"],
-        ["finished", "ls"],
-    ]
+    said = [record.message.split()[:2] for record in caplog.records if "on_event" not in record.message]
+    assert said == [["started", "ls"], ["finished", "ls"]]
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, "8"])
@@ -320,35 +251,6 @@ def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
     assert texts(replies) == [" ".join(["0 1 2"] * 4)] * 3
     again = in_time(lambda: asyncio.run(tools.aanswer(calls)))
     assert texts(again) == texts(replies)
-
-
-def test_a_cancelled_call_has_an_end_event(tmp_path):
-    events: list[Event] = []
-
-    async def main():
-        under_way = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def report(entries):
-            loop.call_soon_threadsafe(under_way.set)
-            time.sleep(0.05)
-
-        with Workspace(tmp_path, on_event=events.append) as ws:
-            for number in range(600):
-                (tmp_path / f"{number}.txt").touch()
-            task = asyncio.create_task(ws.tools().acall("grep", {"pattern": "nothing"}, on_progress=report))
-            await under_way.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            for _ in range(100):
-                if len(events) == 2:
-                    break
-                await asyncio.sleep(0.02)
-
-    asyncio.run(main())
-    assert [(event.kind, kit.code(event)) for event in events] == [("started", ""), ("failed", "cancelled")]
-    assert events[0].call == events[1].call
 
 
 def test_an_interrupted_call_has_an_end_event():
