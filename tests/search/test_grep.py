@@ -271,15 +271,6 @@ def test_a_hostile_pattern_ends_in_time_with_the_matches_so_far(search):
     assert len(ticks) > 5  # other threads ran
 
 
-@pytest.mark.parametrize(("wrong", "code"), [
-    *(({"pattern": pattern}, "invalid_pattern") for pattern in ("", "(")),
-    ({"glob": "[a"}, "invalid_pattern"), ({"type": "pyhton"}, "invalid_argument"),
-    ({"output_mode": "lines"}, "invalid_argument"), ({"limit": 0}, "invalid_argument"),
-    ({"offset": -1}, "invalid_argument"), ({"context": -1}, "invalid_argument"), ({"offset": 5}, "past_end"),
-    *(({"path": path}, code) for path, code in (
-        ("nope", "not_found"), ("../x", "outside_workspace"), ("/etc", "outside_workspace"),
-        ("a\0", "invalid_path"), ("f/x", "not_a_directory"), ("pipe", "not_regular"))),
-])  # fmt: skip
 def test_an_unknown_type_names_the_nearest(ws):
     assert "python" in error_of(ws.grep, "a", type="pyhton").details["nearest"]
 
