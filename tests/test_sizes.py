@@ -31,7 +31,7 @@ MOST = {
     ("reading", "shown"): 1_244,
     ("search", "patterns"): 2_747,
     ("watch",): 1_119,
-    ("tree",): 1_098,
+    ("tree",): 1_077,
     ("text",): 976,
     ("fs",): 2_834,
     ("base", "concurrency"): 742,

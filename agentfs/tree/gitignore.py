@@ -26,7 +26,6 @@ from agentfs.tree.wildcards import (
     is_literal,
     parse,
     required_text,
-    suffix_of,
     to_regex,
 )
 
@@ -62,7 +61,6 @@ class IgnoreRule:
     glob: str  # the pattern itself, one character for each byte
     parts: list[PatternPart] = field(default_factory=list[PatternPart])  # the parts of a glob with wildcards
     prefix: str = ""  # plain text before `**`, as `foo` in `foo**/x`; git matches the rest on its own
-    suffix: str = ""  # the required end of the name, for a pattern `*text`
     _fullmatch: Callable[[str], object] | None = None
 
     def text(self, display_path: Callable[[str], str | None]) -> str:
@@ -78,12 +76,10 @@ class IgnoreRule:
         text = name if self.by_name else path
         if not self.parts:
             return text == self.glob
-        if self.suffix:
-            return text.endswith(self.suffix)
         return self.compiled()(text) is not None
 
     def compiled(self) -> Callable[[str], object]:
-        """Return the test of a rule that is neither literal nor a suffix."""
+        """Return the test of a rule that is not literal."""
         if self._fullmatch is None:
             regex = _pathspec_regex(self.glob) or re.escape(self.prefix) + to_regex(self.parts)
             self._fullmatch = compile_regex(regex).fullmatch
@@ -97,8 +93,7 @@ class IgnoreRule:
 
     def last_part_regex(self) -> str:
         """Return the regex of the last part."""
-        by_pathspec = _PATHSPEC_AGREES.fullmatch(self.glob) and _pathspec_regex(self.glob.rpartition("/")[2])
-        return by_pathspec or to_regex(self.parts[-1:])
+        return to_regex(self.parts[-1:])
 
 
 def _pathspec_regex(glob: str) -> str | None:
@@ -153,8 +148,6 @@ def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
             return None
         if not rule.prefix and all(map(is_literal, rule.parts)):  # its only wildcards were escaped
             rule.glob, rule.parts = "/".join(part[0] for part in rule.parts), []
-        elif by_name:
-            rule.suffix = suffix_of(rule.parts[0])
     return rule
 
 

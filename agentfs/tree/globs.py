@@ -136,32 +136,25 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = _MAX_C
     if not pattern:
         raise _empty()
     if "\0" in pattern:
-        raise InvalidPatternError(
-            "The glob has a NUL character, which no file name can have.", hint="Leave it out."
-        )
+        raise InvalidPatternError("The glob has a NUL, which no name can have.", hint="Leave it out.")
+    expanded, problem = [pattern], ""
     if len(pattern) > MAX_LENGTH:
-        raise InvalidPatternError(
-            f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)}).",
-            hint="Pass several shorter globs in several calls.",
-        )
-    expanded = _expand_braces(pattern, most, most_characters) if "{" in pattern else [pattern]
-    problem = ""
+        problem = f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)})."
+    elif "{" in pattern:
+        expanded = _expand_braces(pattern, most, most_characters)
     if len(expanded) > most:
         problem = f"The braces of the glob expand into more than {MAX_EXPANDED} patterns."
     elif sum(map(len, expanded)) > most_characters:
         problem = f"With its braces expanded the glob has more than {_MAX_CHARACTERS} characters."
     if problem:
-        hint = "Use `*` in place of long alternatives."
+        hint = "Use `*` in place of long alternatives, or several globs."
         raise InvalidPatternError(problem, hint=hint, details={"pattern": pattern[:200]})
+    hint = Advice("Put the directory in ", ParameterName("path", quoted=True), " and the rest in the glob.")
     for each in expanded:
         if ".." in each.split("/"):
             raise OutsideWorkspaceError(
                 f"The glob {literal(each)} has a part '..', which leads out of the search directory.",
-                hint=Advice(
-                    "Put the directory to search in ",
-                    ParameterName("path", quoted=True),
-                    " and the rest in the glob.",
-                ),
+                hint=hint,
             )
     return expanded or [""]
 
@@ -192,8 +185,7 @@ def _drop_single_braces(pattern: str) -> str:
         if text == "{":
             if len(open_braces) == MAX_NESTING:
                 raise InvalidPatternError(
-                    f"The braces of the glob are nested more than {MAX_NESTING} deep.",
-                    hint="Write the alternatives side by side: {a,b,c}.",
+                    f"The braces of the glob are over {MAX_NESTING} deep.", hint="Use {a,b,c}."
                 )
             open_braces.append((found.start(), len(tokens)))
         elif text == "," and open_braces:
@@ -274,9 +266,7 @@ def _parts(pattern: str) -> list[PatternPart]:
             details={"pattern": pattern},
         ) from None
     if parts.count(ANY_PARTS) > MAX_ANY_PARTS:
-        raise InvalidPatternError(
-            f"The glob has more than {MAX_ANY_PARTS} parts '**'.", hint="One or two '**' nearly always do."
-        )
+        raise InvalidPatternError(f"The glob has over {MAX_ANY_PARTS} parts '**'.", hint="One or two do.")
     return parts or [ANY_PARTS]
 
 

@@ -12,7 +12,6 @@ from agentfs.fs.ignore_files import (
     is_git_file,
     read_outer_rules,
 )
-from agentfs.fs.trees import OpenTree
 from agentfs.tree.gitignore import IgnoreRules, Sources
 
 DECIDING = frozenset({*RULE_FILES, ".git"})  # names whose presence changes the rules in a directory
@@ -27,7 +26,6 @@ class RuleReader:
         self._root = root.unrestricted
         self.unreadable = 0
         self.unread: dict[str, None] = {}  # unreadable rule files, relative to the root; "" if outside
-        self._outside: dict[str, IgnoreRules] = {}  # by the path of a tree
         self._through: dict[str, IgnoreRules] = {}  # of directories above those where a walk starts
 
     def _refuse(self, file: str) -> None:
@@ -38,30 +36,27 @@ class RuleReader:
                 self.unread[file] = None
 
     @cached_property
-    def _outer(self) -> dict[str, OuterRules]:
-        """The rule files from outside each tree, by its path."""
-        return read_outer_rules(self._root.trees)
+    def _outside(self) -> dict[str, IgnoreRules]:
+        """The rules from outside each tree, by its path: global excludes and files of directories above."""
+        return {
+            path: self._of_outside(path, each) for path, each in read_outer_rules(self._root.trees).items()
+        }
 
-    def _rules_outside(self, tree: OpenTree) -> IgnoreRules:
-        """Return the rules from outside a tree: global excludes and rule files of directories above."""
-        known = self._outside.get(tree.path)
-        if known is not None:
-            return known
-        found, top = self._outer[tree.path], with_slash(tree.path)
+    def _of_outside(self, path: str, found: OuterRules) -> IgnoreRules:
         for _ in range(found.unreadable):
             self._refuse("")
+        top = with_slash(path)
         rules = IgnoreRules.from_global_excludes(found.excludes or b"", top)
         for number, each in enumerate(found.directories):
             sources = Sources(each.gitignore, each.ignore, number == 0, each.exclude)
             rules = rules.enter(top, sources, each.below)
-        self._outside[tree.path] = rules
         return rules
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
         """Return the rules of the directories above a directory, and with `through` also its own."""
         tree = self._root.trees.of(real_path)
         names = real_path.split("/") if real_path else []
-        rules = self._rules_outside(tree)
+        rules = self._outside[tree.path]
         for count in range(tree.path != "", len(names) + through):
             path = "/".join(names[:count])
             if path not in self._through:
