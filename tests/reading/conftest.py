@@ -2,9 +2,9 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 from PIL import Image
 
-from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
@@ -13,6 +13,16 @@ from agentfs.reading.read import read_file
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
+from tests.kit import error_of, put
+
+LOADED = Limits()
+STREAMED = Limits(file_bytes=1)
+both = pytest.mark.parametrize("limits", [LOADED, STREAMED], ids=["loaded", "streamed"])
+pieces = st.sampled_from(["a", "\n", "\n", "\r\n", "\r", "é", "漢", "😀", "\x0c", "\u2028", "\x1b", "x" * 30])
+texts = st.lists(pieces, max_size=40).map("".join)
+encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+codecs = ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
+named = st.none() | st.sampled_from(codecs)
 
 
 class Reader:
@@ -24,18 +34,14 @@ class Reader:
         self.tracker = ReadTracker()
 
     def write(self, content, name="f"):
-        path = self.directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        put(self.directory, {name: content})
 
     def read(self, offset=1, limit=None, *, path="f", limits=None, **more):
         request = ReadOptions(path, offset, limit, **more)
         return read_file(Context(self.root, self.tracker, limits or Limits(), OutputStore()), path, request)
 
     def error(self, offset=1, limit=None, **more):
-        with pytest.raises(AgentFSError) as caught:
-            self.read(offset, limit, **more)
-        return caught.value
+        return error_of(self.read, offset, limit, **more)
 
     def fully_read(self, path="f"):
         return self.tracker.fully_read(path, revision_of((self.directory / path).read_bytes()))

@@ -1,7 +1,6 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Workspace
@@ -9,37 +8,18 @@ from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.reading import large_file
 from agentfs.shown.read_tracker import ReadTracker
+from tests.conftest import law
+from tests.reading.conftest import LOADED, STREAMED, named, texts
 
-LOADED = Limits()
-STREAMED = Limits(file_bytes=1)
-both = pytest.mark.parametrize("limits", [LOADED, STREAMED], ids=["loaded", "streamed"])
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 
 
-pieces = st.sampled_from(["a", "\n", "\n", "\r\n", "\r", "é", "漢", "😀", "\x0c", "\u2028", "\x1b", "x" * 30])
-texts = st.lists(pieces, max_size=40).map("".join)
-encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-named = st.none() | st.sampled_from(
-    ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
-)
-quietly = settings(
-    max_examples=110,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-
-
-@quietly
-@given(
-    # The loaded file is decoded if the data is a PNG, JPEG or PDF; the streamed one is too large for that.
-    st.binary(max_size=60).filter(lambda data: not data.startswith((b"\xff\xd8\xff", b"%PDF-", b"\x89PNG")))
-    | texts.map(str.encode),
-    st.integers(-9, 9).filter(bool),
-    st.none() | st.integers(1, 5),
-    st.integers(1, 9),
-    named,
-    st.just(1) | st.integers(1, 9),
-)
+@law(110, 500,
+     # The loaded file is decoded if the data is a PNG, JPEG or PDF; the streamed one is too large for that.
+     st.binary(max_size=60).filter(lambda data: not data.startswith((b"\xff\xd8\xff", b"%PDF-", b"\x89PNG")))
+     | texts.map(str.encode),
+     st.integers(-9, 9).filter(bool), st.none() | st.integers(1, 5), st.integers(1, 9), named,
+     st.just(1) | st.integers(1, 9))  # fmt: skip
 def test_a_streamed_page_equals_that_of_the_loaded_file(
     reader, content, offset, limit, chunk, encoding, column
 ):
@@ -90,32 +70,38 @@ def test_a_page_of_a_large_file_equals_that_of_the_loaded_file(reader, line, par
     assert result.text == reader.read(offset, 10**9, limits=Limits(output_tokens=10**6)).text
 
 
-def test_a_file_that_changes_while_it_is_streamed_does_not_count_as_read(reader, monkeypatch):
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Returns a function that lets a change happen while a file is streamed."""
+
+    def patch(change):
+        def changing(*arguments):
+            change()
+            return read_lines(*arguments)
+
+        read_lines = large_file.read_lines
+        monkeypatch.setattr("agentfs.reading.read.read_lines", changing)
+
+    return patch
+
+
+def test_a_file_that_changes_while_it_is_streamed_does_not_count_as_read(reader, meanwhile):
     reader.write(TEN)
-    read_lines = large_file.read_lines
-
-    def growing(*arguments):
-        with (reader.directory / "f").open("ab") as file:
-            file.write(b"more\n")
-        return read_lines(*arguments)
-
-    monkeypatch.setattr("agentfs.reading.read.read_lines", growing)
+    meanwhile(lambda: reader.write(TEN + "more\n"))
     result = reader.read(limits=STREAMED)
     assert result.content == TEN
     assert result.text.endswith("[the file changed while it was read]")
     assert reader.tracker.last("f") is None
 
 
-def test_a_file_that_shrinks_while_it_is_streamed_is_stale(reader, monkeypatch):
+def test_a_file_that_shrinks_or_is_no_text_while_it_is_streamed_is_stale(reader, meanwhile):
     reader.write(TEN)
-    read_lines = large_file.read_lines
-
-    def shrinking(*arguments):
-        os.truncate(reader.directory / "f", 5)
-        return read_lines(*arguments)
-
-    monkeypatch.setattr("agentfs.reading.read.read_lines", shrinking)
+    meanwhile(lambda: os.truncate(reader.directory / "f", 5))
     assert reader.error(5, limits=STREAMED).code == "stale"
+    reader.write("é" * 50 + "\n")
+    meanwhile(lambda: reader.write(b"\xff" * 100))
+    error = reader.error(limits=STREAMED)
+    assert (error.code, "was changed while it was read" in error.message) == ("stale", True)
 
 
 @pytest.mark.parametrize("column", [3, 4, 5])
@@ -124,19 +110,6 @@ def test_a_column_past_the_end_of_a_line_keeps_its_line_end(reader, monkeypatch,
         monkeypatch.setattr("agentfs.fs.file.BLOCK", chunk)
         reader.write("ab\r\ncdef\r\n")
         assert reader.read(limits=STREAMED, column=column).content == "\r\ncdef\r\n"
-
-
-def test_a_file_that_stops_being_text_while_it_is_streamed_is_stale(reader, monkeypatch):
-    reader.write("é" * 50 + "\n")
-    read_lines = large_file.read_lines
-
-    def broken(*arguments):
-        reader.write(b"\xff" * 100)
-        return read_lines(*arguments)
-
-    monkeypatch.setattr("agentfs.reading.read.read_lines", broken)
-    error = reader.error(limits=STREAMED)
-    assert (error.code, "was changed while it was read" in error.message) == ("stale", True)
 
 
 def test_regression_a_large_file_is_read_in_the_encoding_that_it_declares(reader):

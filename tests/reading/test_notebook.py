@@ -5,53 +5,30 @@ import re
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
+from tests.kit import error_of
 from tests.reading.conftest import make_image
 
 
 def notebook():
     png = base64.b64encode(make_image("PNG")).decode()
-    return {
-        "nbformat": 4,
-        "cells": [
-            {"cell_type": "markdown", "source": ["# Title\n", "text"]},
-            {
-                "cell_type": "code",
-                "execution_count": 7,
-                "source": "print(1)\nx\n",
-                "outputs": [
-                    {"output_type": "stream", "name": "stdout", "text": ["1\n"]},
-                    {"output_type": "display_data", "data": {"image/png": png, "text/plain": "<Figure>"}},
-                    {"output_type": "execute_result", "data": {"text/html": "<b>x</b>"}},
-                    {
-                        "output_type": "error",
-                        "ename": "E",
-                        "evalue": "v",
-                        "traceback": ["\x1b[31mE\x1b[0m: v"],
-                    },
-                ],
-            },
-            {"cell_type": "code", "execution_count": None, "source": "", "outputs": []},
-        ],
-    }
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": ["1\n"]},
+        {"output_type": "display_data", "data": {"image/png": png, "text/plain": "<Figure>"}},
+        {"output_type": "execute_result", "data": {"text/html": "<b>x</b>"}},
+        {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["\x1b[31mE\x1b[0m: v"]},
+    ]
+    code = {"cell_type": "code", "execution_count": 7, "source": "print(1)\nx\n", "outputs": outputs}
+    empty = {"cell_type": "code", "execution_count": None, "source": "", "outputs": []}
+    return {"nbformat": 4, "cells": [{"cell_type": "markdown", "source": ["# Title\n", "text"]}, code, empty]}
 
 
 def test_a_notebook_is_one_text_with_the_outputs_of_each_cell(ws, tmp_path):
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook()))
     result = ws.read("a.ipynb")
-    assert result.content.split("\n") == [
-        "=== cell 1, markdown",
-        "# Title",
-        "text",
-        "=== cell 2, code, run 7",
-        "print(1)",
-        "x",
-        "> 1",
-        "> [image/png]",
-        "> [text/html, not shown]",
-        "> E: v",
-        "=== cell 3, code",
-        "",
-    ]
+    assert result.content == (
+        "=== cell 1, markdown\n# Title\ntext\n=== cell 2, code, run 7\nprint(1)\nx\n> 1\n> [image/png]\n"
+        "> [text/html, not shown]\n> E: v\n=== cell 3, code\n"
+    )
     assert (result.kind, result.total_lines, len(result.images)) == ("notebook", 11, 1)
     assert ws.read("a.ipynb", offset=2, limit=1).content == "# Title\n"
     assert ws.read("a.ipynb", offset=9).images == ()
@@ -139,9 +116,8 @@ def test_parts_of_the_json_and_of_the_text_do_not_add_up_to_a_full_read(ws, tmp_
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}, indent=1))
     ws.read("a.ipynb", 1, 2, raw=True)
     ws.read("a.ipynb", 3)
-    with pytest.raises(AgentFSError) as caught:
-        ws.write("a.ipynb", '{"cells": []}')
-    assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[1, 2]])
+    error = error_of(ws.write, "a.ipynb", '{"cells": []}')
+    assert (error.code, error.details["unread_lines"]) == ("unread", [[1, 2]])
 
 
 def test_line_ids_name_lines_of_the_text(ws, tmp_path):

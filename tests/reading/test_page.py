@@ -10,19 +10,9 @@ from agentfs.limits import Limits
 from agentfs.reading import large_file
 from agentfs.text.display import fits
 from tests.conftest import law
+from tests.reading.conftest import both, encodings, texts
 
-LOADED = Limits()
-STREAMED = Limits(file_bytes=1)
-both = pytest.mark.parametrize("limits", [LOADED, STREAMED], ids=["loaded", "streamed"])
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
-
-
-pieces = st.sampled_from(["a", "\n", "\n", "\r\n", "\r", "é", "漢", "😀", "\x0c", "\u2028", "\x1b", "x" * 30])
-texts = st.lists(pieces, max_size=40).map("".join)
-encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-named = st.none() | st.sampled_from(
-    ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
-)
 
 
 @both
@@ -126,16 +116,9 @@ def test_content_forges_neither_a_line_nor_a_footer(reader, limits):
     assert result.text.splitlines() == [result.text]
 
 
-@law(
-    50,
-    150,
-    texts,
-    encodings,
-    st.none() | st.integers(1, 5),
-    st.tuples(st.sampled_from([1, 40, 51_200]), st.integers(1, 9)),
-)
-def test_the_joined_pages_are_the_file(reader, text, encoding, limit, sizes):
-    read_bytes, chunk = sizes
+@law(50, 150, texts, encodings, st.none() | st.integers(1, 5), st.sampled_from([1, 40, 51_200]),
+     st.integers(1, 9))  # fmt: skip
+def test_the_joined_pages_are_the_file(reader, text, encoding, limit, read_bytes, chunk):
     reader.write(text.encode(encoding))
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)

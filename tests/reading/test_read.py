@@ -3,30 +3,25 @@ import codecs
 import pytest
 
 from agentfs import Workspace
-from agentfs.errors import AgentFSError
 from agentfs.fs import revision_of
 from agentfs.limits import Limits
+from tests.kit import error_of, put
+from tests.reading.conftest import LOADED, STREAMED, both
 
-LOADED = Limits()
-STREAMED = Limits(file_bytes=1)
-both = pytest.mark.parametrize("limits", [LOADED, STREAMED], ids=["loaded", "streamed"])
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 
 
 @both
 @pytest.mark.parametrize(("asked", "code", "said"), [
-    ((0, None), "invalid_argument", "not 0"),
-    ((11, None), "past_end", "10 lines"),
-    ((10**15, None), "past_end", "10 lines"),
-    ((1, 0), "invalid_argument", "`limit`"),
+    ((0, None), "invalid_argument", "not 0"), ((11, None), "past_end", "10 lines"),
+    ((10**15, None), "past_end", "10 lines"), ((1, 0), "invalid_argument", "`limit`"),
     ((1, -1), "invalid_argument", "`limit`"),
 ])  # fmt: skip
 def test_an_offset_without_a_line_is_an_error_that_names_valid_ones(tmp_path, limits, asked, code, said):
-    (tmp_path / "f").write_text(TEN)
-    with Workspace(tmp_path, limits=limits) as ws, pytest.raises(AgentFSError) as caught:
-        ws.read("f", *asked)
-    assert caught.value.code == code
-    assert said in str(caught.value)
+    put(tmp_path, {"f": TEN})
+    with Workspace(tmp_path, limits=limits) as ws:
+        error = error_of(ws.read, "f", *asked)
+    assert (error.code, said in str(error)) == (code, True)
 
 
 @pytest.mark.parametrize("limits", [LOADED, Limits(file_bytes=4)], ids=["loaded", "streamed"])
@@ -107,17 +102,11 @@ def test_a_file_is_fully_read_after_its_last_unread_lines(reader):
     reader.read(5, 3)
     assert reader.fully_read()
     assert reader.tracker.last("f").text == TEN
-
-
-def test_a_line_that_was_cut_for_display_counts_as_read(reader):
-    reader.write("a\n" + "x" * 3000 + "\nb\n")
-    reader.read(1, 1)
-    assert reader.tracker.last("f").missing() == ((2, 3),)
-    reader.read(2)
-    assert reader.fully_read()
-
-
-def test_an_empty_file_is_fully_read_by_any_read(reader):
-    reader.write("")
-    reader.read()
-    assert reader.fully_read()
+    reader.write("a\n" + "x" * 3000 + "\nb\n", "cut")
+    reader.read(1, 1, path="cut")
+    assert reader.tracker.last("cut").missing() == ((2, 3),)
+    reader.read(2, path="cut")  # a line that was cut for display counts
+    reader.write("", "empty")
+    reader.read(path="empty")
+    assert reader.fully_read("cut")
+    assert reader.fully_read("empty")
