@@ -12,8 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import cache, partial
-from pathlib import Path
+from functools import cache
 
 import pytest
 
@@ -126,6 +125,7 @@ SPOKEN = {
         "edit": lambda path, old, new: ("edit_file", {"path": path, "old_string": old, "new_string": new}),
     },
 }
+# The other arguments of an act besides its path.
 # The other arguments of an act besides its path.
 AROUND = {
     "write": lambda path: (path, "text\n"),
@@ -279,22 +279,24 @@ HOSTILE = {
 LOOKED_AT = {"fifo": ["not_a_directory"]}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links and FIFOs of POSIX")
-@pytest.mark.parametrize("path", HOSTILE, ids=lambda path: repr(path[:30]))
-@pytest.mark.parametrize(("dialect", "act"), spoken("look", "search", "read", "write", "edit"))
-def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
-    outside, root = tmp_path / "outside", tmp_path / "root"
-    (root / "dir").mkdir(parents=True)
-    outside.mkdir()
-    (outside / "secret.txt").write_text("secret\n")
-    (root / "file.txt").write_text("x\n")
-    (root / "link-out").symlink_to(outside)
-    (root / "link-to-secret").symlink_to(outside / "secret.txt")
-    (root / "loop").symlink_to("loop")
+@pytest.fixture
+def hostile(tmp_path):
+    """A tree with links out of it, and the directory outside."""
+    outside, root = put(tmp_path / "outside", {"secret.txt": "secret\n"}), tmp_path / "root"
+    put(root, ["dir/x", "file.txt"])
+    links = {"link-out": outside, "link-to-secret": outside / "secret.txt", "loop": "loop"}
+    for name, target in links.items():
+        (root / name).symlink_to(target)
     os.mkfifo(root / "fifo")
     with Workspace(root) as ws:
-        say = Speaker(ws, dialect)
-        result = say.at(act, path.format(outside=outside))
+        yield ws, outside
+
+
+@pytest.mark.parametrize("path", HOSTILE, ids=lambda path: repr(path[:30]))
+@pytest.mark.parametrize(("dialect", "act"), spoken("look", "search", "read", "write", "edit"))
+def test_hostile_paths_are_refused(hostile, dialect, act, path):
+    ws, outside = hostile
+    result = Speaker(ws, dialect).at(act, path.format(outside=outside))
     assert not result.success
     assert result.error["code"] in {HOSTILE[path], *LOOKED_AT.get(path, ())}
     assert "secret\n" not in result.content
@@ -304,8 +306,7 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs of POSIX")
 def test_unreadable_files_are_not_suggested_for_reading(tmp_path, dialect):
-    (tmp_path / ".env").write_text("A=1\n")
-    (tmp_path / "a.txt").write_text("x\n")
+    put(tmp_path, {".env": "A=1\n", "a.txt": "x\n"})
     os.mkfifo(tmp_path / "fifo")
     with Workspace(tmp_path) as ws:
         say = Speaker(ws, dialect)
@@ -322,21 +323,13 @@ HOSTILE_PATTERNS = [
 ]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 @pytest.mark.parametrize("pattern", HOSTILE_PATTERNS)
-def test_hostile_patterns_find_nothing_outside(tmp_path, dialect, pattern):
-    outside, root = tmp_path / "outside", tmp_path / "root"
-    outside.mkdir()
-    root.mkdir()
-    (outside / "secret.txt").write_text("secret\n")
-    (root / "link-out").symlink_to(outside)
-    (root / "file.txt").write_text("x\n")
-    with Workspace(root) as ws:
-        say = Speaker(ws, dialect)
-        if "find" in say:
-            assert "secret.txt" not in say("find", pattern.format(outside=outside)).content.replace(
-                pattern, ""
-            )
+def test_hostile_patterns_find_nothing_outside(hostile, dialect, pattern):
+    ws, outside = hostile
+    say = Speaker(ws, dialect)
+    if "find" in say:
+        found = say("find", pattern.format(outside=outside)).content
+        assert "secret.txt" not in found.replace(pattern, "")
 
 
 @pytest.mark.parametrize(("policy", "reads", "changes"), [
@@ -440,10 +433,6 @@ def shape_of(result):
     return set(result.data), fields
 
 
-def _data(tools, name, **arguments):
-    return tools.call(name, arguments).data
-
-
 def _globs(option, pattern):
     """Return the arguments of tree-sitter-analyzer for a glob of ripgrep."""
     globs = {"exclude_globs": [pattern]} if pattern.startswith("!") else {"include_globs": [pattern]}
@@ -451,18 +440,23 @@ def _globs(option, pattern):
 
 
 # Searches with a glob as ripgrep takes it, and the paths in their answers.
+# Searches with a glob as ripgrep takes it: the call, and the paths in its answer.
 SEARCHES = {
-    "wave": lambda say, path, glob: say("Grep", pattern="needle", path=path, glob=glob)["counts"],
-    "rye": lambda say, path, glob: {
-        match["file"] for match in say("grep", pattern="needle", path=path, include=glob)["matches"]
-    },
-    "dominds": lambda say, path, glob: {
-        match["path"] for match in say("ripgrep_files", pattern="needle", path=path, globs=glob)["matches"]
-    },
-    "tree-sitter-analyzer": lambda say, path, glob: say("find_and_grep", **_globs({"roots": [path]}, glob))[
-        "file_counts"
-    ],
+    "wave": (lambda path, glob: ("Grep", {"pattern": "needle", "path": path, "glob": glob}), "counts"),
+    "rye": (
+        lambda path, glob: ("grep", {"pattern": "needle", "path": path, "include": glob}),
+        "matches/file",
+    ),
+    "dominds": (
+        lambda path, glob: ("ripgrep_files", {"pattern": "needle", "path": path, "globs": glob}),
+        "matches/path",
+    ),
+    "tree-sitter-analyzer": (
+        lambda path, glob: ("find_and_grep", _globs({"roots": [path]}, glob)),
+        "file_counts",
+    ),
 }
+RG_GLOBS = ["*.c", "src/*.c", "src/**", "!src/core/**", "**/core/*.c", "!src/*.c", "{src,lib}/*.c", "s*/a.c"]
 
 
 @needs("rg")
@@ -470,62 +464,52 @@ SEARCHES = {
 def test_globs_start_where_ripgrep_starts_them(tmp_path, path):
     """A glob with `/` started at `path`; ripgrep's start at the root. If it finds nothing, so may others."""
     files = ("src/a.c", "src/core/b.c", "src/src/x.c", "src/src/core/y.c", "lib/a.c", "lib/src/a.c")
-    put(tmp_path, dict.fromkeys(files, "needle\n"))
+    put(tmp_path, files, "needle\n")
     path = path.format(root=tmp_path)
-    for glob in (
-        "*.c",
-        "src/*.c",
-        "src/**",
-        "!src/core/**",
-        "**/core/*.c",
-        "!src/*.c",
-        "{src,lib}/*.c",
-        "s*/a.c",
-    ):
+    for glob in RG_GLOBS:
         argv = [program("rg"), "-l", "--no-config", "-g", glob, "needle", path]
         rg = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
         expected = {os.path.relpath(tmp_path / each, tmp_path) for each in rg.split()}
-        for name, search in SEARCHES.items():
+        for name, (call, place) in SEARCHES.items():
             with Workspace(tmp_path) as ws:
-                found = search(partial(_data, ws.tools(dialect=name)), path, glob)
-            assert set(found) == expected or not expected, (name, glob)
+                field, _, key = place.partition("/")
+                found = ws.tools(dialect=name).call(*call(path, glob)).data[field]
+            paths = {each[key] for each in found} if key else set(found)
+            assert paths == expected or not expected, (name, glob)
 
 
-READ_AS_A_LIST = {
-    "wave": ("Glob", {"pattern": "*.c,*.h"}),
-    "rye": ("grep", {"pattern": "needle", "include": "*.c,*.h"}),
-    "dominds": ("ripgrep_files", {"pattern": "needle", "globs": "*.c,*.h"}),
-    "tree-sitter-analyzer": ("list_files", {"roots": ["."], "pattern": "*.c,*.h", "glob": True}),
-    "codescout": ("find_file", {"pattern": "*.c,*.h"}),
-}
+READ_AS_A_LIST = [
+    ("wave", "Glob", {"pattern": "*.c,*.h"}), ("rye", "grep", {"pattern": "needle", "include": "*.c,*.h"}),
+    ("dominds", "ripgrep_files", {"pattern": "needle", "globs": "*.c,*.h"}),
+    ("tree-sitter-analyzer", "list_files", {"roots": ["."], "pattern": "*.c,*.h", "glob": True}),
+    ("codescout", "find_file", {"pattern": "*.c,*.h"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", READ_AS_A_LIST)
-def test_an_answer_says_that_a_glob_was_read_in_another_way(tmp_path, name):
+@pytest.mark.parametrize(("name", "tool", "arguments"), READ_AS_A_LIST)
+def test_an_answer_says_that_a_glob_was_read_in_another_way(tmp_path, name, tool, arguments):
     """The dialects whose answers are JSON or YAML were silent."""
-    put(tmp_path, dict.fromkeys(("a.c", "a.h"), "needle\n"))
+    put(tmp_path, ("a.c", "a.h"), "needle\n")
     with Workspace(tmp_path) as ws:
-        tool, arguments = READ_AS_A_LIST[name]
         answer = ws.tools(dialect=name).call(tool, arguments)
     assert "a.c" in answer.content
     assert "taken" not in answer.content_with_notes
 
 
-def test_one_dialect_may_write_files_that_another_has_read(tmp_path):
-    readers = [name for name, words in SPOKEN.items() if "read" in words]
-    writers = [
-        name for name, words in SPOKEN.items() if "write" in words and name != "memory"
-    ]  # replaces none
-    for reader in readers:
-        for writer in writers:
-            path = tmp_path / f"{reader}-{writer}.txt"
-            path.write_text("secret\n")
-            with Workspace(tmp_path) as ws:
-                say = Speaker(ws, writer)
-                if not say.overwrites:
-                    assert say("write", path.name, "text\n").error["code"] == "unread"
-                assert Speaker(ws, reader)("read", path.name).success
-                assert say("write", path.name, "text\n").success
+READERS = [name for name, words in SPOKEN.items() if "read" in words]
+WRITERS = [name for name, words in SPOKEN.items() if "write" in words and name != "memory"]  # replaces none
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_one_dialect_may_write_files_that_another_has_read(tmp_path, reader, writer):
+    (tmp_path / "a.txt").write_text("secret\n")
+    with Workspace(tmp_path) as ws:
+        say = Speaker(ws, writer)
+        if not say.overwrites:
+            assert say("write", "a.txt", "text\n").error["code"] == "unread"
+        assert Speaker(ws, reader)("read", "a.txt").success
+        assert say("write", "a.txt", "text\n").success
 
 
 @pytest.mark.parametrize(("dialect", "act"), spoken("search", "read", "edit"))
@@ -565,48 +549,37 @@ def test_the_instructions_say_which_files_a_write_replaces(tmp_path, dialect, ov
         )
 
 
-@pytest.mark.parametrize("name", ["codescout", "tree-sitter-analyzer"])
+@pytest.mark.parametrize(("name", "tool", "arguments"), [
+    *(("codescout", *call) for call in (
+        ("search_pattern", {"pattern": "needle"}), ("find_file", {"pattern": "**/*.txt"}),
+        ("list_dir", {"recursive": True}))),
+    *(("tree-sitter-analyzer", *call) for call in (
+        ("search_content", {"query": "needle"}), ("list_files", {}), ("find_and_grep", {"query": "needle"}))),
+])  # fmt: skip
 @pytest.mark.parametrize("start", [".", "src", "src/in"])
-def test_absolute_paths_in_a_working_directory_are_those_of_the_files(tmp_path, name, start):
+def test_absolute_paths_in_a_working_directory_are_those_of_the_files(tmp_path, name, tool, arguments, start):
     """They were the root with the path relative to the working directory."""
-    files = {str(tmp_path / path) for path in ("src/in/a.txt", "src/b.txt", "src/in/er/c.txt")}
-    for path in files:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        Path(path).write_text("needle\n")
+    paths = ("src/in/a.txt", "src/b.txt", "src/in/er/c.txt")
+    put(tmp_path, paths, "needle\n")
     everywhere = {"path": str(tmp_path)} if name == "codescout" else {"roots": [str(tmp_path)]}
-    calls = {
-        "codescout": [
-            ("search_pattern", {"pattern": "needle"}),
-            ("find_file", {"pattern": "**/*.txt"}),
-            ("list_dir", {"recursive": True}),
-        ],
-        "tree-sitter-analyzer": [
-            ("search_content", {"query": "needle"}),
-            ("list_files", {}),
-            ("find_and_grep", {"query": "needle"}),
-        ],
-    }[name]
     with Workspace(tmp_path) as local, connect(open_pipe(), str(tmp_path)) as remote:
         for workspace in (local, remote):
             tools = workspace.view(workdir=start).tools(dialect=name)
-            for tool, arguments in calls:
-                content = tools.call(tool, {**everywhere, **arguments}).content
-                shown = {each for each in re.findall(r'"(/[^"]+)"', content) if each.endswith(".txt")}
-                assert shown == files, (tool, content)
+            content = tools.call(tool, {**everywhere, **arguments}).content
+            shown = {each for each in re.findall(r'"(/[^"]+)"', content) if each.endswith(".txt")}
+            assert shown == {f"{tmp_path}/{path}" for path in paths}, content
 
 
 @pytest.mark.parametrize("name", dialects.names())
 def test_a_search_that_cannot_go_on_says_to_narrow_it(tmp_path, name):
     """Glob of wave ended with "there is more", and named neither a call nor another way."""
-    for number in range(9):
-        (tmp_path / f"f{number}.txt").write_text("needle\n")
+    put(tmp_path, [f"f{number}.txt" for number in range(9)], "needle\n")
     limits = Limits(glob_results=2, grep_results=2, list_entries=2)
     searches = {"glob": {"pattern": "*"}, "grep": {"pattern": "needle"}, "ls": {"path": "."}}
     with Workspace(tmp_path, limits=limits) as ws:
         tools = ws.tools(dialect=name)
-        for tool in tools.names:
-            if tool.lower() in searches:
-                result = tools.call(tool, searches[tool.lower()])
-                assert result.success
-                if "there is more" in result.content:
-                    assert re.search(r"there is more: (narrow|list)", result.content), (tool, result.content)
+        for tool in [each for each in tools.names if each.lower() in searches]:
+            result = tools.call(tool, searches[tool.lower()])
+            assert result.success
+            if "there is more" in result.content:
+                assert re.search(r"there is more: (narrow|list)", result.content), (tool, result.content)

@@ -74,14 +74,12 @@ def test_a_requested_encoding_wins_and_a_wrong_one_is_an_error(reader, limits):
     assert (result.content, result.next["arguments"]["encoding"]) == ("a\n", "utf-16-le")
 
 
-def test_a_directory_and_a_missing_file_are_errors_that_name_the_fix(reader):
+def test_a_directory_and_a_missing_file_are_errors_that_name_the_fix(ws, reader):
     reader.write("x", "sub/thing.py")
     error = reader.error(path="sub")
-    assert error.code == "not_a_file"
-    assert "ls" in error.hint
-    error = reader.error(path="sub/thimg.py")
-    assert error.code == "not_found"
-    assert "sub/thing.py" in error.hint
+    assert (error.code, "ls" in error.hint) == ("not_a_file", True)
+    error = error_of(ws.read, "sub/thimg.py")
+    assert (error.code, "sub/thing.py" in error.hint) == ("not_found", True)
     assert reader.error(path="../x").code == "outside_workspace"
 
 
