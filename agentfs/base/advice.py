@@ -47,19 +47,23 @@ Part: TypeAlias = str | NextCall | ToolName | ParameterName | Retry
 
 
 class Names:
-    """The names of the offered tools; each method returns None if no tool is suitable."""
+    """The names of the offered tools, here those of the methods; None if no tool is suitable."""
 
     def tool(self, method: str) -> str | None:
         """Return the name of the tool for a method."""
+        return method
 
     def parameter(self, name: str) -> str | None:
         """Return the visible name of a parameter of the answered call."""
+        return name
 
     def call(self, call: NextCall) -> NextCall | None:
         """Return the call of a tool that does the same as a call of a method."""
+        return call
 
     def retry(self, retry: Retry) -> Retry | None:
         """Return the changes of the answered call under visible names."""
+        return retry
 
     def repeated(self, retry: Retry) -> NextCall | None:
         """Return the answered call with changes under visible names."""
@@ -73,23 +77,7 @@ class Names:
         return f"{name}={to_json(value)}"
 
 
-class _MethodNames(Names):
-    """The names of the workspace's methods, for Python programs."""
-
-    def tool(self, method: str) -> str | None:
-        return method
-
-    def parameter(self, name: str) -> str | None:
-        return name
-
-    def call(self, call: NextCall) -> NextCall | None:
-        return call
-
-    def retry(self, retry: Retry) -> Retry | None:
-        return retry
-
-
-METHODS: Names = _MethodNames()
+METHODS = Names()  # for Python programs
 
 
 class Advice(str):

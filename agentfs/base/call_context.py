@@ -59,30 +59,20 @@ class Execution:
         self.tool = tool
         self.start = start
         self._slots = slots
-        self._on_progress = on_progress
+        self.on_progress = on_progress
         self._entries = self._reported = 0
         self._lock = threading.Lock()
-        self._abandoned = False
+        self.is_abandoned = False  # True if the call was cancelled
         self._changing = False
         self._question: Any = None
         self._forward: Callable[[], bool] | None = None
-
-    @property
-    def is_abandoned(self) -> bool:
-        """True if the call was cancelled."""
-        return self._abandoned
-
-    @property
-    def reports_progress(self) -> bool:
-        """True if `on_progress` was given."""
-        return self._on_progress is not None
 
     def abandon(self) -> bool:
         """Cancel the call. Return False if a change has begun, which will then be completed."""
         with self._lock:
             if self._changing:
                 return False
-            self._abandoned = True
+            self.is_abandoned = True
             question, forward = self._question, self._forward
         if question is not None:
             question.cancel()
@@ -99,7 +89,7 @@ class Execution:
             changes: True if the work is a change. When the block ends, it counts as begun.
         """
         with self._lock:
-            if self._abandoned:
+            if self.is_abandoned:
                 raise Cancelled
             self._forward = cancel
         try:
@@ -111,23 +101,23 @@ class Execution:
     def begin_change(self) -> None:
         """Mark the start of a change; raise `Cancelled` if the call is already abandoned."""
         with self._lock:
-            if self._abandoned:
+            if self.is_abandoned:
                 raise Cancelled
             self._changing = True
 
     def step(self, entries: int = 1) -> None:
         """Count entries that a search has seen; raise `Cancelled` if the call was abandoned."""
-        if self._abandoned:
+        if self.is_abandoned:
             raise Cancelled
         self._entries += entries
-        if self._on_progress is not None and self._entries >= self._reported + _REPORT_EVERY:
+        if self.on_progress is not None and self._entries >= self._reported + _REPORT_EVERY:
             self._reported = self._entries
-            self._on_progress(self._entries)
+            self.on_progress(self._entries)
 
     def wait_for(self, start: Callable[[], Any]) -> Any:
         """Wait for the future that `start` returns; raise `Cancelled` if the call is cancelled."""
         with self._lock:
-            if self._abandoned:
+            if self.is_abandoned:
                 raise Cancelled
             question = self._question = start()
         if self._slots is not None:
@@ -331,9 +321,7 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
             if begun.is_set():
                 ended.wait(GRACE)  # it cleans up on the event loop
             raise
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not has_event_loop():
         return asyncio.run(coroutine)
     coroutine.close()
     if inspect.iscoroutine(awaitable):
@@ -342,6 +330,15 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
         "A callback or tool is an async function, and this thread runs an event loop.",
         hint="Await `acall` or `aanswer` instead, or call the method in a thread.",
     )
+
+
+def has_event_loop() -> bool:
+    """Return True if an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def run_to_end(work: Callable[[], _R]) -> _R:

@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -63,7 +63,7 @@ class Runner:
         on_progress: Callable[[int], None] | None = None,
     ) -> _R:
         """Call a function in a thread and wait for it on the event loop; `tool` is None for a program."""
-        start = partial(_start_on, asyncio.get_running_loop())
+        start = partial(asyncio.run_coroutine_threadsafe, loop=asyncio.get_running_loop())
         slots = None if self._has_slot else self._slots
         call = call_context.Execution(tool, start=start, slots=slots, on_progress=on_progress)
         context = copy_context()
@@ -83,34 +83,26 @@ class Runner:
             raise
 
     @asynccontextmanager
-    async def entered(
-        self, block: AbstractContextManager[_R], *, tool: str | None = None
-    ) -> AsyncGenerator[_R]:
+    async def entered(self, block: AbstractContextManager[_R]) -> AsyncGenerator[_R]:
         """Enter and leave a block in threads; if entering it is cancelled, it is left again."""
-        inside: list[_R] = []
+        inside, run = ExitStack(), partial(self.run_off_loop, tool=None)
 
-        def enter() -> None:
-            entered = block.__enter__()
-            try:
+        def enter() -> _R:
+            with ExitStack() as entering:
+                entered = entering.enter_context(block)
                 call_context.begin_change()  # now a cancelled wait lasts until this call has ended
-            except BaseException:
-                block.__exit__(*sys.exc_info())
-                raise
-            inside.append(entered)
+                inside.push(entering.pop_all())
+            return entered
 
-        run = partial(self.run_off_loop, tool=tool)
-        try:
-            await run(enter)
-            yield inside[0]
-        except Exception:
-            if not inside or not await run(block.__exit__, *sys.exc_info()):
-                raise
-        except BaseException:  # cancelled: nothing can be awaited
-            if inside:
-                block.__exit__(*sys.exc_info())
-            raise
-        else:
-            await run(block.__exit__, None, None, None)
+        with inside:  # if it is cancelled, nothing can be awaited
+            entered = await run(enter)
+            try:
+                yield entered
+            except Exception:
+                if not await run(inside.__exit__, *sys.exc_info()):
+                    raise
+            else:
+                await run(inside.__exit__, None, None, None)
 
     async def run_tasks(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
@@ -192,17 +184,3 @@ async def run_until_on_loop(seconds_left: Callable[[], float], awaitable: Awaita
         if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=call_context.GRACE)
-
-
-def has_event_loop() -> bool:
-    """Return True if an event loop runs in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _start_on(loop: "asyncio.AbstractEventLoop", coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine on a loop; called from another thread."""
-    return asyncio.run_coroutine_threadsafe(coroutine, loop)

@@ -6,7 +6,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from agentfs.errors import AccessError, AgentFSError, LinkLoopError, NotFoundError
 from agentfs.fs import oserrors, syscalls
@@ -64,30 +64,26 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
     return Entry(path, displayed, kind, is_dir, size, status.st_mtime, ext, target, protected, mount)
 
 
-class LinkTarget(NamedTuple):
-    """The target of a link, and its final file if that lies inside the root."""
+def link_target(context: RootContext, real_path: str) -> tuple[str | None, os.stat_result | None, str]:
+    """Follow a link to its end. No directory in `real_path` may be a link.
 
-    target: str | None  # as written in the link; None if it leads out of the root
-    status: os.stat_result | None = None
-    real_path: str = ""
-
-
-def link_target(context: RootContext, real_path: str) -> LinkTarget:
-    """Follow a link to its end. No directory in `real_path` may be a link."""
+    Returns the target as written, or None if it leads out of the root; and the status and the real path of
+    its final file, if that lies inside the root.
+    """
     target: str | None = None
     resolved = ResolvedPath(context, real_path, ParsedPath(tuple(real_path.split("/"))), follow=True)
     try:
         with resolved:
             written = resolved.target()
             if written is None:  # another program has replaced the link
-                return LinkTarget(None)
+                return None, None, ""
             target = display_name(written)
             resolved.follow_last_link()
-            return LinkTarget(target, resolved.stat(), resolved.real_path)
+            return target, resolved.stat(), resolved.real_path
     except (NotFoundError, LinkLoopError):
-        return LinkTarget(target)
+        return target, None, ""
     except (AgentFSError, OSError):
-        return LinkTarget(None)
+        return None, None, ""
 
 
 def regular_status(fd: int, name: str) -> os.stat_result:
@@ -150,7 +146,7 @@ class Directory:
         """Return the status of a link's target; None if it is outside the root or links are not followed."""
         if not self._context.follow:
             return None
-        return link_target(self._context, self._real_child(listed.name)).status
+        return link_target(self._context, self._real_child(listed.name))[1]
 
     def path_of(self, listed: DirEntry) -> str:
         """Return the displayed path of an entry."""
@@ -161,7 +157,7 @@ class Directory:
         own = self._real_child(listed.name)
         if not listed.is_symlink() or not self._context.follow:
             return own
-        return link_target(self._context, own).real_path or own
+        return link_target(self._context, own)[2] or own
 
     def entry(self, listed: DirEntry) -> Entry:
         """Return the `Entry` of a listed entry."""

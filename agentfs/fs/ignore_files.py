@@ -7,10 +7,9 @@ the tree could name any file as a rule file.
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache, lru_cache
-from typing import NamedTuple
+from functools import lru_cache
 
 from agentfs.base.lazy import subprocess
 from agentfs.fs.path import is_in
@@ -28,33 +27,25 @@ _SETTINGS = (
 )
 
 
-class Above(NamedTuple):
-    """The rule files of one directory above the root."""
-
-    below: str  # the path from the directory to the root, ending in `/`
-    gitignore: bytes | None
-    ignore: bytes | None
-    exclude: bytes | None  # `info/exclude`, if the directory is the top of the repository
-
-
 class OuterRules:
     """The rule files outside a root that apply to its files."""
 
-    def __init__(self, root: str, excludes: str | None, is_top: Callable[[str], bool]) -> None:
+    def __init__(self, root: str, excludes: str | None) -> None:
         """Read them; `excludes` is the path of the user's global excludes."""
         self.unreadable = 0
         self.excludes = None if excludes is None else self._read(excludes)
-        # From the top of the repository down; empty if the root is the top, or is not in a repository.
-        self.directories: list[Above] = []
-        directory, top = root, _repository_above(root, is_top)
+        # For each directory from the top of the repository down: the path from there to the root, ending in
+        # `/`, and its `Sources`. Empty if the root is the top, or is not in a repository.
+        self.directories: list[tuple[str, tuple[bytes | None, bytes | None, bool, bytes | None]]] = []
+        directory, top = root, _repository_above(root)
         while top is not None and directory != top:
             directory = os.path.dirname(directory)
             gitignore, ignore = (self._read(os.path.join(directory, name)) for name in RULE_FILES)
             git = _outside(os.path.join(top, ".git"), (root,)) if directory == top else None
             is_directory = git is not None and os.path.isdir(git)
             exclude = self._read(f"{git}/info/exclude") if is_directory else None
-            below = f"{os.path.relpath(root, directory)}/"
-            self.directories.insert(0, Above(below, gitignore, ignore, exclude))
+            sources = gitignore, ignore, directory == top, exclude
+            self.directories.insert(0, (f"{os.path.relpath(root, directory)}/", sources))
 
     def _read(self, path: str) -> bytes | None:
         """Return the content of a rule file, or None if it is missing or unreadable."""
@@ -70,11 +61,8 @@ class OuterRules:
 def read_outer_rules(trees: Iterable[OpenTree]) -> dict[str, OuterRules]:
     """Read the rule files outside some trees that apply to their files; return those of each by its path."""
     sources = {tree.path: tree.source for tree in trees}
-    excludes, is_top = (
-        _global_excludes(tuple(sources.values()), *map(os.environ.get, _SETTINGS)),
-        cache(_is_top),
-    )
-    return {path: OuterRules(source, excludes, is_top) for path, source in sources.items()}
+    excludes = _global_excludes(tuple(sources.values()), *map(os.environ.get, _SETTINGS))
+    return {path: OuterRules(source, excludes) for path, source in sources.items()}
 
 
 def is_git_file(content: bytes) -> bool:
@@ -92,17 +80,14 @@ def _read_bounded(path: str, *, follow: bool) -> bytes:
     return content
 
 
-def _repository_above(root: str, is_top: Callable[[str], bool]) -> str | None:
+def _repository_above(root: str) -> str | None:
     """Return the top of the repository around the root; None if the root is the top or is not in one."""
     if _is_top(root, follow=False):  # a `.git` link may have been made by any program that writes in the tree
         return None
-    directory = os.path.dirname(root)
-    while not is_top(directory):
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return None
-        directory = parent
-    return directory
+    while root != (root := os.path.dirname(root)):
+        if _is_top(root):
+            return root
+    return None
 
 
 def _is_top(directory: str, *, follow: bool = True) -> bool:

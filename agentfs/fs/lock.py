@@ -26,7 +26,7 @@ from agentfs.fs.path import is_temporary_name
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # at locking a path that keeps leading to another file
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
-_NAME_DIGITS = 3  # hexadecimal, so that there are at most 4,096 lock files
+_NAME_DIGITS = 4  # hexadecimal, so that there are at most 65,536 lock files
 _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
@@ -114,8 +114,8 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
         path: The path to name in an error.
 
     Raises:
-        BusyError: `WAIT` seconds, or the deadline of the call, passed before all were locked; or this thread
-            is changing a tree inside.
+        BusyError: `WAIT` seconds, or the deadline of the call, passed before all were locked, as in the
+            middle of a change of a tree inside.
     """
     began = time.monotonic()
     end = call_context.deadline(WAIT)
@@ -125,9 +125,7 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     try:
         for name, shared in names.items():
             file = f"{directory}/{name}" if name else ""
-            if file in own:  # a change within another one
-                if own[file][1] and not shared:  # others may be changing the outer tree too
-                    raise oserrors.around_a_change(path)
+            if file in own and (shared or not own[file][1]):  # a change within another one
                 continue
             pause = _FIRST_PAUSE
             while (fd := open_locked(file, os.O_CREAT, shared=shared) if file else _lock_threads()) is None:

@@ -192,9 +192,3 @@ def locked(path: str, seconds: float) -> BusyError:
     """Return `busy` for a file that another call has locked."""
     message = f"Another call has been changing {quote(path)} for {seconds:g} seconds."
     return error_of(BusyError, path, message, _TRY_AGAIN)
-
-
-def around_a_change(path: str) -> BusyError:
-    """Return `busy` for a change that a thread makes in the middle of one of a tree inside."""
-    message = f"{quote(path)} cannot be changed yet: this thread is changing a workspace that lies inside."
-    return error_of(BusyError, path, message, "Make this change after the other one has ended.")

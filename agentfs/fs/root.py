@@ -109,11 +109,6 @@ class Root(RootContext):
         """Return a view that neither uses nor names paths outside the given directories."""
         return self.view(only=tuple(self.resolve(path)[1] for path in only))
 
-    @property
-    def unrecorded(self) -> Self:
-        """The view that records nothing. A journal may keep it without a cycle of references."""
-        return self.view(recorder=None)
-
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
         return self.unreadable.covers(real_path) or self.unwritable.covers(real_path)
@@ -127,7 +122,7 @@ class Root(RootContext):
 
     def keep_tree(self, make: Callable[[RootContext], KeptTree]) -> None:
         """Keep listings and texts in the tree that `make` returns; see `watching`."""
-        self.watch = make(self.unrestricted.unrecorded)
+        self.watch = make(self.unrestricted.view(recorder=None))
 
     @contextmanager
     def watching(self) -> Generator[Self]:

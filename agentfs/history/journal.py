@@ -54,7 +54,7 @@ class Journal:
         self.ended = False  # True after the end of a transaction, in its journal
         self.is_kept = not self.contents.database.temporary
         self.directory: StateDirectory | None = None  # closed with the journal
-        self._root, self._most_bytes = root and root.unrecorded, most_bytes
+        self._root, self._most_bytes = root and root.view(recorder=None), most_bytes
         self._lock = RLock()  # always taken after the locks of files
         # The `OpenRecordings` of the module that imports this one, from the first recording on.
         self.recordings: Any = None

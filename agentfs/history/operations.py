@@ -71,7 +71,7 @@ def transaction(journal: Journal, context: Context) -> Generator[tuple[Root, Jou
 
     Lines that others have changed meanwhile stay; a note on the exception names their files.
     """
-    root, inner = context.root.unrecorded, journal.in_group()
+    root, inner = context.root.view(recorder=None), journal.in_group()
     root.recorder = inner
     process = os.getpid()
     try:

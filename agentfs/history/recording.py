@@ -158,7 +158,7 @@ class OpenRecordings:
                 node_from_json(node, self._journal.contents), status and Status(*status), reason=str(reason)
             )
         label, ignored = str(plain["label"]), bool(plain["ignored"])
-        self._open.append(OpenRecording(label, root.unrecorded, limits, self._journal, ignored))
+        self._open.append(OpenRecording(label, root.view(recorder=None), limits, self._journal, ignored))
         for step in self._journal.log.after(int(plain["position"])):
             self.observe(step.changes)
 
@@ -235,7 +235,7 @@ def begin_recording(
             f"A label has 1 to {MAX_LABEL} characters, not {len(label)}.", details={"parameter": "label"}
         )
     check_whole(root)
-    opened = OpenRecording(label, root.unrecorded, limits, journal, include_ignored)
+    opened = OpenRecording(label, root.view(recorder=None), limits, journal, include_ignored)
     with call_context.limited(limits.timeout):
         recordings_of(journal).begin(opened)
     return opened

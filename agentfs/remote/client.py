@@ -225,7 +225,7 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
             "arguments": arguments,
             "within": self._within,
             "tool": call and call.tool,
-            "progress": call is not None and call.reports_progress and not changes,
+            "progress": call is not None and call.on_progress is not None and not changes,
         }
 
         def answer(message: Received) -> bytes | None:

@@ -34,8 +34,7 @@ from agentfs.shown.workspace_context import Context
 from agentfs.text.display import most_characters
 from agentfs.tree.globs import compile_exclude
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.visit import Excluded, Visit, entry_name
-from agentfs.tree.walk import path_order
+from agentfs.tree.walk import Excluded, Visit, entry_name, path_order
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
 PAGE_BYTES = 64 * 1024 * 1024  # size of the typed data of one page

@@ -23,8 +23,7 @@ from agentfs.shown.outputs import OutputStore
 from agentfs.text.decoding import HEAD, codec_name, is_binary
 from agentfs.text.notebook import is_named_notebook
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.visit import Excluded
-from agentfs.tree.walk import path_order
+from agentfs.tree.walk import Excluded, path_order
 from agentfs.watch.kept_walk import search_walk
 
 _SEARCHED = frozenset({ASCII, UTF8})  # kinds of kept texts that one pass over all kept texts tests

@@ -19,7 +19,7 @@ from agentfs.search.large import TextBlock, blocks_of, codec_of_large, hits_in
 from agentfs.search.options import GrepOptions
 from agentfs.shown.workspace_context import Context
 from agentfs.text.notebook import shown_text
-from agentfs.tree.visit import Excluded
+from agentfs.tree.walk import Excluded
 
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # measured sizes
 

@@ -10,8 +10,7 @@ from agentfs.limits import Limits
 from agentfs.results import Skipped
 from agentfs.search.options import SearchOptions
 from agentfs.text.display import first_names
-from agentfs.tree.visit import Excluded
-from agentfs.tree.walk import MAX_LISTED
+from agentfs.tree.walk import MAX_LISTED, Excluded
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80

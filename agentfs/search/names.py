@@ -13,7 +13,7 @@ from agentfs.search.options import GlobOptions, GrepOptions, as_list, opens_hidd
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.visit import Excluded, Visit
+from agentfs.tree.walk import Excluded, Visit
 from agentfs.watch.kept_walk import SearchWalk, search_walk
 
 # The options that decide about names, besides globs and exclusions.

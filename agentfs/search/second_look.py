@@ -33,8 +33,7 @@ from agentfs.search.left_out import OPEN_IGNORED, reason_of
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.workspace_context import Context
 from agentfs.text.notebook import is_named_notebook, shown_text
-from agentfs.tree.visit import MAX_EXCLUDED, Excluded
-from agentfs.tree.walk import path_order
+from agentfs.tree.walk import MAX_EXCLUDED, Excluded, path_order
 
 SECONDS = 1.0  # time budget for all short searches of one call
 _MOST_ENTRIES = 200_000

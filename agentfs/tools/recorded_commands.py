@@ -43,7 +43,7 @@ def run_recorded(workspace: Any, arguments: Mapping[str, Any], run: Callable[[],
         )
     if policy.change_rules:
         contents, limits = workspace._journal.contents, workspace.limits
-        seen = Scan(contents, {}, root.unrecorded, limits, ignored=policy.judges_ignored).paths
+        seen = Scan(contents, {}, root.view(recorder=None), limits, ignored=policy.judges_ignored).paths
         _check_covered(workspace, {path: each.reason for path, each in seen.items() if each.reason})
     position, result = workspace._journal.log.position, None
     try:

@@ -12,7 +12,7 @@ from agentfs.arguments.json_text import parse_arguments, short_repr
 from agentfs.arguments.parameters import Schema, object_schema
 from agentfs.base import call_context
 from agentfs.base.advice import METHODS, Names
-from agentfs.concurrency.runner import Runner, has_event_loop
+from agentfs.concurrency.runner import Runner
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.limits import Limits
@@ -280,7 +280,7 @@ class Toolset:
     def _check_not_async(self, names: Iterable[Any]) -> None:
         """Raise `invalid_argument` if a tool is an `async` function and an event loop runs in this thread."""
         for tool in map(self._find, names):
-            if tool is not None and tool.is_async and has_event_loop():
+            if tool is not None and tool.is_async and call_context.has_event_loop():
                 raise InvalidArgumentError(
                     f"{tool.name} is an async function, and this thread runs an event loop.",
                     hint="Await `acall` or `aanswer` instead.",

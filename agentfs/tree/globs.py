@@ -33,7 +33,6 @@ from agentfs.tree.wildcards import (
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000
 _MAX_CHARACTERS = 32 * 1024  # of all globs of a list together, after braces are expanded
-MAX_NESTING = 20
 MAX_ANY_PARTS = 16  # number of `**` in one glob
 _MAX_LEVELS = 100  # levels of a glob that are tested before a directory is entered; `re` limits nesting
 
@@ -183,10 +182,6 @@ def _drop_single_braces(pattern: str) -> str:
     for found in _BRACE_TOKEN.finditer(pattern):
         text = found[0]
         if text == "{":
-            if len(open_braces) == MAX_NESTING:
-                raise InvalidPatternError(
-                    f"The braces of the glob are over {MAX_NESTING} deep.", hint="Use {a,b,c}."
-                )
             open_braces.append((found.start(), len(tokens)))
         elif text == "," and open_braces:
             with_comma.add(open_braces[-1][1])

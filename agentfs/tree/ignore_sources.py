@@ -47,9 +47,8 @@ class RuleReader:
             self._refuse("")
         top = with_slash(path)
         rules = IgnoreRules.from_global_excludes(found.excludes or b"", top)
-        for number, each in enumerate(found.directories):
-            sources = Sources(each.gitignore, each.ignore, number == 0, each.exclude)
-            rules = rules.enter(top, sources, each.below)
+        for below, sources in found.directories:
+            rules = rules.enter(top, Sources(*sources), below)
         return rules
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:

@@ -2,12 +2,14 @@
 
 import math
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain, islice
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
@@ -15,7 +17,6 @@ from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Dir
 from agentfs.results import Skipped
 from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules, Sources
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
-from agentfs.tree.visit import MAX_EXCLUDED, Excluded, LeftOut, Level, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_LEVELS = 100  # directories that are open at a time, one in the other
@@ -23,7 +24,75 @@ MAX_LISTED = 200_000  # entries of one directory
 _PART = 512  # entries between two looks at the clock: a slow file system takes a millisecond for each
 _MAX_HELD = 500_000  # entries of all directories that are open
 
+MAX_EXCLUDED = 1000  # excluded names that are kept
+
 _NO_RULES = IgnoreRules()
+entry_name = attrgetter("name")
+
+
+class Visit(NamedTuple):
+    """The next files of a directory; a walk gives several if directories come between the files."""
+
+    directory: Directory  # open until the next visit
+    below: str  # relative to the start of the walk, with a trailing `/`; "" for the start
+    depth: int  # 1 for the start of the walk, 2 for the directories in it
+    files: list[DirEntry]  # with links and special files if the walk has `others`
+    child: DirEntry | None  # the directory after them, if the walk has `directories`
+
+    @property
+    def path(self) -> str:
+        """The path of the directory, relative to the root; "" for the root."""
+        return self.directory.path
+
+    def entries(self, *, directories_first: bool) -> list[DirEntry]:
+        """Return the files and the directory in the order of the walk."""
+        if self.child is None:
+            return self.files
+        return [self.child, *self.files] if directories_first else [*self.files, self.child]
+
+
+@dataclass(eq=False, slots=True)
+class Level:
+    """A directory that a walk has entered."""
+
+    directory: Directory
+    below: str
+    depth: int
+    rules: IgnoreRules  # the rules of the parent, until the directory is scanned
+    files: list[DirEntry] = field(default_factory=list[DirEntry])
+    directories: list[DirEntry] = field(default_factory=list[DirEntry])  # those left, the next one last
+    next_file: int = 0
+    held: int = 0  # entries in memory
+
+    def advance(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
+        """Return the files up to the next directory, and that directory; None at the end.
+
+        With `first`, directories come before all files.
+        """
+        start, end, child = self.next_file, len(self.files), None
+        if descends and self.directories:
+            child = self.directories.pop()
+            end = start if first else bisect_left(self.files, child.name, start, key=entry_name)
+        self.next_file = end
+        return self.files[start:end], child
+
+
+class Excluded(NamedTuple):
+    """A name that a walk left out because it is hidden or ignored."""
+
+    path: str  # relative to the root
+    below: str  # relative to the start of the walk
+    entry: DirEntry
+    rule: IgnoreRule | None = None  # None if it is hidden
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """The names that were left out: the first hidden and ignored ones, and counts of all others."""
+
+    excluded: list[Excluded] = field(default_factory=list[Excluded])
+    more: Counter[IgnoreRule | None] = field(default_factory=Counter["IgnoreRule | None"])
+    counts: Counter[str] = field(default_factory=Counter[str])  # by other reasons
 
 
 @dataclass(eq=False)
@@ -291,15 +360,12 @@ class Walk:
         """Add the directories to the level and return the files."""
         exclude, below = self.exclude, level.below
         files: list[DirEntry] = []
-        if exclude is None:
-            with suppress(OSError):  # the type of an entry that has vanished may be unknown
-                files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-                if len(files) == len(entries):
-                    return files
-            files = []
         for entry in entries:
             try:
                 is_file = entry.is_file(follow_symlinks=False)
+                if is_file and exclude is None:
+                    files.append(entry)
+                    continue
                 is_dir = not is_file and entry.is_dir(follow_symlinks=False)
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue

@@ -93,14 +93,9 @@ def is_literal(part: PatternPart) -> bool:
     return len(part) == 1
 
 
-def suffix_of(part: PatternPart) -> str:
-    """Return `text` for `*text`, else ""."""
-    return part[2] if len(part) == 3 and part[:2] == ["", "*"] else ""
-
-
 def extension_of(part: PatternPart) -> str:
     """Return `ext` for `*.ext`, else "", also for `*.mod.c`: a file is looked up by its last extension."""
-    suffix = suffix_of(part)
+    suffix = part[2] if len(part) == 3 and part[:2] == ["", "*"] else ""
     return suffix[1:] if suffix.rfind(".") == 0 else ""
 
 

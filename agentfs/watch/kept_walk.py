@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from agentfs.fs import Directory, Root
 from agentfs.tree.gitignore import IgnoreRules, Sources
-from agentfs.tree.visit import LeftOut, Level, Visit, entry_name
-from agentfs.tree.walk import Walk
+from agentfs.tree.walk import LeftOut, Level, Visit, Walk, entry_name
 
 _D = TypeVar("_D")
 _MAX_KEYS = 4  # walks that a directory keeps
