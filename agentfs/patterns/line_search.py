@@ -15,12 +15,12 @@ from itertools import accumulate, islice
 
 from agentfs.base import call_context
 from agentfs.patterns.compile import Pattern
+from agentfs.patterns.prefilter import OTHER_FORMS
 
 _MATCHES_PER_CHECK = 1024  # matches between two checks of the clock
 _CHUNK = 64 * 1024  # characters of a text without candidate lines that are matched at once
 _LINES_AT_ONCE = 1024  # candidate lines that are matched at once
 _FREQUENT = frozenset(string.ascii_letters + string.digits + " _.,")
-_OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
@@ -52,12 +52,11 @@ class LineSearch:
         self._window = window
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
         plan = pattern.plan
-        # A frequent character is in too many lines to be useful.
-        is_rare = all(len(each) > 1 or each not in _FREQUENT for each in plan.literals)
-        # A literal at the beginning is found faster by the engine itself.
+        # A frequent character is in too many lines. A literal at the beginning is found faster by the engine.
         head = re.sub(r"\A(?:\^|\\b)+|\\(?=\W)", "", plan.line_regex or "")
-        begins = head.startswith(plan.literals) and not plan.ignore_case
-        self._finds_lines = bool(plan.literals) and (plan.is_literal or (is_rare and not begins))
+        is_apart = plan.ignore_case or not head.startswith(plan.literals)
+        is_apart = is_apart and all(len(each) > 1 or each not in _FREQUENT for each in plan.literals)
+        self._finds_lines = bool(plan.literals) and (plan.is_literal or is_apart)
 
     def hits(self, text: str) -> Iterator[LineMatch]:
         r"""Yield the matching lines of a text with `\n` for every line end."""
@@ -134,7 +133,7 @@ class LineSearch:
         """Return a text in which the literals are found, or None if they may have other forms in it."""
         if not self._pattern.plan.ignore_case:
             return text
-        return None if not text.isascii() and any(each in text for each in _OTHER_FORMS) else text.lower()
+        return None if not text.isascii() and any(each in text for each in OTHER_FORMS) else text.lower()
 
     def _matched(self, text: str, parts: Iterable[_Span], at_once: int) -> Iterator[_Span]:
         """Yield the matches in parts of a text, which are lines or chunks of lines.

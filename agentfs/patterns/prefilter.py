@@ -13,8 +13,7 @@ ASCII, UTF8, NOT_SEARCHED = "ascii", "utf-8", "other"  # kinds of texts
 _UTF8_BOM = b"\xef\xbb\xbf"
 _ASCII = bytes(range(128))
 _WIDE_BOM_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
-# Ignoring case, they match the ASCII letters i, s or k.
-_OTHER_FORMS = tuple(form.encode() for form in "\u0130\u0131\u017f\u212a")
+OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 
 
 class Prefilter:
@@ -29,10 +28,9 @@ class Prefilter:
         self.is_useful = encoding is None and all(plan.literals for plan in plans)  # can leave out a file
         self._folds = any(plan.ignore_case for plan in plans)
         literals = [each for plan in plans for each in plan.literals]
-        folded = dict.fromkeys(map(str.lower, literals) if self._folds else literals)
+        folded = dict.fromkeys([*map(str.lower, literals), *OTHER_FORMS] if self._folds else literals)
         self._ascii = tuple(literal.encode() for literal in folded if literal.isascii())
         self._others = tuple(literal.encode() for literal in folded if not literal.isascii())
-        self._others += _OTHER_FORMS if self._folds else ()
 
     def may_match(self, data: bytes | bytearray, length: int) -> bool:
         """Return False if the first bytes have no match. They may begin or end within a character."""
