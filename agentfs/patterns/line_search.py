@@ -53,9 +53,8 @@ class LineSearch:
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
         plan = pattern.plan
         # A frequent character is in too many lines. A literal at the beginning is found faster by the engine.
-        head = re.sub(r"\A(?:\^|\\b)+|\\(?=\W)", "", plan.line_regex or "")
-        is_apart = plan.ignore_case or not head.startswith(plan.literals)
-        is_apart = is_apart and all(len(each) > 1 or each not in _FREQUENT for each in plan.literals)
+        head = re.sub(r"\A(?:\^|\\b)+|\\(?=\W)", "", plan.line_regex or "").lower()
+        is_apart = all(each not in _FREQUENT and not head.startswith(each.lower()) for each in plan.literals)
         self._finds_lines = bool(plan.literals) and (plan.is_literal or is_apart)
 
     def hits(self, text: str) -> Iterator[LineMatch]:

@@ -86,6 +86,7 @@ class _Search:
         most = min(limits.file_bytes, options.max_bytes)
         self._reader = FileReader(context.root, prefilter, most, options.encoding, self._deadline)
         self._can_count = not options.multiline and options.max_count is None
+        self._by_line = options.by_line
         self._samples = options.samples if options.output_mode == "summary" else 0
         first, size = (0, 0) if options.output_mode == "total" else (options.offset, options.limit)
         self.found = SearchResult(page_of(size, first, limits.grep_results, limits))
@@ -126,7 +127,7 @@ class _Search:
 
     def _add(self, file: FileResult) -> None:
         """Add the outcome of one file to the totals."""
-        found, page, by_line = self.found, self.found.page, self._options.by_line
+        found, page, by_line = self.found, self.found.page, self._by_line
         if file.timed_out:
             found.ended_in = file.path
         found.exact = found.exact and file.exact
@@ -158,9 +159,7 @@ class _Search:
         if text is None:
             return FileResult(path, "undecodable")
         text = shown_text(path, text)
-        page_follows = (
-            self._options.by_line and self.found.entries < self.found.page.first
-        )  # maybe in this file
+        page_follows = self._by_line and self.found.entries < self.found.page.first  # maybe in this file
         if self._is_shown(0) or page_follows or not self._can_count:
             block = TextBlock(text, 0, len(text))
             return self._search(path, ((block, hit) for hit in self._lines.hits(text)))
@@ -199,9 +198,7 @@ class _Search:
                     place = hit.start
                     match = excerpt(path, block, hit, number, around, self._limits.grep_line_chars)
                     file.hits.append(match)
-                    self.found.page.take(
-                        first + file.entries * self._options.by_line, _size(match), len(match.text)
-                    )
+                    self.found.page.take(first + file.entries * self._by_line, _size(match), len(match.text))
                 file.lines += 1 + (block.text.count("\n", hit.start, hit.end) if options.multiline else 0)
                 file.matches += hit.matches
                 file.entries += 1
@@ -217,7 +214,7 @@ class _Search:
     def _is_shown(self, number: int) -> bool:
         """Return True if a line match, by its number in its file, is on the page or is a sample."""
         found, page = self.found, self.found.page
-        if self._options.by_line:
+        if self._by_line:
             return page.first <= found.entries + number < page.end
         return number < self._samples and page.first <= found.entries < page.end and not page.is_full
 

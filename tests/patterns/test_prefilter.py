@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from agentfs import Workspace
 from agentfs.fs import ReadBuffer
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.line_search import _OTHER_FORMS, LineSearch
-from agentfs.patterns.prefilter import Prefilter, decode_content
+from agentfs.patterns.line_search import LineSearch
+from agentfs.patterns.prefilter import OTHER_FORMS, Prefilter, decode_content
 
 TEXTS = st.lists(st.sampled_from([b"a", b"b", b"ab", b"\n", "é".encode(), b"aab" * 7]), max_size=30).map(
     b"".join
@@ -55,10 +55,10 @@ def test_every_character_that_folds_to_an_ascii_letter_is_found():
         for extra in regex.findall(char, "".join(folded), regex.I | regex.V0):
             content = f"x{extra}y".encode()
             assert prefilter.may_match(content, len(content))
-    assert folded <= set(_OTHER_FORMS)
+    assert folded <= set(OTHER_FORMS)
     lowered = {each: each.lower() for each in everything if each.lower() != each}
-    assert {each for each, low in lowered.items() if any(map(str.isascii, low))} <= set(_OTHER_FORMS)
-    assert {each for each, low in lowered.items() if len(low) > 1} <= set(_OTHER_FORMS)
+    assert {each for each, low in lowered.items() if any(map(str.isascii, low))} <= set(OTHER_FORMS)
+    assert {each for each, low in lowered.items() if len(low) > 1} <= set(OTHER_FORMS)
 
 
 @given(st.text("ab\n", max_size=40), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3))
