@@ -101,6 +101,7 @@ def test_a_move_makes_missing_directories(top):
     ("d", "d/e/new", InvalidArgumentError), ("d", "d", AlreadyExistsError), ("d/e", "d", AlreadyExistsError),
     ("d", "f", AlreadyExistsError), ("d", "f/x", AgentFSError), (".", "new", RefusedError),
     ("d", "../new", AgentFSError), ("d/away/x", "new", AgentFSError), ("none", "new", AgentFSError),
+    ("f", "d/a", AlreadyExistsError), ("f", "f", AlreadyExistsError), ("f", "d/away/x", AgentFSError),
 ])  # fmt: skip
 def test_an_impossible_move_changes_nothing(top, path, to, error):
     before = snapshot(top)

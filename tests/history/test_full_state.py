@@ -3,7 +3,6 @@
 import errno
 import json
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -206,46 +205,6 @@ def test_writes_of_the_database_fail_in_the_kernel(root, tmp_path, fault, every)
     assert "failed" in outcomes, "without a fault nothing fails"
     assert len(outcomes) > 1, "a fault is told"
     assert all("io" in text for text in outcomes - {"failed"})
-
-
-LIMITED = """
-import json, resource, signal, sys
-from agentfs import AgentFSError, Workspace
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-made = []
-with Workspace(sys.argv[1], state=sys.argv[2]) as ws:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
-    for number in range(900):
-        try:
-            ws.write(f"{number}.txt", f"{number}\\n" * 50)
-            made.append(number)
-        except AgentFSError as error:
-            print(json.dumps({"made": made, "code": error.code, "errno": error.details.get("errno")}))
-            break
-    # What only looks goes on.
-    assert ws.read("0.txt").content == "0\\n" * 50
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit on the size of files here")
-@pytest.mark.parametrize(
-    "limit",
-    [360_000, 390_000, 420_000, *(pytest.param(each, marks=pytest.mark.long) for each in (380_000, 400_000))],
-)
-def test_the_kernel_takes_no_more(root, tmp_path, limit):
-    original = snapshot(root)
-    command = [sys.executable, "-c", LIMITED, root, tmp_path / "state", str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout)
-    assert (said["code"], said["errno"]) == ("io", errno.EIO), "SQLite keeps the number to itself"
-    assert 3 < len(said["made"]) < 800
-    with Workspace(root, state=tmp_path / "state") as ws:
-        assert len(ws.recovery_notes) <= 1, "the end of the last step may not be written"
-        made = [f"{number}.txt" for number in said["made"]]
-        assert [change.path for step in standing(ws) for change in step.changes] == made
-        assert set(snapshot(root)) - set(original) == set(made)
-        ws.undo(len(said["made"]))
-    assert snapshot(root) == original
 
 
 ON_A_SMALL_DISK = """

@@ -105,22 +105,21 @@ def test_regression_a_renamed_file_whose_content_is_not_kept_stays(root, reopene
     assert ((root / "plain.txt").read_text(), (root / "new.txt").exists()) == ("KEY=1\n", False)
 
 
-def test_an_empty_recording_is_not_a_step(root, reopened):
+def test_a_recording_has_what_changed_in_its_block_also_if_that_raises(root, reopened):
     with reopened().recording("nothing") as recorded:
         (root / "a.txt").write_text(TEN)
         os.utime(root / "run.sh", (1, 1))
     assert (recorded.result.files, recorded.result.text.split("\n")[0]) == ((), "Nothing was changed.")
     with pytest.raises(InvalidArgumentError, match="nothing to undo"):
         reopened().undo()
-
-
-def test_changes_before_the_block_are_not_recorded(root, reopened):
-    with reopened().recording("first"):
-        pass
     (root / "a.txt").write_text("outside\n")
-    with reopened().recording("second") as recorded:
+    before = snapshot(root)
+    with suppress(ZeroDivisionError), reopened().recording("fails") as recorded:
         (root / "new").write_text("x\n")
-    assert [file.path for file in recorded.result.files] == ["new"]
+        _ = 1 // 0
+    assert [(file.path, file.action) for file in recorded.result.files] == [("new", "created")]
+    reopened().undo()
+    assert snapshot(root) == before
 
 
 def test_a_change_right_after_a_snapshot_that_leaves_size_and_times_is_seen(root, reopened):
@@ -131,16 +130,6 @@ def test_a_change_right_after_a_snapshot_that_leaves_size_and_times_is_seen(root
             (root / "a.txt").write_text(f"{number + 50:02}\n")
             os.utime(root / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
         assert [file.path for file in recorded.result.files] == ["a.txt"]
-
-
-def test_a_block_that_raises_is_recorded_too(root, reopened):
-    before = snapshot(root)
-    with suppress(ZeroDivisionError), reopened().recording("fails") as recorded:
-        (root / "a.txt").unlink()
-        _ = 1 // 0
-    assert [file.action for file in recorded.result.files] == ["deleted"]
-    reopened().undo()
-    assert snapshot(root) == before
 
 
 def test_changes_of_the_workspace_within_the_block_are_its_own_steps(root, reopened):
