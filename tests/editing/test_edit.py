@@ -1,6 +1,5 @@
 import gc
 import os
-import threading
 import weakref
 from types import SimpleNamespace
 
@@ -197,18 +196,6 @@ def test_an_edit_through_a_link_changes_its_target(env):
     assert result.path == "link"
     assert env.get() == b"two\n"
     assert (env.path / "link").is_symlink()
-
-
-def test_thirty_edits_at_once_are_all_made(env):
-    env.put("".join(f"<{number}>\n" for number in range(30)).encode())
-    threads = [
-        threading.Thread(target=env.edit, args=((f"<{number}>", f"[{number}]"),)) for number in range(30)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert env.get() == "".join(f"[{number}]\n" for number in range(30)).encode()
 
 
 def test_a_block_that_two_steps_find_at_two_places_is_refused(tmp_path):

@@ -46,44 +46,6 @@ def repository(tmp_path):
     return lambda files: put(tmp_path, files)
 
 
-CASES = {
-    "negation takes back": ("*.log\n!keep.log\n", ["a.log", "keep.log", "d/keep.log"]),
-    "negation below an ignored directory is too late": ("d/\n!d/keep\n", ["d/keep", "e"]),
-    "negation with the content ignored instead": ("d/*\n!d/keep\n", ["d/keep", "d/drop"]),
-    "a slash in the middle anchors": ("d/x\n", ["d/x", "e/d/x", "x"]),
-    "a slash at the start anchors": ("/x\n", ["x", "d/x"]),
-    "a slash at the end means directories": ("x/\n", ["d/x", "x/y"]),
-    "two stars at the start": ("**/x/y\n", ["x/y", "a/b/x/y", "x/z"]),
-    "two stars in the middle": ("a/**/y\n", ["a/y", "a/b/c/y", "b/y"]),
-    "two stars at the end": ("a/**\n", ["a/b", "a/c/d", "e"]),
-    "an escaped hash": ("\\#a\n#b\n", ["#a", "#b"]),
-    "an escaped exclamation mark": ("\\!a\n", ["!a", "a"]),
-    "trailing spaces go": ("a  \n", ["a", "a  "]),
-    "an escaped trailing space stays": ("a\\ \n", ["a", "a "]),
-    "a backslash at the end matches nothing": ("a\\\n", ["a", "a\\"]),
-    "an open class matches nothing": ("[a\n", ["[a", "a"]),
-    "a bracket first in a class is literal": ("[]a]\n", ["]", "a", "b"]),
-    "a negated class": ("[!a]\n", ["a", "b"]),
-    "a named class": ("[[:digit:]]x\n", ["1x", "ax"]),
-    "carriage returns go": ("a\r\n*.o\r\n", ["a", "b.o", "c"]),
-    "a last line without its end": ("x\na", ["a", "x", "b"]),
-    "a byte order mark goes": ("\ufeffa\n", ["a", "b"]),
-    "a question mark is one byte": ("?\n??\n", ["é", "a", "ab", "abc"]),
-    "not UTF-8": (b"\xe9\n", [os.fsdecode(b"\xe9"), "e"]),
-    "a tab is no space": ("a\t\n", ["a", "a\t"]),
-    "a NUL ends the line": (b"a\0b\n", ["a", "ab"]),
-    "`*.o` needs its dot": ("*.o\n", ["o", ".o", "a.o", "a.b.o"]),
-    "a star does not cross a slash": ("a/*c\n", ["a/bc", "a/b/c"]),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_git_agrees_on(repository, case):
-    rules, names = CASES[case]
-    top = repository({**dict.fromkeys(names, ""), ".gitignore": rules})
-    assert sorted(walked_files(top)) == git_files(top)
-
-
 # Kinds of lines that pathspec 1.1 reads otherwise than git does, which wcmatch therefore translates. When
 # pathspec agrees on one, `test_pathspec_still_disagrees` fails, and the kind can be dropped from
 # `gitignore._PATHSPEC_AGREES`.

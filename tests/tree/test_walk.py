@@ -21,10 +21,7 @@ def root(tmp_path):
 
 
 def make(top, *names):
-    for name in names:
-        path = top / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir() if name.endswith("/") else path.touch()
+    put(top, dict.fromkeys(names, ""))
 
 
 def walk_of(root, path=".", **options):
@@ -33,6 +30,77 @@ def walk_of(root, path=".", **options):
 
 def files_of(walk):
     return [f"{visit.path}/{each.name}".lstrip("/") for visit in walk for each in visit.files]
+
+
+# The files of a tree, where a walk starts, its options, and the files that it finds.
+WALKS = {
+    "hidden and ignored": (
+        {".git/config": "", ".hid": "", "a.log": "", ".gitignore": "*.log\n"},
+        ".",
+        {"hidden": True, "ignored": True},
+        [".gitignore", ".hid", "a.log"],
+    ),
+    "the git file of a worktree": ({".git": "", "a": ""}, ".", {"hidden": True}, ["a"]),
+    "a named directory that is ignored": (
+        {"out/a": "", "out/b.log": "", ".gitignore": "/out/\n*.log\n"},
+        "out",
+        {},
+        ["out/a"],
+    ),
+    "a named directory that is hidden": ({".h/c": ""}, ".h", {}, [".h/c"]),
+    "rules above the start": (
+        {
+            "a/b/x.log": "",
+            "a/b/y.tmp": "",
+            "a/b/z": "",
+            ".gitignore": "*.log\n",
+            "a/.gitignore": "/b/y.tmp\n",
+        },
+        "a/b",
+        {},
+        ["a/b/z"],
+    ),
+    "rules through a link": (
+        {"a/b/x.log": "", "a/b/z": "", ".gitignore": "/a/b/x.log\n", "link": "-> a"},
+        "link/b",
+        {},
+        ["link/b/z"],
+    ),
+    "links to directories": ({"a/x": "", "a/up": "-> .."}, ".", {"others": True}, ["a/up", "a/x"]),
+    "depth 1": ({"x": "", "a/x": "", "a/b/x": ""}, ".", {"depth": 1}, ["x"]),
+    "depth 2": ({"x": "", "a/x": "", "a/b/x": ""}, ".", {"depth": 2}, ["a/x", "x"]),
+    "any depth": ({"x": "", "a/x": "", "a/b/x": ""}, ".", {"depth": 0}, ["a/b/x", "a/x", "x"]),
+    "an exclusion": (
+        {"a/x": "", "b/a/x": "", "b/c": "", "a.c": ""},
+        ".",
+        {"exclude": lambda path, is_dir: is_dir and path.endswith("a")},
+        ["a.c", "b/c"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WALKS)
+def test_a_walk_finds_these_files(root, tmp_path, case):
+    files, start, options, found = WALKS[case]
+    put(tmp_path, {name: text for name, text in files.items() if text[:3] != "-> "})
+    for name, text in files.items():
+        if text[:3] == "-> ":
+            (tmp_path / name).symlink_to(text[3:])
+    walk = walk_of(root, start, **options)
+    assert files_of(walk) == found
+    assert walk.skipped.vcs == any(name.startswith(".git") and "ignore" not in name for name in files)
+
+
+def test_a_walk_ends_at_its_most_entries_and_at_its_deadline(root, tmp_path):
+    make(tmp_path, *[f"d{i}/f{j}" for i in range(5) for j in range(5)])
+    for options, most, reached in (
+        ({"max_entries": 12}, 12, "walk_entries"),
+        ({"max_entries": 30}, 25, None),
+        ({"deadline": time.monotonic() - 1}, 0, "timeout"),
+    ):
+        walk = walk_of(root, **options)
+        assert len(files_of(walk)) <= most
+        assert walk.skipped.reached == reached
 
 
 def test_files_come_in_the_order_of_their_paths(root, tmp_path):
@@ -85,70 +153,6 @@ def test_skipped_names_are_counted_by_reason(root, tmp_path):
     assert (skipped.hidden, skipped.ignored, skipped.vcs, skipped.symlink, skipped.special) == (3, 3, 2, 1, 1)
     assert skipped.rules == {".gitignore:1 *.log": 2, ".gitignore:2 out/": 1}
     assert skipped.reached is None
-
-
-def test_hidden_and_ignored_are_opened_but_never_git(root, tmp_path):
-    make(tmp_path, ".git/config", ".hid", "a.log")
-    (tmp_path / ".gitignore").write_text("*.log\n")
-    walk = walk_of(root, hidden=True, ignored=True)
-    assert files_of(walk) == [".gitignore", ".hid", "a.log"]
-    assert (walk.skipped.vcs, walk.skipped.total) == (1, 1)
-
-
-def test_a_git_file_of_a_worktree_is_left_out_too(root, tmp_path):
-    make(tmp_path, ".git", "a")
-    assert files_of(walk_of(root, hidden=True)) == ["a"]
-
-
-def test_a_named_directory_is_entered_even_if_ignored(root, tmp_path):
-    make(tmp_path, "out/a", "out/b.log", ".h/c")
-    (tmp_path / ".gitignore").write_text("/out/\n*.log\n")
-    assert files_of(walk_of(root, "out")) == ["out/a"]
-    assert files_of(walk_of(root, ".h")) == [".h/c"]
-
-
-def test_rules_of_the_directories_above_the_start_hold(root, tmp_path):
-    make(tmp_path, "a/b/x.log", "a/b/y.tmp", "a/b/z")
-    put(tmp_path, {".gitignore": "*.log\n", "a/.gitignore": "/b/y.tmp\n"})
-    assert files_of(walk_of(root, "a/b")) == ["a/b/z"]
-
-
-def test_rules_hold_through_a_link(root, tmp_path):
-    make(tmp_path, "a/b/x.log", "a/b/z")
-    (tmp_path / ".gitignore").write_text("/a/b/x.log\n")
-    os.symlink("a", tmp_path / "link")
-    assert files_of(walk_of(root, "link/b")) == ["link/b/z"]
-
-
-def test_links_to_directories_are_not_entered(root, tmp_path):
-    make(tmp_path, "a/x")
-    os.symlink("..", tmp_path / "a" / "up")
-    walk = walk_of(root, others=True)
-    assert files_of(walk) == ["a/up", "a/x"]
-
-
-def test_depth_ends_the_descent(root, tmp_path):
-    make(tmp_path, "x", "a/x", "a/b/x")
-    assert files_of(walk_of(root, depth=1)) == ["x"]
-    assert files_of(walk_of(root, depth=2)) == ["a/x", "x"]
-    assert len(files_of(walk_of(root, depth=0))) == 3
-
-
-def test_the_walk_ends_at_its_most_entries(root, tmp_path):
-    make(tmp_path, *[f"d{i}/f{j}" for i in range(5) for j in range(5)])
-    walk = walk_of(root, max_entries=12)
-    assert len(files_of(walk)) <= 12
-    assert walk.skipped.reached == "walk_entries"
-    walk = walk_of(root, max_entries=30)
-    assert len(files_of(walk)) == 25
-    assert walk.skipped.reached is None
-
-
-def test_the_walk_ends_at_its_deadline(root, tmp_path):
-    make(tmp_path, "a/b", "c")
-    walk = walk_of(root, deadline=time.monotonic() - 1)
-    assert files_of(walk) == []
-    assert walk.skipped.reached == "timeout"
 
 
 def test_a_directory_that_vanishes_is_counted(root, tmp_path):
@@ -261,13 +265,6 @@ def test_starts_that_overlap_count_once_what_is_left_out(root, tmp_path):
     several = walk_of(root, ["a/b", ".", "a"])
     assert files_of(several) == ["a/b/y", *files, "a/b/y"]
     assert several.skipped == once.skipped
-
-
-def test_an_excluded_directory_is_not_entered(root, tmp_path):
-    make(tmp_path, "a/x", "b/a/x", "b/c", "a.c")
-    walk = walk_of(root, exclude=lambda path, is_dir: is_dir and path.endswith("a"))
-    assert files_of(walk) == ["a.c", "b/c"]
-    assert not walk.skipped
 
 
 def test_links_are_followed_inside_and_not_in_a_circle(root, tmp_path, tmp_path_factory):
