@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,11 +45,6 @@ def ws(opened) -> Workspace:
 def branch(ws) -> Iterator:
     with ws.branch("one") as made:
         yield made
-
-
-def git(root: Path, *words: str) -> str:
-    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
-    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 def lose_server(branch) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect
-from tests.branches.conftest import LINES, SECRET, git, lose_server
+from tests.branches.conftest import LINES, SECRET, lose_server
+from tests.commands.conftest import git
 from tests.kit import refused
 
 

@@ -198,24 +198,21 @@ def test_what_a_command_has_written_is_taken_back_when_its_recording_has_ended(t
         assert (top / "a.txt").read_text() == TEXT
 
 
-@pytest.mark.parametrize("became", ["directory", "protected", "large", "encoding", "gone"])
+BECAME = {
+    "directory": lambda path: (path.unlink(), path.mkdir()),
+    "protected": lambda path: (path.rename(path.with_name(".env")), path.symlink_to(".env")),
+    "large": lambda path: path.write_bytes(b"x" * (10 * 2**20 + 1)),
+    "encoding": lambda path: path.write_bytes(path.read_text().encode("utf-16")),
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("became", BECAME)
 def test_what_became_of_a_file_is_never_lost(top: Path, became: str):
     with Workspace(top) as ws:
         ws.edit("a.txt", "line 3\n", "three\n")
         review = ws.review()
-        path = top / "a.txt"
-        if became == "directory":
-            path.unlink()
-            path.mkdir()
-        elif became == "protected":
-            path.rename(top / ".env")
-            path.symlink_to(".env")
-        elif became == "large":
-            path.write_bytes(b"x" * (ws.limits.file_bytes + 1))
-        elif became == "encoding":
-            path.write_bytes(path.read_text().encode("utf-16"))
-        else:
-            path.unlink()
+        BECAME[became](top / "a.txt")
         before = {each.name: each.stat().st_size for each in top.iterdir()}
         for decision in ("accept", "reject"):
             with pytest.raises(AgentFSError):

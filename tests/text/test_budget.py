@@ -9,33 +9,15 @@ from agentfs.results import Result
 from agentfs.text.display import estimate_tokens, fits, fitted
 
 # The tokens of each text by tiktoken's cl100k_base, counted once.
-COUNTED = [
-    (
-        (
-            "def line_start(text: str, number: int, end: str) -> int:\n    ahead, position = n"
-            "umber - 1, 0\n    while ahead:\n        found = text.count(end, position)\n    retu"
-            "rn position\n"
-        ),
-        48,
-    ),
-    (
-        (
-            "Lines end at a line feed, and a final line end starts no further line. The same "
-            "rule holds for edits and searches, so that what a reader sees is what an editor "
-            "changes.\n"
-        ),
-        38,
-    ),
-    ("文件的每一行都有编号。读取时从第一行开始，如果文件太长，就只显示一部分，并说明如何继续。\n", 39),
-    ("ファイルの各行には番号が付いています。長いファイルは一部だけが表示されます。\n", 35),
-    (
-        (
-            "10|import os\n11|\n12|from agentfs import Workspace\n13|\n14|with Workspace('.') as "
-            "ws:\n15|    print(ws.read('a.py').text)\n"
-        ),
-        37,
-    ),
-]
+PROSE = (
+    "Lines end at a line feed, and a final line end starts no further line. The same rule holds for edits "
+    "and searches, so that what a reader sees is what an editor changes.\n"
+)
+CODE = "10|import os\n11|\n12|from agentfs import Workspace\n13|\n14|with Workspace('.') as ws:\n"
+CODE += "15|    print(ws.read('a.py').text)\n"
+CHINESE = "文件的每一行都有编号。读取时从第一行开始，如果文件太长，就只显示一部分，并说明如何继续。\n"
+JAPANESE = "ファイルの各行には番号が付いています。長いファイルは一部だけが表示されます。\n"
+COUNTED = [(PROSE, 38), (CODE, 37), (CHINESE, 39), (JAPANESE, 35)]
 
 
 @pytest.mark.parametrize(("text", "tokens"), COUNTED)
@@ -82,17 +64,17 @@ def test_a_result_that_fits_is_rendered_once():
     assert tried == [("all", 10)]
 
 
-@pytest.mark.parametrize(
-    ("budget", "step_taken", "count"),
-    [
-        (100, "lines", 10),
-        (99, "lines", 9),
-        (10, "lines", 1),
-        (9, "counts", 3),
-        (5, "counts", 1),
-        (2, "total", 1),
-    ],
-)
+STEPS = [
+    (100, "lines", 10),
+    (99, "lines", 9),
+    (10, "lines", 1),
+    (9, "counts", 3),
+    (5, "counts", 1),
+    (2, "total", 1),
+]
+
+
+@pytest.mark.parametrize(("budget", "step_taken", "count"), STEPS)
 def test_the_first_step_that_fits_keeps_as_many_items_as_fit(budget, step_taken, count):
     answer = fitted(letters(budget), step("lines", 10, 10), step("counts", 3, 3), step("total", 1, 1))
     assert (answer.step, answer.count) == (step_taken, count)
