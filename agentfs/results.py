@@ -630,7 +630,7 @@ class Hunk:
         id: A short name, the same in every review while the hunk is.
         path: The path of its file, relative to the root.
         old_start: The number of the first old line, from 1; if there is none, of the line before.
-        old_lines: The old lines with their ends, without unchanged lines.
+        old_lines: The old lines with their ends. Only a rename has unchanged lines between its changes.
         new_start: The number of the first new line, likewise.
         new_lines: The new lines.
         origins: The author of each new line; of a deletion, or if there are no lines, one author.

@@ -4,7 +4,7 @@ Who wrote each line comes from replaying the versions in the journal, by positio
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import groupby
@@ -195,6 +195,7 @@ def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int
 
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
+_NO_LINES = ReplacedLines(0, 0, 0, 0)
 
 
 class FoundFile(NamedTuple):
@@ -203,13 +204,14 @@ class FoundFile(NamedTuple):
     change: Change
     old_path: str
     shown: FileReview
-    is_whole: bool  # True if its hunks can only be decided together
-    places: tuple[tuple[Hunk, TracedHunk], ...]
+    traced: tuple[TracedHunk, ...]  # of each hunk
+    by_lines: bool  # False if its only hunk is the whole change
+    encoding: str | None
 
     @property
-    def ids(self) -> list[str]:
-        """The ids of its hunks."""
-        return [hunk.id for hunk in self.shown.hunks]
+    def hunks(self) -> Iterator[tuple[Hunk, TracedHunk]]:
+        """Its hunks with their places."""
+        return zip(self.shown.hunks, self.traced, strict=True)
 
 
 class FoundChanges(NamedTuple):
@@ -225,20 +227,20 @@ def changed_files(
 ) -> FoundChanges:
     """Return what has changed and is not accepted, and with `since` has lines of steps after a checkpoint."""
     journal.settle_recordings()
-    root, max_bytes = context.root, context.limits.file_bytes
+    root, max_bytes, groups = context.root, context.limits.file_bytes, journal.groups
     with journal.exclusive():
-        steps, _ = journal.steps_since(None)
         position = journal.position_of(since) if since else 0
-        every, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
-    read = Disk(root, max_bytes, Contents().keep_node).node
-    traced = replay(with_contents(every, read), dropped + 1)
-    net = {each.path: each for each in net_changes(with_contents(steps, read))}
+        kept, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
+    steps = with_contents(kept, Disk(root, max_bytes, Contents().keep_node).node)
+    traced = replay(steps, dropped + 1)
+    own = (step for step in steps if step.groups[: len(groups)] == groups)
+    net = {each.path: each for each in net_changes(own) if root.is_usable(each.path)}
     changes: list[Change] = []
     unknown: list[str] = []
-    for path in dict.fromkeys((*net, *accepted)):
+    for path in dict.fromkeys((*net, *filter(root.is_usable, accepted))):
         call_context.check()
         known = net.get(path)
-        if not root.is_usable(path) or not (known is None or has_file(known)):
+        if known is not None and not has_file(known):
             continue
         base = accepted[path] if path in accepted or known is None else known.before
         try:
@@ -258,100 +260,102 @@ def changed_files(
         paths = [path for path in (change.path, old_path) if path]
         if any(is_in_scope(path, scope) for path in paths):
             call_context.check()
-            shows, encoding = all(map(may_show, paths)), journal.encodings.get(change.path)
-            kind = _kind(change, old_path, text_of(change.before), traced[change.path].text)
-            by_lines = all(isinstance(node, FileNode) for node in (change.before, change.after))
-            is_whole = not by_lines or kind != "changed"
-            shown = [path and root.display_path(path) for path in (change.path, old_path)]
-            file = FileReview(shown[0], kind, (), shown[1] or None)
-            hunks = [*_hunks(change, file, traced[change.path], encoding)] if shows else []
-            if since and shows:
-                later = [each for each in hunks if each[1].is_after(position)]
-                if not later:
-                    continue
-                hunks = hunks if is_whole else later
-            closed += [] if shows else paths
-            file = replace(file, hunks=tuple(hunk for hunk, _ in hunks))
-            files.append(FoundFile(change, old_path, file, is_whole, tuple(hunks)))
+            shows = all(map(may_show, paths))
+            file = _found(change, old_path, traced[change.path], root, journal.encodings.get(change.path))
+            if not shows:
+                closed += paths
+                file = file._replace(shown=replace(file.shown, hunks=()), traced=())
+            elif since and not (file := _later(file, position)).traced:
+                continue
+            files.append(file)
     reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
     notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
-    return FoundChanges(tuple(files), tuple(_directories(root, net.values(), scope)), tuple(notes))
+    directories = (
+        Change(each.path, each.before, read_node(root, each.path, 0))
+        for each in net.values()
+        if each.of_directory and root.may_show(each.path)
+    )
+    found = [each for each in directories if each.of_directory and not each.changes_nothing]
+    return FoundChanges(tuple(files), tuple(found), tuple(notes))
 
 
-def _directories(root: Root, net: Iterable[Change], scope: Sequence[str] | None) -> Iterator[Change]:
-    for each in net:
-        path, before = each.path, each.before
-        if each.of_directory and root.is_usable(path) and is_in_scope(path, scope):
-            change = Change(path, before, read_node(root, path, 0) if root.may_show(path) else before)
-            if change.of_directory and not change.changes_nothing:
-                yield change
+def _later(file: FoundFile, position: int) -> FoundFile:
+    """Return a file with only the hunks that have lines of steps after a position."""
+    hunks = [each for each in file.hunks if each[1].is_after(position)]
+    shown = replace(file.shown, hunks=tuple(hunk for hunk, _ in hunks))
+    return file._replace(shown=shown, traced=tuple(traced for _, traced in hunks))
 
 
-def _hunks(
-    change: Change, file: FileReview, version: TracedFile, encoding: str | None
-) -> Iterator[tuple[Hunk, TracedHunk]]:
-    """Yield the hunks of one file with their places."""
+def _found(change: Change, old_path: str, version: TracedFile, root: Root, encoding: str | None) -> FoundFile:
+    """Return one file with its hunks. A change that is not of lines alone is one hunk."""
     base = text_of(change.before)
     are_texts = is_text(change.before, base) and is_text(change.after, version.text)
+    kind, note = _kind_and_note(change, old_path and root.display_path(old_path), are_texts=are_texts)
+    by_lines = kind == "changed" and all(isinstance(each, FileNode) for each in (change.before, change.after))
     traced = [*version.hunks(base)] if are_texts else []
-    note = f"renamed from {quote(file.old_path)}" if file.old_path else _note(change)
-    if note or not traced:
-        note = note or file.kind
-        traced.insert(0, TracedHunk(ReplacedLines(0, 0, 0, 0), (version.last,)))
-    old, new = _shown(base, encoding), _shown(version.text, encoding)
+    if not by_lines:
+        traced = [_whole(traced, version)]
+        note = note or ("" if any(traced[0].place) else kind)
+    elif note:
+        traced.insert(0, TracedHunk(_NO_LINES, (version.last,)))
+    path, old, new = root.display_path(change.path), _shown(base, encoding), _shown(version.text, encoding)
     equal = Counter[str]()
+    hunks: list[Hunk] = []
     for each in traced:
         a, b, c, d = each.place
-        this, note = note, ""
         names = [trace.name for trace in each.origins]
-        nodes = (change.before, change.after) if this and file.kind not in {"changed", "mode"} else ()
-        facts = repr((change.path, file.old_path, old[a:b], new[c:d], names, this, nodes))
+        nodes = () if by_lines else (change.before, change.after)
+        facts = repr((change.path, old_path, old[a:b], new[c:d], names, note, nodes))
         data = f"{facts}{equal[facts]}".encode("utf-8", "surrogatepass")
         equal[facts] += 1
         origins = (Origin(*cast("tuple[Literal['tool'], str]", trace.author)) for trace in each.origins)
-        shown = Hunk(
-            id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest(),
-            path=file.path,
-            old_start=a + (b > a),
-            old_lines=tuple(old[a:b]),
-            new_start=c + (d > c),
-            new_lines=tuple(new[c:d]),
-            origins=tuple(origins),
-            note=this,
+        hunks.append(
+            Hunk(
+                id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest(),
+                path=path,
+                old_start=a + (b > a),
+                old_lines=tuple(old[a:b]),
+                new_start=c + (d > c),
+                new_lines=tuple(new[c:d]),
+                origins=tuple(origins),
+                note=note,
+            )
         )
-        yield shown, each
+        note = ""
+    shown = FileReview(path, kind, tuple(hunks), (old_path and root.display_path(old_path)) or None)
+    return FoundFile(change, old_path, shown, tuple(traced), by_lines, encoding)
 
 
-def _note(change: Change) -> str:
-    """Return what has changed apart from lines, or ""."""
-    match change.before, change.after:
-        case _, LinkNode() as after:
-            return f"link to {quote(after.target)}"
-        case _, DirectoryNode():
-            return "a directory now"
-        case LinkNode(), _:
-            return "a link before"
-        case FileNode() as before, FileNode() as after if before.mode != after.mode:
-            return f"mode {before.mode:03o} to {after.mode:03o}"
-        case _:
-            return ""
+def _whole(parts: Sequence[TracedHunk], version: TracedFile) -> TracedHunk:
+    """Return one hunk from the first of some parts to the last."""
+    if not parts:
+        return TracedHunk(_NO_LINES, (version.last,))
+    (a, _, c, _), (_, b, _, d) = parts[0].place, parts[-1].place
+    touches = any(each.touches_other for each in parts)
+    lines = [(each or version.last)._replace(touches_other=touches) for each in version.lines[c:d]]
+    return TracedHunk(ReplacedLines(a, b, c, d), tuple(lines) or parts[0].origins)
 
 
-def _kind(
-    change: Change, old_path: str, old: str, new: str
-) -> Literal["created", "changed", "deleted", "renamed", "mode", "binary"]:
+def _kind_and_note(
+    change: Change, old_path: str, *, are_texts: bool
+) -> tuple[Literal["created", "changed", "deleted", "renamed", "mode", "binary"], str]:
+    """Return what has changed, and more about it if it is not lines."""
     before, after = change.before, change.after
     if old_path:
-        return "renamed"
+        return "renamed", f"renamed from {quote(old_path)}"
+    note = f"link to {quote(after.target)}" if isinstance(after, LinkNode) else ""
     if before is None:
-        return "created"
-    if after is None or isinstance(after, DirectoryNode):
-        return "deleted"
+        return "created", note
+    if isinstance(after, DirectoryNode):
+        return "deleted", "a directory now"
+    if not note and isinstance(before, LinkNode):
+        note = "a link before"
+    if after is None:
+        return "deleted", note
     if not (isinstance(before, FileNode) and isinstance(after, FileNode)):
-        return "changed"
-    if before.digest == after.digest:
-        return "mode"
-    return "changed" if is_text(before, old) and is_text(after, new) else "binary"
+        return "changed", note
+    note = f"mode {before.mode:03o} to {after.mode:03o}" if before.mode != after.mode else ""
+    return ("mode" if before.digest == after.digest else "changed" if are_texts else "binary"), note
 
 
 def _shown(text: str, encoding: str | None) -> list[str]:
@@ -370,26 +374,26 @@ def _shown(text: str, encoding: str | None) -> list[str]:
     return lines if len(lines) == len(plain) else plain
 
 
-def review_lines(file: FileReview) -> Iterator[str]:
-    """Yield the lines of a text about a file: its kind and path, and each hunk."""
-    origin = f" from {quote(file.old_path)}" if file.old_path else ""
-    yield f"{file.kind} {quote(file.path)}{origin}"
-    for hunk in file.hunks:
-        yield f"@@ {hunk.id} @@ {one_line(hunk.where)}, by {one_line(hunk.by)}"
-        lines = [f"-{line}" for line in hunk.old_lines] + [f"+{line}" for line in hunk.new_lines]
-        ended = [line.removesuffix("\n") for line in lines]
-        yield from bounded_lines(ended, sum(map(len, ended)) * _MOST_LONGER + len(ended))
-
-
 def review(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> Review:
     """Return what has changed since a checkpoint and is not accepted, for a person."""
     found = changed_files(journal, context, since, real_paths(context.root, paths))
     files = tuple(file.shown for file in found.files)
     where = f"since the checkpoint {quote(since)}" if since else "since the opening"
     counts = f"{plural(len(files), 'file')}, {plural(sum(len(file.hunks) for file in files), 'hunk')}"
-    head = f"{counts} changed {where}." if files else f"Nothing to review {where}."
-    text = "\n".join([head, *found.notes, *(line for file in files for line in review_lines(file))])
-    return Review(files, since, notes=found.notes, text=text)
+    lines = [f"{counts} changed {where}." if files else f"Nothing to review {where}.", *found.notes]
+    for file in files:
+        lines.append(
+            f"{file.kind} {quote(file.path)}" + (f" from {quote(file.old_path)}" if file.old_path else "")
+        )
+        for hunk in file.hunks:
+            lines.append(f"@@ {hunk.id} @@ {one_line(hunk.where)}, by {one_line(hunk.by)}")
+            changed = [f"-{line}" for line in hunk.old_lines] + [f"+{line}" for line in hunk.new_lines]
+            ended = [line.removesuffix("\n") for line in changed]
+            lines += bounded_lines(ended, sum(map(len, ended)) * _MOST_LONGER + len(ended))
+    return Review(files, since, notes=found.notes, text="\n".join(lines))
+
+
+Decision = str | bool  # True accepts a hunk, False rejects it, and a text replaces it
 
 
 class _Decided(NamedTuple):
@@ -405,23 +409,24 @@ def apply_review(
 ) -> ReviewedResult:
     """Carry out the decisions of a review, or raise an error and do nothing."""
     root, tracker, limits, _ = context
-    ids = [*accept, *reject, *edit]
-    if twice := [each for number, each in enumerate(ids) if each in ids[:number]]:
+    ids = Counter([*accept, *reject, *edit])
+    if twice := [each for each, count in ids.items() if count > 1]:
         raise InvalidArgumentError(
             f"The hunk {twice[0]!r} is given twice.", details={"parameter": "ids", "id": twice[0]}
         )
     if (reject or edit) and root.policy.read_only:
         raise read_only()
+    decisions: dict[str, Decision] = {**dict.fromkeys(accept, True), **dict.fromkeys(reject, False), **edit}
 
     def carry_out() -> tuple[Sequence[_Decided], Applied]:
         found = changed_files(journal, context)
-        _check(found, ids, (accept, reject), root)
-        decided = [
-            _decide(file, {*accept}, {*reject}, edit, journal.encodings.get(file.change.path))
-            for file in found.files
-        ]
+        _check(found, decisions)
+        decided = [_decide(file, decisions) for file in found.files]
         changes = [change for each in decided for change in each.changes if not change.changes_nothing]
-        changes += _directories_back(found, changes, {*reject})
+        # The directories of these files come and go with them.
+        changes += reverse(
+            [each for each in found.directories if any(is_in(change.path, each.path) for change in changes)]
+        )
         bases = {change.path: change.after for each in decided for change in each.accepted}
         record = partial(journal.logging_step, accepted=bases)
         if not changes:
@@ -443,71 +448,58 @@ def apply_review(
     return ReviewedResult(len(accept), places, notes=applied.notes, text=text)
 
 
-def _check(found: FoundChanges, ids: Sequence[str], groups: Sequence[Sequence[str]], root: Root) -> None:
-    """Raise an error if a decision names no hunk, lines of another program, or part of a whole change.
-
-    The groups are the hunks to accept and those to reject.
-    """
-    hunks = {hunk.id: (hunk, traced) for file in found.files for hunk, traced in file.places}
-    if missing := sorted({*ids} - hunks.keys()):
+def _check(found: FoundChanges, decisions: Mapping[str, Decision]) -> None:
+    """Raise an error if a decision names no hunk, or rejects lines of another program."""
+    hunks = {hunk.id: (hunk, traced) for file in found.files for hunk, traced in file.hunks}
+    if missing := sorted(decisions.keys() - hunks.keys()):
         raise ConflictError(
             f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
             f" {', '.join(map(repr, missing[:5]))}; nothing was done.",
             hint="Make a new review, and decide again.",
             details={"ids": missing},
         )
-    if others := [each for each in groups[1] if hunks[each][1].touches_other]:
+    others = [
+        each for each, decision in decisions.items() if decision is False and hunks[each][1].touches_other
+    ]
+    if others:
         hunk = hunks[others[0]][0]
         raise ConflictError(
             f"{quote(hunk.path)} ({hunk.where}) has changes by another program there; nothing was done.",
             hint="Pass the text that you want in `edit`, or reject the other hunks only.",
             details={"ids": others, "path": hunk.path},
         )
-    for file in found.files:
-        own = {*file.ids}
-        for group in map(set, groups):
-            if file.is_whole and own & group and not own <= group:
-                raise InvalidArgumentError(
-                    f"{quote(root.display_path(file.change.path))} was {file.shown.kind}, so its change can"
-                    " only be decided as a whole.",
-                    hint=f"Pass all of its ids: {', '.join(file.ids)}.",
-                    details={"parameter": "ids", "ids": file.ids},
-                )
 
 
-def _decide(
-    file: FoundFile, accept: set[str], reject: set[str], edit: Mapping[str, str], encoding: str | None
-) -> _Decided:
+def _decide(file: FoundFile, decisions: Mapping[str, Decision]) -> _Decided:
     """Return what to do with one file."""
-    ids, change = {*file.ids}, file.change
-    is_changed = not ids.isdisjoint(reject | edit.keys())
-    if not is_changed and ids.isdisjoint(accept):
+    change, path = file.change, file.shown.path
+    decided = [(each, decisions[each[0].id]) for each in file.hunks if each[0].id in decisions]
+    if not decided:
         return _Decided()
-    if is_changed and isinstance(change.after, DirectoryNode):
-        raise ConflictError(
-            f"{quote(file.shown.path)} is a directory now; nothing was done.",
-            hint="Move or delete the directory first.",
-            details={"path": file.shown.path},
+    edited = [hunk for (hunk, _), decision in decided if isinstance(decision, str)]
+    if any(hunk.note for hunk in edited) or (edited and not isinstance(change.after, FileNode)):
+        raise InvalidArgumentError(
+            f"{quote(path)} has no lines there that can be edited.",
+            hint="Accept it or take it back.",
+            details={"parameter": "id"},
         )
-    if not file.is_whole or not ids.isdisjoint(edit):
-        return _decide_lines(file, accept, reject, edit, encoding)
+    if file.by_lines or edited:
+        return _decide_lines(file, decided)
     whole: tuple[Change, ...] = (change,)
     if file.old_path:
         moved = Change(change.path, None, change.after, file.old_path)
         whole = (Change(file.old_path, change.before, None), moved)
-    if not is_changed:
+    ((hunk, _), accepts), *_ = decided
+    if accepts:
         return _Decided(accepted=whole)
-    note = file.shown.hunks[0].note or f"it was {file.shown.kind}"
-    return _Decided(reverse(whole), (ReviewedPlace(file.shown.path, 0, 0, 0, "taken back", note),))
+    note = hunk.note or f"it was {file.shown.kind}"
+    return _Decided(reverse(whole), (ReviewedPlace(path, 0, 0, 0, "taken back", note),))
 
 
-def _decide_lines(
-    file: FoundFile, accept: set[str], reject: set[str], edit: Mapping[str, str], encoding: str | None
-) -> _Decided:
-    """Return what to do with one file whose hunks are decided one by one."""
-    path, before, after = file.change.path, file.change.before, file.change.after
-    if not isinstance(after, FileNode):
-        raise _not_lines(file.shown)
+def _decide_lines(file: FoundFile, decided: Sequence[tuple[tuple[Hunk, TracedHunk], Decision]]) -> _Decided:
+    """Return what to do with a text file whose hunks are decided one by one."""
+    path, before = file.change.path, file.change.before
+    after = cast("FileNode", file.change.after)
     old, new = split_lines(text_of(before)), split_lines(text_of(after))
     base = before if isinstance(before, FileNode) else FileNode.of(after.mode, b"", after.metadata)
     mode, base_mode = after.mode, base.mode
@@ -516,26 +508,23 @@ def _decide_lines(
     places: list[ReviewedPlace] = []
     place = partial(ReviewedPlace, file.shown.path)
     shift = 0
-    for hunk, traced in file.places:
+    for (hunk, traced), decision in decided:
         a, b, c, d = traced.place
-        id_, note = hunk.id, hunk.note
-        if note and id_ in edit:
-            raise _not_lines(file.shown)
-        if note and id_ in reject:
-            mode = base.mode
-            places.append(place(0, 0, 0, "taken back", note))
-        elif note and id_ in accept:
+        if decision is True and hunk.note:
             base_mode = after.mode
-        elif id_ in accept:
+        elif decision is True:
             rebased.append((a, b, "".join(new[c:d])))
-        elif id_ in reject or id_ in edit:
-            is_edited = id_ in edit
-            text = (
-                _typed(edit[id_], after, encoding, is_last=d == len(new)) if is_edited else "".join(old[a:b])
-            )
+        elif hunk.note:
+            mode = base.mode
+            places.append(place(0, 0, 0, "taken back", hunk.note))
+        else:
+            text = "".join(old[a:b])
+            if isinstance(decision, str):
+                text = _typed(decision, after, file.encoding, is_last=d == len(new))
             replaced.append((c, d, text))
             count = line_count(text)
-            places.append(place(c + shift + 1, count, d - c, "edited" if is_edited else "taken back"))
+            action: Literal["edited", "taken back"] = "taken back" if decision is False else "edited"
+            places.append(place(c + shift + 1, count, d - c, action))
             shift += count - (d - c)
     rebased_node = with_lines(base, rebased, base_mode)
     accepted = (Change(path, before, rebased_node),) if rebased or base_mode != base.mode else ()
@@ -544,31 +533,9 @@ def _decide_lines(
 
 def _typed(text: str, node: FileNode, encoding: str | None, *, is_last: bool) -> str:
     """Return a text with the line ends and the encoding of a file, with one character for each byte."""
-    if "\0" in text:
-        raise InvalidArgumentError("The text contains a NUL character.", details={"parameter": "edit"})
     data = node.load()
     decoded = decode(data, encoding)
     newline = "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"
     if text and not text.endswith("\n") and (not is_last or data.endswith(b"\n")):
         text += "\n"
     return decoded.encode(text.replace("\r\n", "\n").replace("\n", newline)).decode("latin-1")
-
-
-def _not_lines(file: FileReview) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"{quote(file.path)} has no lines there that can be edited.",
-        hint="Accept it or take it back.",
-        details={"parameter": "id"},
-    )
-
-
-def _directories_back(found: FoundChanges, changes: Sequence[Change], rejected: set[str]) -> Sequence[Change]:
-    """Return the directories to restore or remove with the files in them, or with everything."""
-    is_all = bool(rejected) and rejected.issuperset(each for file in found.files for each in file.ids)
-    return reverse(
-        [
-            directory
-            for directory in found.directories
-            if is_all or any(is_in(change.path, directory.path) for change in changes)
-        ]
-    )

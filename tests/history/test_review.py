@@ -80,7 +80,7 @@ def test_a_review_since_a_checkpoint_has_the_hunks_of_later_steps(top: Path):
         ws.edit("b.txt", "two", "2")
         changed, created = ws.review("c").files
         assert [hunk.new_lines for hunk in changed.hunks] == [("nine\n",)]
-        assert [hunk.new_lines for hunk in created.hunks] == [("one\n",), ("2\n",)], "a creation is whole"
+        assert [hunk.new_lines for hunk in created.hunks] == [("one\n", "2\n")], "a creation is whole"
         ws.apply_review(accept=ids_of(ws.review("c")))
         assert ws.review("c").hunks == ()
         assert [hunk.new_lines for hunk in ws.review().hunks] == [("three\n",)]

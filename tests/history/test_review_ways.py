@@ -135,20 +135,18 @@ def test_line_ends_of_both_sides_are_kept(top: Path, newline: str, ended: bool):
         assert ws.review(paths="a.txt").files == ()
 
 
-def test_half_of_a_rename_with_an_edit_is_refused_and_all_of_it_taken_back(top: Path):
+def test_a_rename_with_edits_is_one_hunk(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.txt", "line 3\n", "three\n")
         ws.move("a.txt", "z.txt")
-        ws.edit("z.txt", "line 9\n", "nine\n")
-        review = ws.review(paths="z.txt")
-        (file,) = review.files
-        assert (file.kind, file.old_path, len(file.hunks)) == ("renamed", "a.txt", 3)
-        for hunk in file.hunks:
-            with pytest.raises(AgentFSError, match="as a whole"):
-                ws.apply_review(reject=[hunk.id])
-        ws.apply_review(edit={file.hunks[2].id: "NINE\n"})
-        assert "NINE\n" in (top / "z.txt").read_text()
-        ws.apply_review(reject=ids_of(ws.review()))
+        ws.edit("z.txt", "line 5\n", "five\n")
+        (file,) = ws.review(paths="z.txt").files
+        assert (file.kind, file.old_path) == ("renamed", "a.txt")
+        (hunk,) = file.hunks
+        assert (hunk.old_start, hunk.new_lines) == (4, ("three\n", "line 4\n", "five\n"))
+        with pytest.raises(AgentFSError, match="has no lines there"):
+            ws.apply_review(edit={hunk.id: "NINE\n"})
+        ws.apply_review(reject=[hunk.id])
         assert ((top / "a.txt").read_text(), (top / "z.txt").exists()) == (TEXT, False)
 
 
