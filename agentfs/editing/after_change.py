@@ -51,10 +51,8 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
             returned = call_context.call_back(rule.function, path, text)
             if returned is None or isinstance(returned, list | tuple):
                 notes += _new_findings(rule, name, edit, cast("Sequence[Any]", returned or ()))
-            elif not isinstance(returned, str):
-                notes.append(f"{name} returned {type(returned).__name__}, not a text or a list of lines")
-            elif not returned or "\0" in returned:
-                notes.append(f"{name} returned an empty text or a NUL character; the edit is as it was sent")
+            elif not isinstance(returned, str) or not returned or "\0" in returned:
+                notes.append(f"{name} returned no usable text; the edit is as it was sent")
             elif returned != text:
                 authors, text = _authors(authors, name, text, returned), returned
                 names.append(name)

@@ -9,18 +9,17 @@ from agentfs.editing.after_change import finish
 from agentfs.editing.draft import FileEdit, as_read
 from agentfs.editing.new_names import check_new_name
 from agentfs.editing.new_text import warnings_of
-from agentfs.editing.rendering import diff_lines, is_shown_whole
+from agentfs.editing.rendering import is_shown_whole
 from agentfs.fs import Current, revision_of
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.oserrors import kept_changing
 from agentfs.shown.workspace_context import Context
-from agentfs.text.diff import ReplacedLines, line_changes, unified_diff
-from agentfs.text.display import footer, line_ranges
+from agentfs.text.diff import ReplacedLines, line_changes
+from agentfs.text.display import line_ranges
 from agentfs.text.lines import lf_view
 
 SINCE_SHOWN = "changed since it was shown"
-_EXTERNAL_DIFF_LINES = 40
 
 
 class EditTarget(NamedTuple):
@@ -50,7 +49,7 @@ class AppliedEdit(NamedTuple):
         final: The edit with what the functions of the policy have made of it.
         revision: The new revision of the file.
         notes: Notes for the result.
-        below: Lines for the end of the result: what formatters and other programs have changed.
+        below: Lines for the end of the result: what formatters have changed.
     """
 
     path: str
@@ -62,15 +61,10 @@ class AppliedEdit(NamedTuple):
 
 
 class ExternalChanges(NamedTuple):
-    """The changes of a file since it was last read: a note, the lines of a diff, the hunks.
-
-    `seen` is True if the diff has all of them.
-    """
+    """The changes of a file since it was last read."""
 
     note: str
-    diff: tuple[str, ...]
     hunks: tuple[ReplacedLines, ...]
-    seen: bool = False
 
 
 def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> AppliedEdit:
@@ -117,8 +111,7 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
                 root.recorder.name_encoding(written.real_path, target.encoding)
             record(target.context, final, revision, external)
         notes += (*edit.notes, *warnings_of(final), *([external.note] if external else ()), *findings)
-        below = (*formatted, *(external.diff if external else ()))
-        return AppliedEdit(written.path, edit, final, revision, notes, below)
+        return AppliedEdit(written.path, edit, final, revision, notes, formatted)
     raise kept_changing(target.path)
 
 
@@ -135,15 +128,14 @@ def record(context: Context, edit: FileEdit, revision: str, external: ExternalCh
         before = edit.current.revision or ""
         if external is not None:
             old = as_read(edit.before)
-            tracker.record_external_change(path, before, old, external.hunks, seen=external.seen)
+            tracker.record_external_change(path, before, old, external.hunks)
         seen = edit.shows_diff and is_shown_whole(edit.shown_diff, limits)
         tracker.record_edit(path, before, revision, as_read(edit.after), edit.hunks, seen=seen)
 
 
 def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None:
     """Compare a file with the revision that was last read; None if it is unchanged or was not read."""
-    _, tracker, limits, _ = context
-    path, revision = edit.current.real_path, edit.current.revision
+    tracker, path, revision = context.tracker, edit.current.real_path, edit.current.revision
     if edit.replaces_all or revision is None or (last := tracker.last(path)) is None:
         return None
     if last.revision == revision or tracker.fully_read(path, revision):
@@ -151,13 +143,9 @@ def external_changes(context: Context, edit: FileEdit) -> ExternalChanges | None
     if last.text is None:
         # The unchanged lines are unknown, so no line counts as read.
         every = ReplacedLines(0, sys.maxsize, 0, sys.maxsize)
-        return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
+        return ExternalChanges(f"the file had {SINCE_SHOWN}", (every,))
     present = as_read(edit.before)
     hunks = line_changes(lf_view(last.text), lf_view(present))
     now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
     where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
-    diff = unified_diff(last.text, present, "file")
-    lines = diff_lines(diff, _EXTERNAL_DIFF_LINES)
-    shown = (footer("changes since it was shown"), *lines) if lines else ()
-    seen = is_shown_whole(diff, limits, _EXTERNAL_DIFF_LINES)
-    return ExternalChanges(f"the file had {SINCE_SHOWN}: {where}", shown, hunks, seen)
+    return ExternalChanges(f"the file had {SINCE_SHOWN}: {where}", hunks)

@@ -1,7 +1,6 @@
 """`delete` and `move` of files, links and directories, so that `undo` can take them back."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from agentfs.base import call_context
@@ -39,7 +38,6 @@ from agentfs.limits import Limits
 from agentfs.results import DeleteResult, Entry, EntryType, MoveResult
 from agentfs.shown.workspace_context import Context
 from agentfs.text.display import with_text
-from agentfs.tree.walk import Walk
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = 20_000  # files and directories; each takes two changes of a journal step
@@ -57,22 +55,13 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
     entry, real_path = _entry(root, path, "deleted")
     if entry.type == "directory" and not recursive:
         _check_empty(root, entry.path)
-    with _about_directory(entry, "deleted"):
-        nodes = _nodes_to_delete(root, entry, real_path, limits, recursive=recursive)
-        _check_deletable(root, limits, entry, nodes)
-        files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
-        what = "" if entry.type == "file" else f" ({entry.type})"
-        if len(nodes) > 1:
-            walk = Walk(root, entry.path, max_entries=limits.walk_entries, others=True)
-            others = files - sum(len(visit.files) for visit in walk)  # hidden or ignored
-            what = f" (directory, {plural(files, 'file')}{f', {others} hidden or ignored' if others else ''})"
-        changes = [Change(real_path + below, node, None) for below, node in nodes]
-        try:
-            notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root)).notes
-        except AgentFSError:
-            if entry.type == "directory" and not recursive:
-                _check_empty(root, entry.path)  # another program may have added an entry meanwhile
-            raise
+    nodes = _nodes_to_delete(root, entry, real_path, limits, recursive=recursive)
+    _check_deletable(root, limits, entry, nodes)
+    files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
+    inside = f", {plural(files, 'file')}" if len(nodes) > 1 else ""
+    what = "" if entry.type == "file" else f" ({entry.type}{inside})"
+    changes = [Change(real_path + below, node, None) for below, node in nodes]
+    notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root)).notes
     result = DeleteResult(entry.path, entry.type, files, notes=notes)
     return with_text(result, f"Deleted {quote(entry.path)}{what}.")
 
@@ -130,17 +119,16 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
 
     moved: Node = MovedNode(entry.type)
     files, what = 1, ""
-    with _about_directory(entry, "moved"):
-        if entry.type == "directory":
-            checks = {real_path: root.check_may_move, target: root.check_may_change}
-            moved, faults = _tree_at(root, entry, real_path, _MOST_MOVED, checks)
-            _raise_all(faults)
-            files = sum(not isinstance(node, DirectoryNode) for _, node in moved.nodes())
-            what = f" (directory, {plural(files, 'file')})"
-        else:
-            root.check_may_move(real_path)
-        changes = [Change(real_path, moved, None), Change(target, None, moved, real_path)]
-        applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root))
+    if entry.type == "directory":
+        checks = {real_path: root.check_may_move, target: root.check_may_change}
+        moved, faults = _tree_at(root, entry, real_path, _MOST_MOVED, checks)
+        _raise_all(faults)
+        files = sum(not isinstance(node, DirectoryNode) for _, node in moved.nodes())
+        what = f" (directory, {plural(files, 'file')})"
+    else:
+        root.check_may_move(real_path)
+    changes = [Change(real_path, moved, None), Change(target, None, moved, real_path)]
+    applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root))
     tracker.record_copy(real_path, target)
     shown = root.display_path(target)
     result = MoveResult(entry.path, shown, entry.type, files, notes=applied.notes)
@@ -166,25 +154,11 @@ def _source_and_target(root: Root, path: str, to: str) -> tuple[Entry, str, str]
     if root.exists(to):
         existing = root.entry(to)
         inside = f"{existing.path}/{entry.name}"
-        if not existing.is_dir:
-            raise _taken(existing.path)
-        if root.exists(inside):
-            raise _taken(inside)
-        raise _taken(existing.path, Advice("To move into this directory, ", Retry({"to": inside}), "."))
+        if existing.is_dir and not root.exists(inside):
+            raise _taken(existing.path, Advice("To move into this directory, ", Retry({"to": inside}), "."))
+        raise _taken(inside if existing.is_dir else existing.path)
     check_new_name(root, to, "to")
     return entry, real_path, target
-
-
-@contextmanager
-def _about_directory(entry: Entry, done: str) -> Generator[None]:
-    """Make an error of one entry say that the whole directory was not `done`."""
-    try:
-        yield
-    except _FAULTS as error:
-        if entry.type != "directory":
-            raise
-        message = Advice(f"The directory {quote(entry.path)} was not {done}: ", error.message)
-        raise type(error)(message, hint=error.hint, details=error.details) from None
 
 
 def _tree_at(
@@ -240,10 +214,9 @@ def _check_empty(root: Root, path: str) -> None:
     with root.open_directory(path) as directory:
         names = next(directory.scan_parts(_MOST_COUNTED), ())
     if names:
-        count = plural(len(names), "entry", "entries")
-        count = f"{_MOST_COUNTED} or more entries" if len(names) == _MOST_COUNTED else count
+        more = "at least " if len(names) == _MOST_COUNTED else ""
         raise NotAFileError(
-            f"The directory {quote(path)} is not empty ({count}).",
+            f"The directory {quote(path)} is not empty ({more}{plural(len(names), 'entry', 'entries')}).",
             hint=Advice("To delete it with its contents, ", Retry({"recursive": True}), "."),
             details={"path": path, "entries": len(names)},
         )

@@ -31,7 +31,6 @@ from agentfs.text.notebook import (
     notebook_problem,
 )
 
-_CHECK_EVERY = 1000
 # To change anything of a notebook except the sources of its cells.
 ANYWAY = Advice("To change it anyway, ", Retry({"raw": True}), ".")
 AS_JSON = Advice("To edit the JSON of the notebook instead, ", Retry({"raw": True}), ".")
@@ -195,11 +194,10 @@ class Draft:
         made: list[Replacement] = []
         size = 0
         for each in replacements:
+            call_context.check()
             size += len(each.new)
             check_size(size, self.path, self._limits)
             made.append(each)
-            if len(made) % _CHECK_EVERY == 0:
-                call_context.check()
         try:
             self.view = self.view.after(self.view.replaced(made))
         except NotEditableError as error:

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
+from agentfs.editing.change_options import Spans
 from agentfs.editing.commit import EditTarget, commit
 from agentfs.editing.draft import AS_JSON, Draft, FileEdit
 from agentfs.editing.explain import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
@@ -38,35 +39,29 @@ from agentfs.results import Edit, EditResult
 from agentfs.text.display import line_ranges
 from agentfs.text.lines import EditView, Replacement, count_lines, line_start, newline_of
 
-_Span = tuple[int, int, str]
-_FOUND_BY = {
-    "trailing_whitespace": Advice(OLD, " was found by ignoring white space at line ends"),
-    "indentation": Advice(OLD, " was found at another indentation, and ", NEW, " was shifted to it"),
-    "typography": Advice(OLD, " was found by reading typographic characters as plain ones"),
-    "visible_escapes": Advice(OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
-}
 _PLAIN = {"exact", "line_id", "offset"}
 
 
 def edit_file(target: EditTarget, edits: Sequence[Edit], expect: int | None = None) -> EditResult:
     """Replace texts in a file in order, each in the outcome of the edit before it, all or none."""
-    context = target.context
-    if not edits:
-        raise InvalidArgumentError(
-            Advice(ParameterName("edits", quoted=True), " is empty."),
-            hint="Pass at least one edit.",
-            details={"parameter": "edits"},
-        )
+    check_any("edits", edits)
     check_expect(expect)
 
     def compute(draft: Draft) -> FileEdit:
-        known = KnownTexts(context, draft.current.real_path)
-        edited = apply_edits(draft, edits, context.root.policy.match, known)
+        known = KnownTexts(target.context, draft.current.real_path)
+        edited = apply_edits(draft, edits, target.context.root.policy.match, known)
         check_count(expect, edited.replacements, quote(draft.path), path=draft.path)
         is_wide = edited.replacements > 1 and all(edit.replace_all for edit in edits) and not target.preview
         return replace(edited, shows_diff=False) if is_wide else edited
 
     return change_file(target, compute, "replacement", creates=not edits[0].old_string)
+
+
+def check_any(name: str, changes: Sequence[object]) -> None:
+    """Raise an error for an empty list of changes."""
+    if not changes:
+        message = Advice(ParameterName(name, quoted=True), " is empty.")
+        raise InvalidArgumentError(message, hint="Pass at least one.", details={"parameter": name})
 
 
 def check_expect(expect: int | None) -> None:
@@ -120,8 +115,9 @@ def change_file(
     else:
         done, diff = "would edit" if preview else "Edited", edit.shown_diff if edit.shows_diff else ""
         count = f": {edit.replacements} {unit}s" if edit.replacements > 1 else ""
-        found_by = (_FOUND_BY[step] for step in edit.applied_via.split(", ") if step not in _PLAIN)
-        what = [f"{line_ranges(edit.changed)}{count}", *found_by]
+        what = [f"{line_ranges(edit.changed)}{count}"]
+        if edit.applied_via not in _PLAIN:
+            what.append(Advice(OLD, f" was found by {edit.applied_via.replace('_', ' ')}"))
     done = f"Preview, nothing was written: {done}" if preview else done
     return with_diff(result, limits, Advice(f"{done} ", Joined("; ", *what), "."), diff, below)
 
@@ -129,7 +125,7 @@ def change_file(
 def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
 
-    def span(content: str) -> tuple[Sequence[_Span], Sequence[str]]:
+    def span(content: str) -> tuple[Spans, Sequence[str]]:
         total = count_lines(content)
         if not 0 <= line <= total:
             why = f"It should be within the range of lines of the file: [0, {total}]"
@@ -145,7 +141,7 @@ def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:
 
 
 def splice_file(
-    target: EditTarget, spans: Sequence[_Span] | Callable[[str], tuple[Sequence[_Span], Sequence[str]]]
+    target: EditTarget, spans: Spans | Callable[[str], tuple[Spans, Sequence[str]]]
 ) -> EditResult:
     """Replace ranges of the LF view of a file in one write.
 
@@ -179,10 +175,10 @@ def check_edit(edit: Edit) -> None:
         )
     # A program's mapping may have other values than texts; these are a TypeError.
     if str.replace(edit.old_string, "\r\n", "\n") == str.replace(edit.new_string, "\r\n", "\n"):
-        same = edit.old_string == edit.new_string
-        how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
-        hint = Advice("Set ", NEW, " to the text you want.")
-        raise NoChangeError(Advice(OLD, " and ", NEW, how), hint=hint)
+        message = Advice(
+            OLD, " and ", NEW, " are the same, or differ only in line ends, which an edit keeps."
+        )
+        raise NoChangeError(message, hint=Advice("Set ", NEW, " to the text you want."))
 
 
 def apply_edits(
@@ -208,11 +204,9 @@ def _of_many(error: AgentFSError, number: int, total: int) -> AgentFSError:
     hints = [error.hint, "None of the edits was applied; correct this one and pass them all again."]
     if error.details.get("cause") == "already_applied":
         hints = ["None of the edits was applied; leave this one out and pass the others again."]
-    elif number > 1:
-        hints.append("Line numbers count the edits before it as applied.")
+    hint = Joined(" ", *hints, "Line numbers count the edits before it as applied." if number > 1 else "")
     details = {**error.details, "edit": number, "edits": total}
-    message = Advice(f"Edit {number} of {total}: ", error.message)
-    return type(error)(message, hint=Joined(" ", *hints), details=details)
+    return type(error)(Advice(f"Edit {number} of {total}: ", error.message), hint=hint, details=details)
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
@@ -269,21 +263,16 @@ def _not_once(draft: Draft, old: str, new: str, known: KnownTexts) -> AgentFSErr
     return error
 
 
-def _ordered(view: EditView, spans: Sequence[_Span], path: str) -> Iterator[Replacement]:
-    """Yield spans in order; refuse those outside the text, and those that overlap."""
-    size, before = len(view.text), (0, 0)
+def _ordered(view: EditView, spans: Spans, path: str) -> Iterator[Replacement]:
+    """Yield spans in order; refuse those that overlap, or are outside the text."""
+    size, before = len(view.text), 0
     for start, end, new in sorted(spans, key=itemgetter(0, 1)):
-        if not 0 <= start <= end <= size:
-            raise InvalidArgumentError(
-                f"The span from {start} to {end} is outside {quote(path)}, which has "
-                f"{plural(size, 'character')} counting each line end as one.",
+        if not before <= start <= end <= size:
+            is_inside = 0 <= start <= end <= size
+            raise (OverlapError if is_inside else InvalidArgumentError)(
+                f"The span from {start} to {end} overlaps another, or is outside {quote(path)}, which has"
+                f" {plural(size, 'character')} counting each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
-        if start < before[1]:
-            raise OverlapError(
-                f"The spans {before[0]}-{before[1]} and {start}-{end} overlap.",
-                hint="Join them into one; nothing was written.",
-                details={"path": path, "spans": [list(before), [start, end]]},
-            )
-        before = (start, end)
+        before = end
         yield Replacement(start, end, view.lf(new))

@@ -6,13 +6,12 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, ParameterName, call
-from agentfs.base.visible import visible
+from agentfs.base.advice import Advice, call
 from agentfs.editing.change_options import EditLinesOptions
 from agentfs.editing.commit import SINCE_SHOWN, EditTarget
 from agentfs.editing.draft import Draft, FileEdit, as_read
-from agentfs.editing.edit import change_file
-from agentfs.editing.explain import lines_now
+from agentfs.editing.edit import change_file, check_any
+from agentfs.editing.explain import excerpt, lines_now
 from agentfs.errors import (
     AgentFSError,
     InvalidArgumentError,
@@ -24,13 +23,12 @@ from agentfs.errors import (
 from agentfs.fs import Current, quote
 from agentfs.results import EditResult, LineChange
 from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
-from agentfs.text.display import cut_line, first_names
+from agentfs.text.display import first_names
 from agentfs.text.lines import Replacement, bodies_of
 from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
-_LINE_CHARS = 160
 
 
 class _Row(NamedTuple):
@@ -50,7 +48,7 @@ class _Lines:
     def rows(self, first: int, end: int) -> list[_Row | str]:
         """Return the number, the id and the text of the first of some lines."""
         return [
-            _Row(index + 1, self.ids[index], _excerpt(self.bodies[index]))
+            _Row(index + 1, self.ids[index], excerpt(self.bodies[index]))
             for index in range(first, min(end, first + _MOST_SHOWN, len(self.bodies)))
         ]
 
@@ -68,19 +66,10 @@ class _Lines:
         return kind(message, hint=hint, details=details)
 
 
-def _excerpt(line: str) -> str:
-    return visible(cut_line(line, _LINE_CHARS))
-
-
 def edit_lines_file(target: EditTarget, options: EditLinesOptions) -> EditResult:
     """Replace lines named by their ids, all or none."""
     tracker, changes = target.context.tracker, options.changes
-    if not changes:
-        raise InvalidArgumentError(
-            Advice(ParameterName("changes", quoted=True), " is empty."),
-            hint="Pass at least one change.",
-            details={"parameter": "changes"},
-        )
+    check_any("changes", changes)
 
     def compute(draft: Draft) -> FileEdit:
         current, view = draft.current, draft.view
@@ -107,19 +96,15 @@ def _shown_versions(tracker: ReadTracker, current: Current, *, fresh: bool) -> l
     """Return the versions whose ids were shown; with `fresh`, the last one must be the present one."""
     path = quote(current.path)
     versions, given = tracker.versions_with_ids(current.real_path), tracker.latest_ids(current.real_path)
-    kind: type[AgentFSError] = UnreadError
-    if not versions:
-        why = f"No line ids of {path} have been shown."
-    elif not fresh or given == current.revision:
+    if versions and (not fresh or given == current.revision):
         return versions
-    elif given is None:
-        why = f"No line ids of {path} are valid: it was not read, or this workspace has changed it since."
-    else:
-        kind, why = StaleError, f"{path} has {SINCE_SHOWN}, so its line ids are no longer valid."
-    when = "again" if kind is StaleError else "first"
+    kind: type[AgentFSError] = UnreadError
+    why = f"No line ids of {path} are valid: it was not read, or this workspace has changed it since."
+    if versions and given is not None:
+        kind = StaleError
+        why = f"{path} has {SINCE_SHOWN}, so its line ids are no longer valid."
     read = call("read", path=current.path, line_ids=True)
-    hint = Advice("Call ", read, f" {when}; nothing was written.")
-    raise kind(why, hint=hint, details={"path": current.path})
+    raise kind(why, hint=Advice("Call ", read, "; nothing was written."), details={"path": current.path})
 
 
 def _ranges(
@@ -178,7 +163,7 @@ def _became(
 ) -> list[_Row | str]:
     """Show the lines of an earlier version that have changed, and the lines that are in place of all."""
     gone = [at for at in range(start, end) if version.ids[at] not in index]
-    was = [f"{version.ids[at]} was: {_excerpt(version.lines[at])}" for at in gone[:_MOST_SHOWN]]
+    was = [f"{version.ids[at]} was: {excerpt(version.lines[at])}" for at in gone[:_MOST_SHOWN]]
     now = lines.rows(*lines_now(version.lines, lines.bodies, start, end - 1))
     return [*was, *(now or ["[and was deleted]"])]
 
@@ -191,25 +176,21 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
         return one, one
     if first and last and not one:
         return first, last
-    fault = "name either one line or a range" if one or first or last else "no line is named"
     raise InvalidArgumentError(
-        f"Change {number}: {fault}.",
+        f"Change {number} names neither one line nor a range.",
         hint="Give line_id for one line, or start_line_id and end_line_id for several.",
         details={"parameter": "changes", "change": number},
     )
 
 
 def _unknown(lines: _Lines, unknown: Sequence[str]) -> AgentFSError:
-    """Return the error for ids that were never shown, with the ids that are most similar."""
+    """Return the error for ids that were never shown, with the lines that have the most similar ids."""
     listed = lines.ids[:_MOST_LISTED]
     near = {lines.ids.index(each) for line_id in unknown[:5] for each in closest(line_id, listed, 3, 0.6)}
-    rows = [row for at in sorted(near) for row in lines.rows(at, at + 1)]
+    rows = [row for at in sorted(near) for row in lines.rows(at, at + 1)] or lines.rows(0, _MOST_SHOWN)
     are = "is not a line id" if len(unknown) == 1 else "are not line ids"
-    those = "the nearest ids are:" if rows else "its lines are:" if listed else "it has no lines."
-    rows = rows or lines.rows(0, _MOST_SHOWN)
-    more = len(lines.ids) - len(rows)
-    named = first_names([_excerpt(line_id) for line_id in unknown], _MOST_SHOWN)
-    why = f"{named} {are} of {quote(lines.path)}; {those}"
-    return lines.error(
-        UnknownLineError, why, [*rows, *([f"[and {more} more]"] if more else [])], unknown=unknown
-    )
+    named = first_names([excerpt(line_id) for line_id in unknown], _MOST_SHOWN)
+    why = f"{named} {are} of {quote(lines.path)}, which has {'these:' if rows else 'no lines.'}"
+    if more := len(lines.ids) - len(rows):
+        rows.append(f"[and {more} more]")
+    return lines.error(UnknownLineError, why, rows, unknown=unknown)

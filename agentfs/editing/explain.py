@@ -155,7 +155,7 @@ class _Miss:
                 "changed_since_shown",
                 f" any more: a version shown earlier had it, but it {what}",
                 [span] if start < end else [],
-                places=[f"was: {_excerpt(line)}" for line in gone[:_MOST_LINES]],
+                places=[f"was: {excerpt(line)}" for line in gone[:_MOST_LINES]],
                 hint=Advice("Adapt ", OLD, " and ", NEW, " to the change."),
             )
         return None
@@ -219,7 +219,7 @@ class _Miss:
 
     def near(self) -> NoMatchError | None:
         """Find the most similar lines."""
-        blocks = closest_blocks(self._lines, self.old.removesuffix("\n").split("\n"), self.new.split("\n"))
+        blocks = closest_blocks(self._lines, self.old.removesuffix("\n").split("\n"))
         if not blocks:
             return None
         spans = [self._span(*block) for block in blocks]
@@ -228,9 +228,7 @@ class _Miss:
         spans = [self._widened(span) for span in spans]
         one = len(spans) == 1
         text = self.view[slice(*spans[0])] if one else ""
-        come = (
-            "come equally close" if not one else "come closest" if "\n" in text.strip() else "comes closest"
-        )
+        come = "comes closest" if one and "\n" not in text.strip() else "come closest"
         usable = len(text) <= _MOST_LONGER * len(self.old) and not re.search(CUT_MARK, self.new)
         around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
         copy = Advice("Copy ", OLD, " from the file exactly, white space included and without line numbers.")
@@ -240,25 +238,14 @@ class _Miss:
             spans,
             suggestion=text if usable else "",
             places=self._differences(spans[0]) if one else (),
-            hint=Joined(" ", self._mark_hint(), copy, Advice("To see more, call ", around, ".")),
+            hint=Joined(" ", copy, Advice("To see more, call ", around, ".")),
         )
 
     def absent(self, why: str) -> NoMatchError:
         look = Joined(", or ", call("read", path=self.path), Advice(ToolName("grep"), " for a word of it"))
         total = count_lines(self.view)
-        hint = Joined(
-            " ",
-            self._mark_hint(),
-            f"The file has {plural(total, 'line')}.",
-            Advice("Call ", look, ", and copy the text from there."),
-        )
+        hint = Advice(f"The file has {plural(total, 'line')}. Call ", look, ", and copy the text from there.")
         return self._error("absent", why, hint=hint, total_lines=total)
-
-    def _mark_hint(self) -> str:
-        """Explain the mark that stands for the part of a long line that was not shown."""
-        mark = re.search(CUT_MARK, self.old)
-        meaning = f"{mark[0]} stands for a part of a long line that was not shown" if mark else ""
-        return meaning and Advice(f"{meaning}: use only parts that were shown in ", OLD, " and ", NEW, ".")
 
     def _error(
         self,
@@ -342,14 +329,8 @@ class _Miss:
         found: list[str] = []
         for a, b, c, d in changed_lines(old, there):
             for wrong, right, number in zip_longest(old[a:b], there[c:d], range(first + c, first + d)):
-                if right is None:
-                    found.append(f"the file lacks: {_excerpt(wrong)}")
-                elif wrong is None:
-                    found.append(f"the old text lacks line {number}: {_excerpt(right)}")
-                elif _seen(wrong) == _seen(right):
-                    found.append(f"line {number} is {_revealed(right)}, the old text has {_revealed(wrong)}")
-                else:
-                    found.append(f"in line {number}, the old text has: {_excerpt(wrong)}")
+                has = "" if wrong is None else f"the old text has {_revealed(wrong)}"
+                found.append(", ".join(filter(None, [right and f"line {number} is {_revealed(right)}", has])))
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
 
@@ -386,11 +367,10 @@ def lines_now(old: Sequence[str], now: Sequence[str], first: int, last: int) -> 
     return start, max(start, end)
 
 
-def closest_blocks(lines: Sequence[str], block: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[tuple[int, int]]:
     """Return the ranges of lines that are most similar to a block; several if they are equally close.
 
-    Lines that both have vote for a place; without any, the longest line is compared with each. The text that
-    is to replace the block decides between equal places.
+    Lines that both have vote for a place; without any, the longest line is compared with each.
     """
     wanted, present = [line.strip() for line in block], [line.strip() for line in lines]
     counts, votes = Counter(present), Counter[int]()
@@ -404,33 +384,27 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str], new: Sequence[str
     most = max(votes.values(), default=0)
     starts: Sequence[int] = [start for start, count in votes.items() if count == most][:_MOST_COMMON]
     # The part of the block that is compared, and the similarity that a place must have.
-    first, count, best = 0, len(wanted), (0.0, 0)
+    first, count, best = 0, len(wanted), 0.0
     if not starts:
-        first, count, best = (
-            max(range(len(wanted)), key=lambda at: len(wanted[at])),
-            1,
-            (_LEAST_SIMILARITY, 0),
-        )
+        first, count, best = max(range(len(wanted)), key=lambda at: len(wanted[at])), 1, _LEAST_SIMILARITY
         starts = range(-first, min(len(present), _MOST_COMPARED) - first)
     text = "\n".join(wanted[first : first + count])[:_MOST_CHARACTERS]
-    words, kept = re.findall(r"\w+", text), {line.strip() for line in new} - {""}
+    words = re.findall(r"\w+", text)
     matcher = difflib.SequenceMatcher(None, "", text, autojunk=False)
     closest: list[int] = []
     for start in starts if words else ():
         call_context.check()
-        low = max(start, 0)
         other = "\n".join(present[max(start + first, 0) : start + first + count])[:_MOST_CHARACTERS]
         matcher.set_seq1(other)
         ratio = 0.0
-        if matcher.real_quick_ratio() >= best[0] and matcher.quick_ratio() >= best[0]:
+        if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best:
             ratio = matcher.ratio()
-        elif sum(len(word) for word in words if word in other) >= best[0] * sum(map(len, words)):
+        elif sum(len(word) for word in words if word in other) >= best * sum(map(len, words)):
             ratio = _LEAST_SIMILARITY  # most of its words are in a longer line
-        value = ratio, sum(line in kept for line in present[low : low + max(len(wanted), len(new))])
-        if value > best:
-            best, closest = value, []
-        if value == best:
-            closest.append(low)
+        if ratio > best:
+            best, closest = ratio, []
+        if ratio == best:
+            closest.append(max(start, 0))
     blocks = dict.fromkeys((start, _end_of(present, wanted, start)) for start in sorted(closest))
     # A block that lies in another one differs from it only in the line that voted.
     return [(a, b) for a, b in blocks if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in blocks)]
@@ -460,7 +434,8 @@ def _part_of_line(view: str, span: Span, old: str) -> Span:
     return span[0] + start, span[0] + max(end, start)
 
 
-def _excerpt(line: str) -> str:
+def excerpt(line: str) -> str:
+    """Return a line of a file as an error shows it."""
     return visible(cut_line(line, _LINE_CHARS))
 
 

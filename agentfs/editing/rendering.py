@@ -48,12 +48,12 @@ def _ends_of_run(run: re.Match[str]) -> str:
     return "\n".join([*first, omitted, *last])
 
 
-def is_shown_whole(diff: str, limits: Limits, most: int = _DIFF_LINES) -> bool:
+def is_shown_whole(diff: str, limits: Limits) -> bool:
     """Return True if a result has all of a diff, except lines that the model has sent or removed."""
     shortened = _SENT_LINES.sub(_ends_of_run, diff)
     # A text has at most as many tokens as characters.
     fits = len(shortened) <= min(_DIFF_CHARS, limits.output_tokens)
-    return fits and shortened.count("\n") - 2 <= most
+    return fits and shortened.count("\n") - 2 <= _DIFF_LINES
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:

@@ -9,11 +9,12 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, plural
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, plural
+from agentfs.base.frozen_data import with_values
 from agentfs.base.visible import one_line
 from agentfs.editing.after_change import finish
 from agentfs.editing.commit import SINCE_SHOWN, ExternalChanges, external_changes, record
-from agentfs.editing.draft import Draft, FileEdit, check_size, edit_view
+from agentfs.editing.draft import Draft, FileEdit, check_size
 from agentfs.editing.edit import check_count, check_edit, check_expect
 from agentfs.editing.match import NEW, OLD
 from agentfs.editing.new_text import warnings_of
@@ -30,7 +31,7 @@ from agentfs.errors import (
     NotFoundError,
     TooLargeError,
 )
-from agentfs.fs import Change, Current, FileNode, quote
+from agentfs.fs import Change, Current, FileNode, quote, revision_of
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Contents
 from agentfs.history.log import LinesBy
@@ -43,9 +44,8 @@ from agentfs.search.grep import SearchResult
 from agentfs.search.grep_text import search_for
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.second_look import Reading, second_look
+from agentfs.search.second_look import second_look
 from agentfs.shown.workspace_context import Context, watched
-from agentfs.text.decoding import Decoded, decode_in
 from agentfs.text.display import first_names, fitted, footer, notes_of, with_text
 from agentfs.text.lines import Replacement
 
@@ -94,25 +94,12 @@ class _File(NamedTuple):
 
     path: str
     change: Change
-    codec: Decoded
     replacements: int
     diff: str
+    edit: FileEdit | None  # if the file is in the read history
     external: ExternalChanges | None
     by_others: tuple[LinesBy, ...]
     notes: tuple[str, ...]
-
-    def record(self, context: Context) -> None:
-        """Record the edit in the read history, if it knows the file."""
-        before, after, path = self.change.before, self.change.after, self.change.path
-        is_known = context.tracker.knows(path)
-        if not (is_known and isinstance(before, FileNode) and isinstance(after, FileNode)):
-            return
-        old, new = (
-            edit_view(self.path, decode_in(node.load(), self.codec.encoding).text) for node in (before, after)
-        )
-        current = Current(self.path, path, b"", before.digest, before)
-        edit = FileEdit(current, old, new, self.codec, b"", shows_diff=False)
-        record(context, edit, after.digest, self.external)
 
 
 def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
@@ -158,7 +145,8 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
         notes += root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict, log_step=log_step).notes
         with call_context.uncounted():  # the files are replaced, so the deadline no longer ends the call
             for file in files:
-                file.record(context)
+                if file.edit is not None:
+                    record(context, file.edit, revision_of(file.edit.data), file.external)
     notes += (note for file in files for note in file.notes)
     notes += notes_of(glob_note, skip_report(found.skipped, can_open=False))
     diff = "".join(file.diff for file in files)
@@ -177,7 +165,7 @@ def _changed_files(
     context: Context, options: ReplaceOptions, matcher: LineSearch | None, found: SearchResult
 ) -> list[_File]:
     """Return the change of each file; raise an error if one of the files cannot be changed."""
-    root, _, limits, _ = context
+    root, tracker, limits, _ = context
     rules = () if options.preview else root.policy.after_change
     contents = Contents()  # the contents need not fit in memory
     changed: dict[str, _File] = {}
@@ -200,10 +188,10 @@ def _changed_files(
                 hint=_NARROW,
                 details={"limit": MAX_DIFF_CHARS},
             )
-        facts = final.codec._replace(text=""), edit.replacements, final.diff, external_changes(context, edit)
-        notes = (*findings, *warnings_of(final))
-        file = _File(path, contents.keep(final.change), *facts, by_others, notes)
-        changed.setdefault(file.change.path, file)
+        is_known, external = tracker.knows(final.current.real_path), external_changes(context, edit)
+        known = with_values(final, shows_diff=False) if is_known else None
+        facts = edit.replacements, final.diff, known, external, by_others, (*findings, *warnings_of(final))
+        changed.setdefault(final.current.real_path, _File(path, contents.keep(final.change), *facts))
     if faults:
         raise _refused(options, faults, len(found.counts))
     return list(changed.values())
@@ -287,26 +275,12 @@ def _nothing_found(
     where = first_names([*map(quote, paths_of(options.path))], MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
     reading, _ = watched(second_look)(context, wanted, found.excluded, searched=found.searched)
-    hints = [] if reading is None else [_hint_of(reading)]
+    hints = [] if reading is None else [f"{reading.fact}."]
     return NoMatchError(
         Advice(OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
-
-
-def _hint_of(reading: Reading) -> str:
-    """Return another reading of grep's arguments with the call of `replace` that has it, if there is one."""
-    changes = {"old_string" if name == "pattern" else name: value for name, value in reading.changes.items()}
-    if changes.pop("ignore_case", None):  # replace has no such parameter, but the text can be spelled
-        changes["old_string"] = reading.match
-    if changes.pop("fixed_strings", None) is False:
-        changes["regex"] = True
-    if not changes or not {*ReplaceOptions._fields} >= changes.keys():
-        return f"{reading.fact}."
-    without = tuple(name for name, value in changes.items() if value is None)
-    own = Retry({name: value for name, value in changes.items() if value is not None}, without)
-    return FirstOf(Advice(f"{reading.fact}: ", own, "."), f"{reading.fact}.")
 
 
 def _count_lines(files: Sequence[_File], most: int) -> list[str]:

@@ -44,9 +44,8 @@ def write_file(
     """Create a file, or replace a file whose lines were all read."""
     root, tracker, limits, _ = target.context
     check_size(len(content), target.path, limits)
-    may_overwrite: Overwrite = root.policy.overwrite
-    if overwrite is not None:
-        may_overwrite = "always" if overwrite else "never"
+    asked: Overwrite = "always" if overwrite else "never"
+    may_overwrite = root.policy.overwrite if overwrite is None else asked
 
     def compute(current: Current) -> FileEdit:
         edit = _of_content(target, current, content, newline)
@@ -56,13 +55,12 @@ def write_file(
         return edit
 
     path, edit, final, revision, notes, below = commit(target, compute)
-    created = edit.creates
-    done = "Created" if created else "Unchanged" if edit.data == edit.current.data else "Replaced"
+    done = "Created" if edit.creates else "Unchanged" if edit.data == edit.current.data else "Replaced"
     prefix = "Preview, nothing was written. " if target.preview else ""
     head = f"{prefix}{done}: {plural(count_lines(final.after.source), 'line')}."
-    result = WriteResult(path, created, len(final.data), final.diff, revision, notes=notes)
+    result = WriteResult(path, edit.creates, len(final.data), final.diff, revision, notes=notes)
     # The model has just sent every line of a new file.
-    return with_diff(result, limits, head, "" if created else edit.diff, below)
+    return with_diff(result, limits, head, "" if edit.creates else edit.diff, below)
 
 
 def _of_content(target: EditTarget, current: Current, content: str, newline: LineEnds = "keep") -> FileEdit:
@@ -72,8 +70,6 @@ def _of_content(target: EditTarget, current: Current, content: str, newline: Lin
     if call_context.is_models_call():
         check_line_numbers(ParameterName("content"), content, before or "")
     data = encoded(codec, text, path, target.context.limits)
-    if current.data == data:
-        notes.append("the file already has this content; nothing was written")
     if data and is_named_notebook(path) and (problem := notebook_problem(text)):
         notes.append(f"warning: this is not a notebook: {problem}")
     views = edit_view(path, before or ""), edit_view(path, text)
@@ -227,21 +223,11 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
         start, end = missing[0][0], missing[-1][1]
         read = call("read", path=current.path, offset=start, limit=end - start + 1)
         details["unread_lines"] = [list(lines) for lines in missing]
-    elif is_binary(current.data):
-        delete = Advice("delete it first with ", ToolName("delete"))
-        other = Joined(", or ", "choose another path", delete)
-        raise UnreadError(
-            f"{path} is a binary file that was not shown; writing would replace all of it.",
-            hint=Joined(
-                " ",
-                Advice("Call ", read, " first if it is an image."),
-                Advice("A read does not show other binary files: ", other, "."),
-            ),
-            details=details,
-        )
     else:
         why = f"{path} already exists and has not been read; writing would replace all of it."
     ways = Joined(", or ", Advice(read, " first"), edit)
+    if is_binary(current.data):  # `read` shows only images
+        ways = Joined(", or ", Advice(read, " first if it is an image"), Advice(ToolName("delete"), " first"))
     raise UnreadError(why, hint=Advice("Call ", ways, "."), details=details)
 
 

@@ -144,20 +144,15 @@ class ReadTracker:
             self._put(real_path, record._replace(text=text))
 
     def record_external_change(
-        self, real_path: str, revision: str, text: str, hunks: Sequence[ReplacedLines], *, seen: bool = False
+        self, real_path: str, revision: str, text: str, hunks: Sequence[ReplacedLines]
     ) -> None:
-        """Record that a file has changed since its last read. Unchanged lines stay read.
-
-        If a model has `seen` the diff, its lines count as read.
-        """
+        """Record that a file has changed since its last read. Unchanged lines stay read."""
         with self._lock:
             versions = self._read_versions(real_path)
             if not versions or any(version.revision == revision for version in versions):
                 return
             total = count_lines(text)
-            ranges = unchanged_ranges(versions[-1].read_ranges, hunks, total) + (
-                ranges_of_diff(hunks, total) if seen else []
-            )
+            ranges = unchanged_ranges(versions[-1].read_ranges, hunks, total)
             self._put(real_path, record_of(revision, ranges, total, text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:

@@ -332,7 +332,7 @@ def test_unread(do):
     for _ in range(2):
         refused = edit(do, "setup.py", ("a3f2c1", ""), ids=["a3f2c1"])
         assert (refused["success"], refused["code"]) == (False, "unread")
-        assert refused["hint"].startswith('Call read(file_path="setup.py") first')
+        assert refused["hint"].startswith('Call read(file_path="setup.py")')
         do("grep", pattern="import")  # it shows no whole file
 
 
@@ -341,7 +341,7 @@ def test_a_change_from_outside(do, tmp_path):
     (tmp_path / "src/main.py").write_text(MAIN + "more\n")
     refused = edit(do, "src/main.py", (0, "import sys"), ids=ids)
     assert refused["code"] == "stale"
-    assert refused["hint"].startswith('Call read(file_path="src/main.py") again')
+    assert refused["hint"].startswith('Call read(file_path="src/main.py")')
     assert (tmp_path / "src/main.py").read_text() == MAIN + "more\n"
     do("read", file_path="src/main.py", limit=1)
     assert edit(do, "src/main.py", (0, "import sys"), ids=ids)["success"], "an id that was kept"

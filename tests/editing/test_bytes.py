@@ -197,7 +197,7 @@ def test_what_only_another_user_may_read_keeps_its_directory(theirs):
     (theirs / "d/theirs").write_text("theirs\n")
     (theirs / "d/theirs").chmod(0o600)
     os.seteuid(SOMEBODY)
-    with Workspace(theirs) as ws, pytest.raises(PermissionError, match="was not deleted"):
+    with Workspace(theirs) as ws, pytest.raises(PermissionError, match="theirs"):
         ws.delete("d", recursive=True)
     assert (theirs / "d/theirs").exists()
 

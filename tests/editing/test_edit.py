@@ -147,7 +147,7 @@ def test_a_failed_edit_shows_similar_text_and_what_differs(env):
     error = failure(env, ("x = compute(one, three)", "y"))
     assert error.places() == [
         "3|x = compute(one, two)",
-        "in line 3, the old text has: x = compute(one, three)",
+        "line 3 is `x·=·compute(one,·two)`, the old text has `x·=·compute(one,·three)`",
     ]
 
 

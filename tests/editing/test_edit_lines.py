@@ -140,7 +140,6 @@ def test_a_line_changed_by_another_program_is_stale_and_the_others_are_not(ws, f
     result = ws.edit_lines("f.txt", [one(ids[4], "end")])
     assert file.read_bytes() == b"one\ntwo\r\n}\n3\nend\nlast"
     assert any("changed since it was shown" in note for note in result.notes)
-    assert "+3" in result.text
 
 
 def test_a_range_with_a_new_line_inside_is_stale(ws, file):

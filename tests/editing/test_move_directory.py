@@ -125,7 +125,7 @@ def test_one_entry_that_may_not_be_moved_keeps_the_whole_directory(top, name, to
     with Workspace(top) as ws:
         with pytest.raises(ProtectedError) as caught:
             ws.move("d", to)
-        assert 'The directory "d" was not moved: ' in str(caught.value)
+        assert '"d/' in str(caught.value)
         with pytest.raises(ProtectedError), ws.transaction() as tx:
             tx.move("d", to)
         assert not ws.changes().files

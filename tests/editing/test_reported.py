@@ -214,18 +214,16 @@ def test_exact_matching_turns_the_steps_off(tmp_path):
         assert missed(ws, "a\nb", "c").details["cause"] == "whitespace"
         result = ws.view(policy=Policy()).edit("f", "a\nb", "a\nc")
         assert result.applied_via == "trailing_whitespace"
-        assert "by ignoring white space at line ends" in result.text
+        assert "was found by trailing whitespace" in result.text
 
 
-def test_an_edit_of_an_externally_changed_file_succeeds_and_shows_the_change_once(ws, tmp_path):
+def test_an_edit_of_an_externally_changed_file_succeeds_and_names_the_change_once(ws, tmp_path):
     (tmp_path / "f").write_text(SHOWN)
     ws.read("f")
     (tmp_path / "f").write_text("one\ntwo\n3\n")
     result = ws.edit("f", "one", "1")
     assert any("line 3" in note for note in result.notes)
-    assert "-three\n+3" in result.text
     assert ws.edit("f", "two", "2").notes == ()
-    assert ws.write("f", "all new\n").bytes_written == 8  # the diff has shown line 3
 
 
 def test_a_miss_in_a_megabyte_is_short(ws, tmp_path):

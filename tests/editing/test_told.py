@@ -8,17 +8,6 @@ from agentfs import Edit, Limits, Policy, Workspace
 from tests.kit import refused
 
 
-def test_a_write_after_a_formatter_needs_no_read_of_lines_that_a_diff_has_shown(ws, tmp_path):
-    lines = [f"x{number} = {number}" for number in range(60)]
-    (tmp_path / "a.py").write_text("\n".join(lines) + "\n")
-    ws.read("a.py")
-    for number in (3, 20, 40):
-        lines[number] = f"x{number}  =  {number}"
-    (tmp_path / "a.py").write_text("\n".join(lines) + "\n")
-    ws.edit("a.py", "x50 = 50", "x50 = 0")
-    assert ws.write("a.py", "new\n").bytes_written == 4
-
-
 @pytest.mark.parametrize(("until", "since", "code"), [(5, 13, ""), (4, 13, "unread"), (5, 14, "unread")])
 def test_just_the_lines_around_an_edit_were_seen_in_its_diff(ws, tmp_path, until, since, code):
     (tmp_path / "a.py").write_text("".join(f"x{number} = {number}\n" for number in range(20)))
