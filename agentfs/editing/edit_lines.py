@@ -177,7 +177,7 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
     if first and last and not one:
         return first, last
     raise InvalidArgumentError(
-        f"Change {number} names neither one line nor a range.",
+        f"Change {number}: pass either one line or a range.",
         hint="Give line_id for one line, or start_line_id and end_line_id for several.",
         details={"parameter": "changes", "change": number},
     )
