@@ -143,9 +143,9 @@ def _lock(path: str) -> int | None:
 
 def _remove_stale(place: str) -> None:
     """Remove the stages of dead processes."""
-    for path in entries(place):
+    for path in entries(place, _PREFIX):
         with suppress(OSError):
-            if os.path.basename(path).startswith(_PREFIX) and (fd := _lock(path)) is not None:
+            if (fd := _lock(path)) is not None:
                 remove_tree(path)
                 let_go(fd)
 

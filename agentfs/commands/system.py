@@ -16,10 +16,10 @@ _SECONDS = 10  # that git may take to answer a question
 _OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
 
 
-def entries(directory: str) -> list[str]:
-    """Return the paths of the entries of a directory, or none if it cannot be listed."""
+def entries(directory: str, prefix: str = "") -> list[str]:
+    """Return the paths of a directory's entries with a prefix, or none if it cannot be listed."""
     with suppress(OSError):
-        return [os.path.join(directory, name) for name in os.listdir(directory)]
+        return [os.path.join(directory, name) for name in os.listdir(directory) if name.startswith(prefix)]
     return []
 
 
