@@ -12,7 +12,7 @@ if sys.argv[:1] == ["-m"] and {"agentfs", "-magentfs"} & {*sys.orig_argv} and no
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agentfs.base.lazy import set_finder
+from agentfs.base.lazy import above
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -63,9 +63,8 @@ __all__ = [
     "tool",
 ]
 
-set_finder(
-    lambda name: import_module("agentfs.dialects").find(name), lambda: import_module("agentfs.branches")
-)
+above["dialects"] = lambda: import_module("agentfs.dialects")
+above["branches"] = lambda: import_module("agentfs.branches")
 
 _LAZY = {
     "CallContext": "tools.tool",

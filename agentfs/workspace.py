@@ -13,7 +13,7 @@ from agentfs import commands, concurrency, editing, history, reading, results, s
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.arguments.kinds import TextOrList
-from agentfs.base.lazy import branches, find_dialect, import_before_writes
+from agentfs.base.lazy import above, import_before_writes
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, UnknownToolError, must_be
 from agentfs.events import OnEvent
@@ -251,7 +251,7 @@ class Workspace:
             names = [names]
         if dialect != "agentfs":
             own = None if isinstance(names, str) else names
-            made: Toolset = find_dialect(dialect).tools(self, own, expose=expose, prefix=prefix)
+            made: Toolset = above["dialects"]().find(dialect).tools(self, own, expose=expose, prefix=prefix)
             return made
         offered = self._offered_tools()
         defaults = [name for name, each in offered.items() if each.default]
@@ -348,11 +348,11 @@ class Workspace:
                 overlay, or if this workspace has mounts, is remote or itself a branch; `invalid_argument`
                 for the name; `busy` if the branch is open already.
         """
-        return branches().open_branch(self, name)
+        return above["branches"]().open_branch(self, name)
 
     def branches(self) -> list[str]:
         """Return the names of the branches that are kept or open."""
-        names: list[str] = branches().names_of(self)
+        names: list[str] = above["branches"]().names_of(self)
         return names
 
     @tool(effect="read", default=True)

@@ -68,14 +68,6 @@ class Names:
     def repeated(self, retry: Retry) -> NextCall | None:
         """Return the answered call with changes under visible names."""
 
-    def call_text(self, call: NextCall) -> str:
-        """Return a call under visible names as text."""
-        return call_text(call)
-
-    def argument_text(self, name: str, value: Any) -> str:
-        """Return an argument under its visible name as text."""
-        return f"{name}={to_json(value)}"
-
 
 METHODS = Names()  # for Python programs
 
@@ -177,7 +169,11 @@ def calls_in(text: str, names: Names = METHODS) -> list[NextCall]:
 
 def call_text(call: NextCall) -> str:
     """Return a call as text: its name, and its arguments in JSON."""
-    return f"{call['name']}({', '.join(METHODS.argument_text(*each) for each in call['arguments'].items())})"
+    return f"{call['name']}({', '.join(_arguments_text(call['arguments']))})"
+
+
+def _arguments_text(arguments: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={to_json(value)}" for name, value in arguments.items()]
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
@@ -199,8 +195,8 @@ def _part_text(part: Part, names: Names) -> str | None:
         changed = names.retry(part)
         if changed is None:
             return None
-        passed = " and ".join(names.argument_text(*each) for each in changed.arguments.items())
+        passed = " and ".join(_arguments_text(changed.arguments))
         omitted = " and ".join(changed.without)
         return Joined(" and ", passed and f"pass {passed}", omitted and f"leave out {omitted}")
     call = names.call(part)
-    return None if call is None else names.call_text(call)
+    return None if call is None else call_text(call)

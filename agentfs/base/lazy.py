@@ -50,13 +50,11 @@ if TYPE_CHECKING:
     from wcmatch import glob as glob
 else:
     # Their imports take long, and many processes never use them. Some Pythons lack sqlite3.
-    asyncio, base64, bracex = map(_LazyModule, ("asyncio", "base64", "bracex"))
-    ctypes, difflib, hashlib, html = map(_LazyModule, ("ctypes", "difflib", "hashlib", "html"))
-    logging, shutil, signal = map(_LazyModule, ("logging", "shutil", "signal"))
-    sqlite3, subprocess, tomllib = map(_LazyModule, ("sqlite3", "subprocess", "tomllib"))
-    futures, glob = map(_LazyModule, ("concurrent.futures", "wcmatch.glob"))
-    resources = _LazyModule("importlib.resources")
-    spec = _LazyModule("pathspec.patterns.gitignore.spec")
+    _MODULES = """
+        asyncio base64 bracex concurrent.futures ctypes difflib hashlib html importlib.resources logging
+        pathspec.patterns.gitignore.spec shutil signal sqlite3 subprocess tomllib wcmatch.glob
+    """
+    globals().update({each.rpartition(".")[2]: _LazyModule(each) for each in _MODULES.split()})
 
 
 def import_before_writes(root: str) -> None:
@@ -90,20 +88,5 @@ def lazy_submodules(package: str) -> Callable[[str], ModuleType]:
     return __getattr__
 
 
-_finders: list[Callable[[str], Any]] = []
-_branches: list[Callable[[], ModuleType]] = []
-
-
-def set_finder(find: Callable[[str], Any], branches: Callable[[], ModuleType]) -> None:
-    """Set the function that `find_dialect` calls, and the one that imports the package of branches."""
-    _finders[:], _branches[:] = [find], [branches]
-
-
-def branches() -> Any:
-    """Return the package of branches, which is above workspaces."""
-    return _branches[0]()
-
-
-def find_dialect(name: str) -> Any:
-    """Return the dialect of a name; raise `invalid_argument` if there is none."""
-    return _finders[0](name)
+# Packages that are above workspaces, by name, and the function that imports each; set by `agentfs/__init__`.
+above: dict[str, Callable[[], Any]] = {}

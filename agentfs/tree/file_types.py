@@ -48,7 +48,6 @@ typescript: ts; yml: yaml
 
 
 _LISTED = re.compile(r"[^\s,|]+")
-_NAME_SUFFIX = re.compile(r"\w{1,20}")
 
 
 def type_names() -> list[str]:
@@ -72,25 +71,22 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     globs = [
         f"{'!' * name.startswith('!')}{_glob(each)}"
         for name in dict.fromkeys(reversed(listed))
-        for each in _TYPES[_find(name.removeprefix("!"), alone=listed == [name.strip("!")])].split()
+        for each in _TYPES[_find(name.removeprefix("!"))].split()
     ]
     return compile_globs(globs[::-1])
 
 
-def _find(name: str, *, alone: bool) -> str:
-    """Return the type of a name; `alone` if the call lists no other type."""
+def _find(name: str) -> str:
+    """Return the type of a name."""
     key = name.strip().lower().removeprefix("*").removeprefix(".")
     key = _ALIASES.get(key, key)
     if key in _TYPES:
         return key
     near = closest(key, [*_TYPES, *_ALIASES], 3, 0.5)
-    advice: str = Advice("Leave ", ParameterName("type"), " out.")
-    if near:
-        nearest = f"Nearest: {', '.join(near)}"
-        advice = Advice(f"{nearest}: ", Retry({"type": near[0]}), ".") if alone else f"{nearest}."
-    elif alone and _NAME_SUFFIX.fullmatch(key):
+    advice: str = f"Nearest: {', '.join(near)}."
+    if not near:
         by_name = Advice("To choose files by name, ", Retry({"glob": f"*.{key}"}, ("type",)), ".")
-        advice = FirstOf(by_name, advice)
+        advice = FirstOf(by_name, Advice("Leave ", ParameterName("type"), " out."))
     raise InvalidArgumentError(
         f"There is no file type {literal(name)}.",
         hint=advice,
