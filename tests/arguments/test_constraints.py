@@ -130,7 +130,11 @@ def test_a_schema_with_constraints_follows_the_rules_of_each_provider(provider, 
     (Annotated[int, AfterValidator(is_even)], {"type": "integer"}, ""),
 ])  # fmt: skip
 def test_the_description_states_the_constraints(hint, shown, said):
+    tools, values = make(hint, default=0)
+    assert tools.call("tell", {}).success
+    assert values == [0], "a default is not checked"
     tools = make(hint)[0]
+    assert f"`x` is missing ({said or 'an integer'})" in tools.call("tell", {}).content
     text = "The value." + (f" Must be {said}." if said else "")
     for name in CHECKERS:
         described = SCHEMA_OF[name](tools.schemas(name)[0])["properties"]["x"]
@@ -166,14 +170,6 @@ def test_a_field_describes_a_parameter_that_the_docstring_does_not():
     assert first["x"] == {"type": "integer", "description": text}
     assert first["y"]["properties"]["size"]["description"] == "Its size."
     assert second["x"]["description"] == "From the docstring."
-
-
-def test_a_default_is_not_checked_and_a_missing_value_is_described():
-    tools, values = make(Annotated[int, Ge(1)], default=0)
-    assert tools.call("tell", {}).success
-    assert values == [0]
-    tools, _ = make(Annotated[int, Ge(1)])
-    assert "`x` is missing (an integer (minimum 1))" in tools.call("tell", {}).content
 
 
 def test_constraints_that_pydantic_cannot_read_are_an_error_of_the_tool(monkeypatch):
@@ -244,3 +240,13 @@ def test_a_choice_that_looks_like_null_is_itself(hint, choice, default, text):
     tools, values = make(hint, default)
     assert tools.call("tell", {"x": text}).success
     assert values == [choice(text)]
+
+
+@pytest.mark.parametrize(("hint", "default", "sent", "got"), [
+    (CHOICES, "full", "None", "none"), (list[CHOICES], None, "null", ["null"]),
+    (int | None, None, "none", None), (list[Literal["x"]] | None, None, "none", None),
+])  # fmt: skip
+def test_a_text_that_looks_like_null_is_null_if_it_is_no_choice(hint, default, sent, got):
+    tools, values = make(hint, default)
+    assert tools.call("tell", {"x": sent}).success
+    assert values == [got]

@@ -9,6 +9,7 @@ import pytest
 
 from agentfs import Toolset
 from agentfs.arguments.docstrings import read_docstring
+from tests.arguments.test_constraints import make
 
 
 @pytest.mark.parametrize("after", [
@@ -21,16 +22,12 @@ def test_regression_text_after_the_parameters_erases_no_description(after):
     assert read_docstring(text) == ("Do it.", {"a": "The a, in two lines.", "b": "The b."})
 
 
-def test_keyword_args_describe_too():
-    text = (
-        "Do it.\n\nArgs:\n    a: The a.\n\nKeyword Args:\n    b: The b.\n\nOther Parameters:\n    c: The c.\n"
-    )
-    assert read_docstring(text).parameters == {"a": "The a.", "b": "The b.", "c": "The c."}
-
-
-def test_regression_a_type_with_parentheses_ends_no_item():
-    """`c (dict(str, int)): …` was a part of the text of `a`."""
-    text = "Do it.\n\nArgs:\n    a: The a.\n    c (dict(str, int)): The c.\n"
+@pytest.mark.parametrize("more", [
+    "    c (dict(str, int)): The c.\n",  # was a part of the text of `a`
+    "\nKeyword Args:\n    c: The c.\n", "\nOther Parameters:\n    c: The c.\n",
+])  # fmt: skip
+def test_regression_a_type_with_parentheses_or_a_second_section_ends_no_item(more):
+    text = f"Do it.\n\nArgs:\n    a: The a.\n{more}"
     assert read_docstring(text).parameters == {"a": "The a.", "c": "The c."}
 
 
@@ -71,6 +68,9 @@ A_OR_NONE = Literal["a", None]  # noqa: PYI061 - as programs write it
 
 
 @pytest.mark.parametrize(("hint", "sent", "got"), [
+    *((hint, sent, None) for hint, sent in (
+        (UserId, "x"), (A_OR_NONE, "b"), (set[int], ["x"]), (tuple[int, str], [1]),
+        (tuple[int, str], [1, 2, 3]), (UUID, "x"))),
     (UserId, 7, "7"), (UserId, "7", "7"), (A_OR_NONE, "a", "'a'"), (A_OR_NONE, None, "None"),
     (set[int], [1, 1, "2"], "{1, 2}"), (frozenset[str], ["a"], "frozenset({'a'})"),
     (tuple[int, str], [1, "a"], "(1, 'a')"), (tuple[int, ...], [1, 2], "(1, 2)"),
@@ -78,35 +78,12 @@ A_OR_NONE = Literal["a", None]  # noqa: PYI061 - as programs write it
     (list[tuple[int, int]], [[1, 2]], "[(1, 2)]"), (UserId | None, None, "None"),
 ])  # fmt: skip
 def test_regression_new_types_optional_choices_sets_tuples_and_uuids_are_parameters(hint, sent, got):
-    def use(value: hint) -> str:
-        """Use it.
-
-        Args:
-            value: The value.
-        """
-        return repr(value)
-
-    tools = Toolset([use])
+    tools, values = make(hint)
     for name in ("openai", "anthropic", "mcp", "gemini"):
         assert json.dumps(tools.schemas(name))
-    result = tools.call("use", {"value": sent})
-    assert result.success, result.content
-    assert result.content == got
-
-
-@pytest.mark.parametrize(("hint", "sent"), [
-    (UserId, "x"), (A_OR_NONE, "b"), (set[int], ["x"]), (tuple[int, str], [1]),
-    (tuple[int, str], [1, 2, 3]), (UUID, "x"),
-])  # fmt: skip
-def test_wrong_values_of_them_are_refused_with_the_parameter(hint, sent):
-    def use(value: hint) -> str:
-        """Use it.
-
-        Args:
-            value: The value.
-        """
-        raise AssertionError(value)
-
-    result = Toolset([use]).call("use", {"value": sent})
-    assert result.error["code"] == "invalid_argument"
-    assert "`value" in result.content
+    result = tools.call("tell", {"x": sent})
+    assert result.success is (got is not None), result.content
+    if got is None:
+        assert (result.error["code"], "`x" in result.content, values) == ("invalid_argument", True, [])
+    else:
+        assert result.content == got

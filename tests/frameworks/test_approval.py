@@ -62,46 +62,29 @@ def test_a_call_that_may_be_asked_about_needs_approval(ws, tmp_path):
         ("Create_file", FILE, True), ("nothing", {}, False),
     ):  # fmt: skip
         assert needs_approval(tools, name, arguments) is needed, (name, arguments)
+    for dialect, name, arguments in (
+        ("text-editor", "str_replace_based_edit_tool",
+         {"command": "create", "path": "a.txt", "file_text": "new\n"}),
+        ("wave", "Write", {"file_path": str(tmp_path / "a.txt"), "content": "new\n"}),
+    ):  # fmt: skip
+        assert needs_approval(ws.tools(dialect=dialect), name, arguments)
+    with Workspace(tmp_path) as without_rules:
+        assert not needs_approval(without_rules.tools(), "write", FILE)
+    assert not needs_approval(Toolset([]), "write", FILE)
     assert ran == []
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("old.txt", "old\n")]
 
 
-def test_without_rules_no_call_needs_approval(tmp_path):
-    with Workspace(tmp_path) as ws:
-        assert not needs_approval(ws.tools(), "write", FILE)
-    assert not needs_approval(Toolset([]), "write", FILE)
-
-
-@pytest.mark.parametrize("dialect", ["text-editor", "wave"])
-def test_a_dialects_tool_needs_approval(ws, tmp_path, dialect):
-    name, arguments = {
-        "text-editor": (
-            "str_replace_based_edit_tool",
-            {"command": "create", "path": "a.txt", "file_text": "new\n"},
-        ),
-        "wave": ("Write", {"file_path": str(tmp_path / "a.txt"), "content": "new\n"}),
-    }[dialect]
-    assert needs_approval(ws.tools(dialect=dialect), name, arguments)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_remote_change_needs_approval(tmp_path):
-    with connect(open_pipe(), tmp_path, policy=POLICY) as ws:
-        tools = ws.tools()
-        assert needs_approval(tools, "write", FILE)
-        assert not needs_approval(tools, "ls", {})
-        assert list(tmp_path.iterdir()) == []
-        with answering(lambda _: Allow()):
-            assert tools.call("write", FILE).success
-
-
-def test_a_pause_of_a_remote_call_changes_nothing(tmp_path):
+def test_a_remote_change_needs_approval_and_a_pause_changes_nothing(tmp_path):
     def pause(request):
         raise Paused(request)
 
     with connect(open_pipe(), tmp_path, policy=POLICY) as ws:
+        tools = ws.tools()
+        assert needs_approval(tools, "write", FILE)
+        assert not needs_approval(tools, "ls", {})
         with pytest.raises(Paused), answering(pause):
-            ws.tools().call("write", FILE)
+            tools.call("write", FILE)
         assert list(tmp_path.iterdir()) == []
         with answering(lambda _: Allow()):
-            assert ws.tools().call("write", FILE).success
+            assert tools.call("write", FILE).success

@@ -186,14 +186,12 @@ def test_a_name_of_the_server_can_be_added(tree):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (["--http", "8765"], "is not HOST:PORT"),
-    (["--http", "127.0.0.1:x"], "is not HOST:PORT"),
+    (["--http", "8765"], "is not HOST:PORT"), (["--http", "127.0.0.1:x"], "is not HOST:PORT"),
     (["--http", "127.0.0.1:65536"], "is not HOST:PORT"),
     (["--http", "no.such.host.invalid:0"], "needs a token"),
     (["--http", "127.0.0.1:0", "--token-env", "AGENTFS_NO_TOKEN"], "AGENTFS_NO_TOKEN is not set"),
     *[(["--http", "127.0.0.1:0", "--token-env", name], "16 or more ASCII") for name in ("SHORT", "WORDS")],
-    (["--http-name", "x"], "need --http"),
-    (["--token-env", "SHORT"], "need --http"),
+    (["--http-name", "x"], "need --http"), (["--token-env", "SHORT"], "need --http"),
 ])  # fmt: skip
 def test_a_wrong_option_is_an_error(tree, monkeypatch, capsys, options, said):
     monkeypatch.setenv("SHORT", "short")

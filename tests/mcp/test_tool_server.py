@@ -109,8 +109,7 @@ async def test_read_only_offers_and_does_nothing_else(tree):
 
 
 @pytest.mark.parametrize(("options", "names"), [
-    (["--tools", "write,read,edit"], ["read"]),
-    (["--tools", "write"], []),
+    (["--tools", "write,read,edit"], ["read"]), (["--tools", "write"], []),
     (["--tools", "edit,glob", "--prefix", "fs_"], ["fs_glob"]),
     (["--dialect", "wave"], ["Read", "LS", "Glob", "Grep"]),
     (["--dialect", "wave", "--tools", "Write,Grep"], ["Grep"]),

@@ -55,11 +55,9 @@ def lines_of(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def naively(
-    expression: "regex.Pattern[str]", lines: list[str]
-) -> list[tuple[int, str, list[tuple[int, int]]]]:
+def naively(expression: "regex.Pattern[str]", lines: list[str]) -> list[Judged]:
     """Match each line; as in rg, an empty match does not follow another match at once."""
-    judged: list[tuple[int, str, list[tuple[int, int]]]] = []
+    judged: list[Judged] = []
     for number, line in enumerate(lines):
         spans = [m.span() for m in expression.finditer(line, timeout=1)]
         ends = [-1, *(end for _, end in spans)]

@@ -57,20 +57,16 @@ def no(request):
 
 
 @pytest.mark.parametrize(("policy", "reads", "changes"), [
-    (Policy(), "", ""),
-    (Policy(on_ask=lambda request: True), "", ""),
-    (Policy(on_ask=no), "", "refused"),
+    (Policy(), "", ""), (Policy(on_ask=lambda request: True), "", ""), (Policy(on_ask=no), "", "refused"),
     (Policy(on_ask=lambda request: not request.changes), "", "refused"),
     (Policy(on_ask=lambda request: "yes"), "", "refused"),
     (Policy(mode="plan"), "", "refused"),
     (Policy(mode="plan", on_ask=lambda request: True), "", "refused"),
-    (Policy(mode="accept_edits", on_ask=no), "", ""),
-    (Policy(mode="bypass", on_ask=no), "", ""),
+    (Policy(mode="accept_edits", on_ask=no), "", ""), (Policy(mode="bypass", on_ask=no), "", ""),
     (Policy(mode="bypass", deny=["change"]), "", "refused"),
     (Policy(on_ask=no, allow=["*"]), "", ""),
     (Policy(on_ask=no, allow=["read", "ls"]), "", "refused"),
-    (Policy(allow=["read"]), "", "refused"),
-    (Policy(allow=["change"]), "", ""),
+    (Policy(allow=["read"]), "", "refused"), (Policy(allow=["change"]), "", ""),
     (Policy(deny=["*"], allow=["*"], on_ask=lambda request: True), "refused", "refused"),
     (Policy(ask=["change"]), "", "refused"),
     (Policy(ask=["delete"], on_ask=no), "", "refused"),
@@ -120,14 +116,10 @@ ASKED = {
     ("read(src/**)", {"read", "edit", "multi_edit", "write", "delete", "move"}),
     ("change(src/**)", {"edit", "multi_edit", "write", "delete", "move", "replace"}),
     ("edit(src/**)", {"edit", "multi_edit", "replace"}),
-    ("edit(lib/**)", {"replace"}),
-    ("create(src/**)", {"write"}),
+    ("edit(lib/**)", {"replace"}), ("create(src/**)", {"write"}),
     ("write(src/**)", {"edit", "multi_edit", "write", "replace"}),
-    ("delete", {"delete", "move", "undo"}),
-    ("delete(lib/**)", {"undo"}),
-    ("create(x.txt)", {"move"}),
-    ("move", {"move"}),
-    ("*(link.txt)", set()),
+    ("delete", {"delete", "move", "undo"}), ("delete(lib/**)", {"undo"}), ("create(x.txt)", {"move"}),
+    ("move", {"move"}), ("*(link.txt)", set()),
 ])  # fmt: skip
 def test_an_ask_rule_asks_about_the_calls_that_it_covers_and_no_others(tree, rule, asked):
     seen = set()
@@ -241,10 +233,9 @@ def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree, 
 
 @pytest.mark.parametrize(("rule", "path", "covered"), [
     ("edit(src/**)", "src/a.txt", True), ("edit(src/**)", "lib/b.txt", False),
-    ("edit(src)", "src/a.txt", True),
-    ("edit(*.txt)", "lib/b.txt", True), ("create(src/**)", "src/a.txt", False),
-    ("write(src/**)", "src/a.txt", True), ("delete(src/**)", "src/a.txt", False),
-    ("change(src/**)", "src/a.txt", True),
+    ("edit(src)", "src/a.txt", True), ("edit(*.txt)", "lib/b.txt", True),
+    ("create(src/**)", "src/a.txt", False), ("write(src/**)", "src/a.txt", True),
+    ("delete(src/**)", "src/a.txt", False), ("change(src/**)", "src/a.txt", True),
     ("edit(link/**)", "link/a.txt", True), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
     ("edit(./a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
 ])  # fmt: skip

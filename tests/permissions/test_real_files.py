@@ -318,8 +318,7 @@ def test_the_commands_show_no_protected_content_that_was_changed_before(tree, tm
 
 @pytest.mark.parametrize("name", ["*", "[s]*", "{secret,x}", "?ecret"])
 @pytest.mark.parametrize("call", [
-    lambda ws, name: ws.read(f"{name}/k.txt"),
-    lambda ws, name: ws.grep("text", path=name),
+    lambda ws, name: ws.read(f"{name}/k.txt"), lambda ws, name: ws.grep("text", path=name),
 ])  # fmt: skip
 def test_a_granted_path_with_wildcards_is_one_path(tree, name, call):
     """Attack: a directory named like a glob becomes a link to another while the user is asked."""

@@ -62,14 +62,10 @@ def test_a_call_of_bash_runs_and_a_restart_succeeds(tools):
 
 def test_the_commands_of_a_shell_call_are_one_answer(tools, ws):
     action = {"commands": ["echo a > made", "cat made; echo no >&2; exit 3"], "max_output_length": 500}
+    actions = [action, {"commands": ["sleep 9", "seq 9999"], "timeout_ms": 300}, {"commands": []}]
     calls = [
-        {"type": "shell_call", "call_id": "1", "action": action},
-        {
-            "type": "shell_call",
-            "call_id": "2",
-            "action": {"commands": ["sleep 9", "seq 9999"], "timeout_ms": 300},
-        },
-        {"type": "shell_call", "call_id": "3", "action": {"commands": []}},
+        {"type": "shell_call", "call_id": str(number), "action": each}
+        for number, each in enumerate(actions, 1)
     ]
     first, second, empty = asyncio.run(tools.aanswer(calls))
     assert first == {

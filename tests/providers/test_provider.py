@@ -31,123 +31,81 @@ TOOLS = Toolset([look, Tool(function=look, name="freeform")])
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
 
 
-def openai(path, name="look"):
-    function = {"name": name, "arguments": json.dumps({"path": path})}
-    return {"id": "c1", "type": "function", "function": function}
+def calls(path):
+    """Return a call in the form of each provider."""
+    text = json.dumps({"path": path})
+    return {
+        "openai": {"id": "c1", "type": "function", "function": {"name": "look", "arguments": text}},
+        "responses": {"type": "function_call", "call_id": "c1", "name": "look", "arguments": text},
+        "anthropic": {"type": "tool_use", "id": "t1", "name": "look", "input": {"path": path}},
+        "gemini": {"id": "g1", "name": "look", "args": {"path": path}},
+        "mcp": {"name": "look", "arguments": {"path": path}},
+    }
 
 
-def responses(path):
-    arguments = json.dumps({"path": path})
-    return {"type": "function_call", "call_id": "c1", "id": "fc", "name": "look", "arguments": arguments}
+def replies(*paths, tools=TOOLS):
+    """Return the messages of each provider that answer calls with these paths."""
+    return {name: tools.answer([calls(path)[name] for path in paths]) for name in calls("")}
 
 
-def anthropic(path):
-    return {"type": "tool_use", "id": "t1", "name": "look", "input": {"path": path}}
+def part(text):
+    return {"type": "text", "text": text}
 
 
-def gemini(path):
-    return {"id": "g1", "name": "look", "args": {"path": path}}
+def test_the_reply_to_a_call():
+    found = replies("a")
+    answered = {"type": "tool_result", "tool_use_id": "t1", "content": [part("<a>")]}
+    response = {"name": "look", "id": "g1", "response": {"output": "<a>"}}
+    assert found == {
+        "openai": [{"role": "tool", "tool_call_id": "c1", "content": "<a>"}],
+        "responses": [{"type": "function_call_output", "call_id": "c1", "output": "<a>"}],
+        "anthropic": [{"role": "user", "content": [answered]}],
+        "gemini": [{"role": "user", "parts": [{"functionResponse": response}]}],
+        "mcp": [{"content": [part("<a>")], "isError": False}],  # structured content would hide the text
+    }
+    assert TOOLS.answer([{"functionCall": calls("a")["gemini"]}]) == found["gemini"]
+    for name in ("openai", "anthropic", "responses"):
+        assert TOOLS.answer([objects(calls("a")[name])]) == found[name], "objects are read like dicts"
 
 
-def test_chat_completions():
-    assert TOOLS.answer([openai("a")])[0] == {"role": "tool", "tool_call_id": "c1", "content": "<a>"}
-    assert (
-        "there is no parameter"
-        in TOOLS.answer([{"id": "c1", "function": {"name": "look", "arguments": '{"no": 1}'}}])[0]["content"]
-    )
-    custom = {"id": "c2", "type": "custom", "custom": {"name": "freeform", "input": "bare text"}}
-    assert TOOLS.answer([custom])[0]["content"] == "<bare text>"
+def objects(value):
+    if not isinstance(value, dict):
+        return value
+    return SimpleNamespace(**{key: item if key == "input" else objects(item) for key, item in value.items()})
 
 
-def test_chat_completions_show_images_in_a_user_message():
-    first, second, third = TOOLS.answer([openai("picture"), openai("a")])
+def test_the_replies_to_several_calls_with_an_image():
+    found = replies("picture", "a")
+    first, second, third = found["openai"]
     assert first["content"] == "<picture>\n[images: 1 follow in the next message]"
     assert second["content"] == "<a>"
     assert third["role"] == "user"
     assert third["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}
+    first, second = found["responses"]
+    assert [each["type"] for each in first["output"]] == ["input_text", "input_image"]
+    [message] = found["anthropic"]
+    assert [each["content"] for each in message["content"]] == [[part("<picture>"), IMAGE], [part("<a>")]]
+    [message] = found["gemini"]
+    parts = [[*each] for each in message["parts"]]
+    assert parts == [["functionResponse"], ["inlineData"], ["functionResponse"]]
+    image = {"type": "image", "data": "QQ==", "mimeType": "image/png"}
+    assert found["mcp"][0]["content"] == [part("<picture>"), image]
 
 
-def test_responses():
-    assert TOOLS.answer([responses("a")])[0] == {
-        "type": "function_call_output",
-        "call_id": "c1",
-        "output": "<a>",
-    }
-    output = TOOLS.answer([responses("picture")])[0]["output"]
-    assert [part["type"] for part in output] == ["input_text", "input_image"]
+def test_the_reply_to_a_failing_call():
+    found = replies("bug")
+    assert found["anthropic"][0]["content"][0]["is_error"] is True
+    assert "error" in found["gemini"][0]["parts"][0]["functionResponse"]["response"]
+    assert found["mcp"][0]["isError"] is TOOLS.answer([{"name": "look"}])[0]["isError"] is True
+    wrong = {"id": "c1", "function": {"name": "look", "arguments": '{"no": 1}'}}
+    assert "there is no parameter" in TOOLS.answer([wrong])[0]["content"]
+
+
+def test_a_tool_without_a_schema_gets_bare_text():
+    custom = {"id": "c2", "type": "custom", "custom": {"name": "freeform", "input": "bare text"}}
+    assert TOOLS.answer([custom])[0]["content"] == "<bare text>"
     custom = {"type": "custom_tool_call", "call_id": "c1", "name": "freeform", "input": "x"}
     assert TOOLS.answer([custom])[0] == {"type": "custom_tool_call_output", "call_id": "c1", "output": "<x>"}
-
-
-def test_anthropic():
-    text = {"type": "text", "text": "<a>"}
-    block = {"type": "tool_result", "tool_use_id": "t1", "content": [text]}
-    assert TOOLS.answer([anthropic("a")])[0] == {"role": "user", "content": [block]}
-    assert TOOLS.answer([anthropic("picture")])[0]["content"][0]["content"][1] == IMAGE
-    assert TOOLS.answer([anthropic("bug")])[0]["content"][0]["is_error"] is True
-    together = TOOLS.answer([anthropic("a"), anthropic("b")])
-    assert [len(message["content"]) for message in together] == [2]
-
-
-def test_gemini():
-    response = {"name": "look", "id": "g1", "response": {"output": "<a>"}}
-    assert TOOLS.answer([gemini("a")])[0] == {"role": "user", "parts": [{"functionResponse": response}]}
-    assert TOOLS.answer([{"functionCall": gemini("a")}])[0] == TOOLS.answer([gemini("a")])[0]
-    assert "error" in TOOLS.answer([gemini("bug")])[0]["parts"][0]["functionResponse"]["response"]
-    together = TOOLS.answer([gemini("picture"), gemini("b")])
-    assert [list(part) for part in together[0]["parts"]] == [
-        ["functionResponse"], ["inlineData"], ["functionResponse"],
-    ]  # fmt: skip
-
-
-def test_mcp():
-    answer = TOOLS.answer([{"name": "look", "arguments": {"path": "picture"}}])[0]
-    assert answer["content"] == [
-        {"type": "text", "text": "<picture>"}, {"type": "image", "data": "QQ==", "mimeType": "image/png"},
-    ]  # fmt: skip
-    assert answer["isError"] is False
-    assert "structuredContent" not in answer, "clients that see it withhold the text from the model"
-    assert TOOLS.answer([{"name": "look"}])[0]["isError"] is True
-
-
-def test_objects_are_read_like_dicts():
-    def objects(value):
-        if isinstance(value, dict):
-            return SimpleNamespace(
-                **{key: objects(item) if key != "input" else item for key, item in value.items()}
-            )
-        return value
-
-    assert TOOLS.answer([objects(openai("a"))])[0] == TOOLS.answer([openai("a")])[0]
-    assert TOOLS.answer([objects(anthropic("a"))])[0] == TOOLS.answer([anthropic("a")])[0]
-    assert TOOLS.answer([objects(responses("a"))])[0] == TOOLS.answer([responses("a")])[0]
-
-
-@pytest.mark.parametrize("wrong", [
-    None, 1, "look", {}, [], {"name": 1}, {"name": "look", "arguments": "{}"}, {"type": "text", "text": "x"},
-])  # fmt: skip
-def test_anything_but_a_tool_call_is_an_error(wrong):
-    with pytest.raises(InvalidArgumentError):
-        TOOLS.answer([wrong])[0]
-
-
-def test_if_one_call_is_wrong_none_is_run():
-    ran = []
-
-    def note() -> str:
-        """Note."""
-        ran.append(1)
-        return ""
-
-    with pytest.raises(InvalidArgumentError):
-        Toolset([note]).answer([{"name": "note"}, {}])
-    assert ran == []
-
-
-@pytest.mark.parametrize("name", [None, 5, ["a"], "nothing"])
-def test_a_wrong_name_is_answered(name):
-    call = {"type": "tool_use", "id": "t", "name": name, "input": {}}
-    assert TOOLS.answer([call])[0]["content"][0]["is_error"] is True
 
 
 def test_notes_are_separate_from_the_content_in_each_format():
@@ -160,16 +118,38 @@ def test_notes_are_separate_from_the_content_in_each_format():
         return ToolResult(True, "47", notes=(f"at least, in {path}", "out of time"))
 
     tools = Toolset([Tool(function=count, name="look")])
-    assert tools.answer([openai("a")])[0]["content"] == "47\n[at least, in a]\n[out of time]"
-    assert tools.answer([responses("a")])[0]["output"] == "47\n[at least, in a]\n[out of time]"
-    texts = [{"type": "text", "text": text} for text in ("47", "at least, in a", "out of time")]
-    assert tools.answer([anthropic("a")])[0]["content"][0]["content"] == texts
-    assert tools.answer([{"name": "look", "arguments": {"path": "a"}}])[0]["content"] == texts
-    response = tools.answer([gemini("a")])[0]["parts"][0]["functionResponse"]["response"]
+    found = {name: messages[0] for name, messages in replies("a", tools=tools).items()}
+    joined = "47\n[at least, in a]\n[out of time]"
+    assert found["openai"]["content"] == found["responses"]["output"] == tools.functions()[0]("a") == joined
+    texts = [part(text) for text in ("47", "at least, in a", "out of time")]
+    assert found["anthropic"]["content"][0]["content"] == found["mcp"]["content"] == texts
+    response = found["gemini"]["parts"][0]["functionResponse"]["response"]
     assert response == {"output": "47", "notes": ["at least, in a", "out of time"]}
-    (function,) = tools.functions()
-    assert function("a") == "47\n[at least, in a]\n[out of time]"
     assert tools.call("look", {"path": "a"}).content == "47"
+
+
+@pytest.mark.parametrize("wrong", [
+    None, 1, "look", {}, [], {"name": 1}, {"name": "look", "arguments": "{}"}, {"type": "text", "text": "x"},
+])  # fmt: skip
+def test_anything_but_a_tool_call_is_an_error(wrong):
+    with pytest.raises(InvalidArgumentError):
+        TOOLS.answer([wrong])[0]
+
+
+def test_if_one_call_is_wrong_none_is_run_and_a_wrong_name_is_answered():
+    ran = []
+
+    def note() -> str:
+        """Note."""
+        ran.append(1)
+        return ""
+
+    with pytest.raises(InvalidArgumentError):
+        Toolset([note]).answer([{"name": "note"}, {}])
+    assert ran == []
+    for name in (None, 5, ["a"], "nothing"):
+        call = {"type": "tool_use", "id": "t", "name": name, "input": {}}
+        assert TOOLS.answer([call])[0]["content"][0]["is_error"] is True
 
 
 class Acme(Provider):
@@ -196,7 +176,8 @@ def test_a_new_provider_is_one_class_and_a_row(monkeypatch):
     assert TOOLS.schemas("acme")[0]["fn"] == "look"
     assert TOOLS.schemas("acme")[0]["schema"]["required"] == ["path"]
     assert TOOLS.answer([{"fn": "look", "with": {"path": "a"}}])[0] == {"fn": "look", "says": "<a>"}
-    mixed = TOOLS.answer([{"fn": "look", "with": {"path": "a"}}, anthropic("b"), anthropic("c")])
+    theirs = [calls(path)["anthropic"] for path in "bc"]
+    mixed = TOOLS.answer([{"fn": "look", "with": {"path": "a"}}, *theirs])
     assert [message.get("says", message.get("role")) for message in mixed] == ["<a>", "user"]
     with pytest.raises(InvalidArgumentError, match="no strict mode"):
         TOOLS.schemas("acme", strict=True)
