@@ -23,33 +23,23 @@ PLACES = ("lib", "notes", "z")  # where the mounts are; the sources lie elsewher
 NAMES = ("a.py", "b.md", "sub/c.py", "sub/deep/d.txt")
 TEXTS = ("needle one\n", "two\nneedle\nthree\n", "nothing\n", "")
 DIRECTORIES = ("", "src/", *(f"{place}/" for place in PLACES))
-paths = st.builds(
-    lambda directory, name: directory + name, st.sampled_from(DIRECTORIES), st.sampled_from(NAMES)
-)
+paths = st.sampled_from([directory + name for directory in DIRECTORIES for name in NAMES])
 files = st.dictionaries(paths, st.sampled_from(TEXTS), min_size=3, max_size=12)
 above = st.sampled_from(("", ".", "deps", *PLACES, "src", "lib/..", "notes/../src", "notes/sub"))
 some = st.one_of(paths, above)
+METHODS = {
+    "read": (some,), "ls": (above,), "grep": ("needle", above), "write": (some, st.sampled_from(TEXTS)),
+    "glob": (st.sampled_from(("**", "*.py", "lib/**", "**/sub/*", "*/sub/**")),), "append": (some, "more\n"),
+    "edit": (some, "needle", "pin"), "replace": ("needle", "pin"), "move": (paths, paths),
+    "delete": (paths,), "undo": (), "redo": (), "changes": (),
+}  # fmt: skip
 calls = st.lists(
-    st.one_of(
-        st.tuples(st.just("read"), st.tuples(some)),
-        st.tuples(st.just("ls"), st.tuples(above)),
-        st.tuples(
-            st.just("glob"), st.tuples(st.sampled_from(("**", "*.py", "lib/**", "**/sub/*", "*/sub/**")))
-        ),
-        st.tuples(st.just("grep"), st.tuples(st.just("needle"), above)),
-        st.tuples(st.just("write"), st.tuples(some, st.sampled_from(TEXTS))),
-        st.tuples(st.just("append"), st.tuples(some, st.just("more\n"))),
-        st.tuples(st.just("edit"), st.tuples(some, st.just("needle"), st.just("pin"))),
-        st.tuples(st.just("replace"), st.tuples(st.just("needle"), st.just("pin"))),
-        st.tuples(st.just("move"), st.tuples(paths, paths)),
-        st.tuples(st.just("delete"), st.tuples(paths)),
-        st.tuples(st.just("undo"), st.just(())),
-        st.tuples(st.just("redo"), st.just(())),
-        st.tuples(st.just("changes"), st.just(())),
-    ),
-    min_size=1,
-    max_size=10,
-)
+    st.one_of(*(
+        st.tuples(st.just(name), st.tuples(*(st.just(it) if isinstance(it, str) else it for it in values)))
+        for name, values in METHODS.items()
+    )),
+    min_size=1, max_size=10,
+)  # fmt: skip
 _LOSES = {"mtime", "mount", "elapsed_ms", "modified"}
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agentfs.permission.command_lines import REFUSED_LINE, SimpleCommand, allows, catches, simple_commands
 from tests.conftest import part_or_all, program, public_directory
@@ -88,97 +86,48 @@ grep "a\|b" f
 grep "^def \w*(" f
 sed -n '1,5p' f
 python -c "print(f\"{x}\")"
-awk '{print $1}' f
-export A=b
-cd x && npm test 2>&1 | tail -5
-echo "Done!"
 for i in $(seq 1 5); do echo $i; done
 if [[ $? -eq 0 ]]; then echo ok; fi
-while ! curl -s localhost:3000; do sleep 1; done
 find . -name "*.py" -exec grep -l foo {} +
-git log --format='%h %s' -5
-git diff HEAD~1
-git show HEAD^
 git show HEAD@{1}
-git stash show stash@{0}
 docker run -v "$(pwd)":/app img
 ls *.{js,ts}
 kill $(lsof -t -i:3000)
 x=$(cmd); echo $x
-[ -f a ] && echo yes || echo no
-pytest tests/test_x.py::test_y[param] -q
 pytest "tests/test_x.py::test_y[a-b]" -q
-pip install "foo[bar]>=1"
-curl 'http://x/?a=b&c=d'
-curl http://x/?a=b
 curl -s -H "Authorization: Bearer $TOKEN" "https://x/$ID?x=1" | jq '.a[] | .b'
-printf '%s\n' a
 diff <(sort a) <(sort b)
 nohup a > log 2>&1 &
-sed -i 's/a/b/g' f
-find . -type f ! -name '*.md'
 find . \( -name a -o -name b \) -print
 git commit -m "fix: don't crash (#12)"
-command -v node >/dev/null 2>&1
 { a; b; } | c
 set -euo pipefail
-make -j$(nproc)
 echo 'it'"'"'s'
 ps aux | grep -v grep | awk '{print $2}' | xargs -r kill -9
-tail -n +10 f | sed 's/^/  /'
 mkdir -p a/{b,c}
-npx tsc --noEmit && echo "✓ ok"
 ls -la /tmp 2>/dev/null; echo "exit: $?"
 timeout 10 ./run.sh; echo $?
 cat a.txt | tr -d '\r' > b.txt
-sqlite3 db "select * from t where a='x'"
 python3 -m http.server 8000 &> /dev/null &
 jq -r '.[] | "\(.a) \(.b)"' f
-rg -n 'foo|bar' -g '!*.md'
-test -d a || mkdir a
-git add -A && git commit -m "x" --author="A <a@b.c>"
 echo "$HOME/.config" ~/x
-pkill -f "node server" || true
-ssh h 'cd x && ls'
-sudo apt-get install -y foo
 (cd sub && make)
-sort -u a -o a
-grep -n 'x' *.py | cut -d: -f1,2
-cat /proc/1/status | head -n1
-node -e 'console.log(1)'
 ls **/*.py
 touch 'a b' a\ b
-cp {a,b}.txt dir/
-git log origin/main..HEAD --oneline
-git checkout -- .
-git rev-list --count HEAD ^main
-echo $PATH | tr : '\n'
-date +%Y-%m-%d
-date "+%Y-%m-%d %H:%M"
-npm run test -- --grep "a b"
 env FOO=1 make
 FOO=1 make
 tee a <<< "x"
-xxd f | head
-echo a >> f
 ls # comment
-ls [a-z]*.py
-awk -F: '{ print $1 }' < /etc/passwd
-echo "50% of $5"
 git log --since="2 weeks ago" --pretty=format:"%h %an"
 printf "%s\t%s\n" "$a" "$b"
 echo übung.txt naïve
 cat "$file" | while IFS= read -r line; do echo "$line"; done
 [[ "$a" == b* && -n $c ]] && d
 trap 'rm -f x' EXIT
-read -p "x? " y
 sed -E 's/([a-z]+)$/\1/' f
 perl -pe 's/\$x/y/' f
-git grep -n "TODO" -- '*.py'
-sed -e "s/a/$b/" -e "s|c|d|" f
 echo "cost: \$5"
 rm -rf "$DIR"/*
-go test ./... -run 'TestX/y' -v
 cargo build --release 2>&1 | grep -E "^(warning|error)" | sort | uniq -c
 """.strip().split("\n")
 
@@ -428,87 +377,54 @@ def soup(seed: int) -> str:
     return line
 
 
-@part_or_all(500, full=50)
-def test_no_command_of_random_tokens_runs_that_no_rule_allowed(shell, every):
-    kinds = Counter(check(shell, soup(seed)) for seed in range(10_000 // every))
-    assert kinds["allowed"] > kinds.total() / 50, kinds
-    assert kinds["refused"] > kinds.total() / 10, kinds
-
-
-# Lines of a grammar.
-
-LITERALS = ["x", "-f", "bb", "a.b", "é"]
-
-
-@st.composite
-def words(draw, depth: int) -> str:
-    """A word of one to three parts."""
-    written = ""
-    for _ in range(draw(st.integers(1, 3))):
-        literal = draw(st.sampled_from(LITERALS))
-        kind = draw(st.integers(0, 9 if depth else 7))
-        if kind <= 2:
-            written += literal
-        elif kind == 3:
-            written += f"'{literal} $(aa)\n`;'"
-        elif kind == 4:
-            written += f'"{literal} \\"\\$ ;#&"'
-        elif kind == 5:
-            written += draw(st.sampled_from([r"\;", r"\'", r"\$", r"\ "]))
-        elif kind == 6:
-            written += draw(st.sampled_from(["*", "?", "[ab]", "{aa,bb}", "${y}", '"$x"', "$((1+2))"]))
-        elif kind == 7:
-            written += draw(st.sampled_from(["''", '""']))
-        else:
-            start, end = draw(st.sampled_from([("$( ", "\n)"), ('"$( ', '\n)"'), ("<( ", "\n)")]))
-            written += f"{start}{draw(lines(depth - 1))}{end}"
-    return written
-
-
-@st.composite
-def commands(draw, depth: int) -> str:
-    """A simple command with arguments and redirections."""
-    name = draw(st.sampled_from([*NAMES, "'aa'", r"\bb", '"c"c']))
-    arguments = [draw(words(depth)) for _ in range(draw(st.integers(0, 3)))]
-    ending = draw(
-        st.sampled_from(["", "", "", " 2>&1", " >/dev/null", " <<<x", " &>/dev/null", " 2>f", "\t<f"])
-    )
-    return " ".join([name, *arguments]) + ending
-
-
-# Compound commands of two lines.
+# The parts of a word, and compound commands of two lines.
+PARTS = [
+    *["x", "-f", "bb", "a.b", "é"] * 2, "'x $(aa)\n`;'", '"bb \\"\\$ ;#&"', r"\;", r"\'", r"\$", r"\ ",
+    "*", "?", "[ab]", "{aa,bb}", "${y}", '"$x"', "$((1+2))", "''", '""',
+]  # fmt: skip
 FORMS = [
     "( {} ; {}\n)", "{{ {}\n{}\n}}", "if {}\nthen {}\nelif aa; then :\nelse bb; fi 2>&1",
     "while {}\ncc\ndo {}\ndone", "for i in x *; do {}\n{}\ndone", "( ! {} \\\n | {}\n)",
     "cat <<E; aa\n$x \"'\nE\n( {} && {}\n)", "cat <<-'E' | aa # it's\n\t$(aa) `\n\tE\n( {} ; {}\n)",
 ]  # fmt: skip
+ENDINGS = ["", "", "", " 2>&1", " >/dev/null", " <<<x", " &>/dev/null", " 2>f", "\t<f"]
 
 
-@st.composite
-def lines(draw, depth: int) -> str:
-    """Commands with operators between them, some in a compound command."""
-    written = draw(commands(depth))
-    for _ in range(draw(st.integers(0, 2))):
-        text = draw(commands(depth))
-        if depth and draw(st.booleans()):
-            text = draw(st.sampled_from(FORMS)).format(text, draw(lines(depth - 1)))
-        written += draw(st.sampled_from(["; ", " && ", " || ", " | ", " &\n", "\n"])) + text
-    return written
+def grammatical(seed: int) -> str:
+    """Return a line of a grammar: commands with operators between them, some in others."""
+    random = Random(seed)
+
+    def word(depth: int) -> str:
+        parts = random.choices(PARTS, k=random.randint(1, 3))
+        if depth and random.random() < 0.5:
+            parts[0] = random.choice(["$( {}\n)", '"$( {}\n)"', "<( {}\n)"]).format(line(depth - 1))
+        return "".join(parts)
+
+    def command(depth: int) -> str:
+        words = [word(depth) for _ in range(random.randint(0, 3))]
+        return " ".join([random.choice([*NAMES, "'aa'", r"\bb", '"c"c']), *words]) + random.choice(ENDINGS)
+
+    def line(depth: int) -> str:
+        written = command(depth)
+        for _ in range(random.randint(0, 2)):
+            text = command(depth)
+            if depth and random.random() < 0.5:
+                text = random.choice(FORMS).format(text, line(depth - 1))
+            written += random.choice(["; ", " && ", " || ", " | ", " &\n", "\n"]) + text
+        return written
+
+    return line(2)
 
 
-@part_or_all(4000, full=400)
-def test_no_command_of_a_grammar_runs_that_no_rule_allowed(shell, every):
-    kinds = Counter[str]()
-
-    @settings(max_examples=10_000 // every, database=None)
-    @given(lines(depth=2))
-    def judge(line: str) -> None:
-        if shell.name == "bash":
-            assert shell.accepts(line), line
-        kinds[check(shell, line)] += 1
-
-    judge()
+@part_or_all(500, full=50)
+@pytest.mark.parametrize("make", [soup, grammatical])
+def test_no_command_of_a_random_line_runs_that_no_rule_allowed(shell, make, every):
+    lines = [make(seed) for seed in range(10_000 // every)]
+    if make is grammatical and shell.name == "bash":
+        assert [line for line in lines if not shell.accepts(line)] == []
+    kinds = Counter(check(shell, line) for line in lines)
     assert kinds["allowed"] > kinds.total() / 50, kinds
+    assert make is grammatical or kinds["refused"] > kinds.total() / 10, kinds
 
 
 def test_the_stand_ins_log_what_runs(shell):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+from dataclasses import replace
 from glob import iglob
 from hashlib import blake2b
 from pathlib import Path
@@ -34,11 +35,8 @@ def other(text: str) -> str:
 
 
 READS = [
-    ("read", {"path": "src/a.txt"}),
-    ("ls", {}),
-    ("glob", {"pattern": "*.txt"}),
-    ("grep", {"pattern": "one"}),
-]
+    ("read", {"path": "src/a.txt"}), ("ls", {}), ("glob", {"pattern": "*.txt"}), ("grep", {"pattern": "one"}),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -92,18 +90,6 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
         assert codes(tree, policy, CHANGES[:2]) == ["", ""]
 
 
-@pytest.mark.parametrize("mode", ["default", "accept_edits", "bypass"])
-def test_no_mode_answers_what_an_ask_rule_asks(tree, mode):
-    asked = []
-    policy = Policy(mode=mode, ask=["edit(src/**)", "read(lib/**)"], on_ask=asked.append)
-    calls = [("edit", {"path": "src/a.txt", **EDIT}), ("read", {"path": "lib/b.txt"})]
-    assert codes(tree, policy, calls) == ["refused", "refused"]
-    assert [each.paths for each in asked] == [("src/a.txt",), ("lib/b.txt",)]
-    with Workspace(tree, policy=policy) as ws:
-        assert ws.grep("one").skipped.protected == 1
-    assert (tree / "src" / "a.txt").read_text() == "one\n"
-
-
 ASKED = {
     "read": {"path": "src/a.txt"}, "edit": {"path": "src/a.txt", **EDIT},
     "multi_edit": {"path": "src/a.txt", "edits": [EDIT]}, "write": {"path": "src/n.txt", "content": "x"},
@@ -136,17 +122,6 @@ def test_an_ask_rule_asks_about_the_calls_that_it_covers_and_no_others(tree, rul
     assert seen == asked
 
 
-@pytest.mark.parametrize(("rule", "path"), [
-    *(("edit(src/**)", path) for path in ("link.txt", "around/a.txt", "lib/../around/a.txt")),
-    ("edit(link.txt)", "link.txt"), ("edit(around)", "around/a.txt"),
-])  # fmt: skip
-def test_an_ask_rule_holds_for_the_file_that_a_link_leads_to(tree, rule, path):
-    (tree / "link.txt").symlink_to("src/a.txt")
-    (tree / "around").symlink_to("src")
-    assert codes(tree, Policy(ask=[rule]), [("edit", {"path": path, **EDIT})]) == ["refused"]
-    assert (tree / "src" / "a.txt").read_text() == "one\n"
-
-
 @pytest.mark.parametrize("rule", ["*(link.txt)", "read(around/**)", "read(around)", "read(./top/src/a.txt)"])
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 def test_regression_a_rule_about_a_link_holds_for_its_target(tree, rule, kind):
@@ -172,10 +147,12 @@ def test_no_call_reaches_a_file_that_an_ask_rule_covers_without_asking(tree):
         ("replace", {"old_string": "hidden", "new_string": "x"}), ("delete", {"path": "src"}),
         ("replace", {"old_string": "hidden", "new_string": "x", "glob": "**/a.txt"}),
     ]  # fmt: skip
-    with Workspace(tree, policy=policy) as ws:
-        for name, arguments in calls:
-            result = ws.tools("all").call(name, arguments)
-            assert "hidden text" not in result.content, name
+    for mode in ("default", "accept_edits", "bypass"):  # no mode answers the question
+        with Workspace(tree, policy=replace(policy, mode=mode)) as ws:
+            for name, arguments in calls:
+                result = ws.tools("all").call(name, arguments)
+                assert "hidden text" not in result.content, name
+            assert ws.grep("hid").skipped.protected == 1
     assert (tree / "src" / "a.txt").read_text() == "hidden text\n"
 
 
@@ -238,11 +215,17 @@ def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree, 
     ("delete(src/**)", "src/a.txt", False), ("change(src/**)", "src/a.txt", True),
     ("edit(link/**)", "link/a.txt", True), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
     ("edit(./a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
+    ("edit(src/**)", "link.txt", True), ("edit(src/**)", "lib/../link/a.txt", True),
+    ("edit(link.txt)", "link.txt", True), ("edit(link)", "link/a.txt", True),
 ])  # fmt: skip
-def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+def test_a_rule_covers_every_spelling_of_a_path(tree, kind, rule, path, covered):
     os.symlink("src", tree / "link")
+    os.symlink("src/a.txt", tree / "link.txt")
     expected = ["refused" if covered else ""]
-    assert codes(tree, Policy(deny=[rule]), [("edit", {"path": path, **EDIT})]) == expected
+    policy = Policy(**{kind: [rule]}, allow=["*"])
+    assert codes(tree, policy, [("edit", {"path": path, **EDIT})]) == expected
+    assert (tree / "src" / "a.txt").read_text() == ("two\n" if "src" in path and not covered else "one\n")
 
 
 @pytest.mark.parametrize("rule", [
@@ -283,15 +266,10 @@ def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_p
             ws.view(policy=Policy(deny=[rule]))
 
 
-@law(
-    60,
-    200,
-    parts=st.lists(
-        st.sampled_from(["src", "a.txt", ".", "", " ", "'", "~", "!", "*", "**", "{src,lib}", "?"]),
-        max_size=6,
-    ),
-    start=st.sampled_from(["", "/", "./", "{tree}/"]),
-)
+NAMES = st.sampled_from(["src", "a.txt", ".", "", " ", "'", "~", "!", "*", "**", "{src,lib}", "?"])
+
+
+@law(60, 200, parts=st.lists(NAMES, max_size=6), start=st.sampled_from(["", "/", "./", "{tree}/"]))
 def test_a_rule_that_leads_to_a_file_by_the_rules_of_paths_protects_it_or_is_an_error(tree, parts, start):
     """The judge is the system: the glob without wildcards as a path, with them expanded by `glob`."""
     text = start.format(tree=tree) + "/".join(parts)
@@ -498,35 +476,6 @@ def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(tree, rules, use):
     assert "read" in caught.value.hint
     assert "create" in caught.value.hint
     assert "rread" not in str(rules) or "did you mean `read`" in caught.value.message
-
-
-PATCH = "*** Begin Patch\n*** Add File: secrets/new.txt\n+x\n*** End Patch"
-EMPTY = {"old_string": "", "new_string": "x"}
-NEW = {"path": "secrets/new.txt", **EMPTY}
-CREATIONS = [
-    ("agentfs", "edit", NEW),
-    ("agentfs", "multi_edit", {"path": "secrets/new.txt", "edits": [EMPTY]}),
-    ("wave", "edit", {"file_path": "secrets/new.txt", **EMPTY}),
-    ("wave", "multi_edit", {"file_path": "secrets/new.txt", "edits": [EMPTY]}),
-    ("codescout", "edit_file", NEW),
-    ("text-editor", "str_replace_based_edit_tool", {
-        "command": "create", "path": "secrets/new.txt", "file_text": "x",
-    }),
-    ("apply-patch", "apply_patch", {"input": PATCH}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("dialect", "name", "arguments"), CREATIONS)
-@pytest.mark.parametrize("rules", [
-    {"deny": ["write"]}, {"deny": ["write(secrets/**)"]}, {"ask": ["write"]}, {"ask": ["write(secrets/**)"]},
-    {"allow": ["edit"]}, {"mode": "plan"}, {"on_ask": lambda request: request.effect != "write"},
-])  # fmt: skip
-def test_no_tool_creates_a_file_past_the_rules_of_write(tree, rules, dialect, name, arguments):
-    """An edit with an empty old text creates a file, so it is judged as a write too."""
-    with Workspace(tree, policy=Policy(**rules)) as ws:
-        tools = ws.tools("all") if dialect == "agentfs" else ws.tools(dialect=dialect)
-        assert tools.call(name, arguments).error
-    assert not (tree / "secrets").exists()
 
 
 @pytest.mark.parametrize("name", ["nothing", "self"])

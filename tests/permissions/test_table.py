@@ -84,6 +84,17 @@ def test_each_way_under_modes_and_policies(tmp_path, way, settings, allowed):
     assert (code == "", changed) == (allowed, allowed), code
 
 
+@pytest.mark.parametrize("rules", [
+    {"deny": ["write"]}, {"deny": ["write(src/**)"]}, {"ask": ["write"]}, {"ask": ["write(src/**)"]},
+    {"allow": ["edit"]}, {"on_ask": lambda request: request.effect != "write"},
+])  # fmt: skip
+@pytest.mark.parametrize("way", [each for each in WAYS if each.actions == {"create"} and not each.run])
+def test_no_tool_creates_a_file_past_the_rules_of_write(tmp_path, way, rules):
+    """An edit with an empty old text creates a file, so it is judged as a write too."""
+    code, changed = outcome(tmp_path, way, rules)
+    assert (code, changed) == ("refused", False)
+
+
 PLAIN = Policy()
 
 
@@ -119,8 +130,3 @@ PLAIN = Policy()
 ])  # fmt: skip
 def test_decide(policy, names, effect, subject, expected):
     assert decide(policy, names, effect, subject).outcome == expected
-
-
-def test_the_table_has_twenty_ways():
-    assert len(WAYS) >= 20
-    assert {action for way in WAYS for action in way.actions} == {*ACTIONS}

@@ -80,6 +80,7 @@ def taken_back(ws: Workspace) -> object:
     return ws.apply_review(reject=[hunk.id for hunk in ws.host.review().hunks])
 
 
+EMPTY = {"old_string": "", "new_string": "x"}
 WAYS = [
     Way("edit", EDIT, call("edit", path="src/a.txt", old_string="one", new_string="two")),
     Way("edit that creates", CREATE, call("edit", path="src/n.txt", old_string="", new_string="x\n")),
@@ -110,6 +111,14 @@ WAYS = [
         "str_replace_based_edit_tool", "text-editor", command="insert", path="src/a.txt", insert_line=0,
         insert_text="x\n",
     )),
+    Way("multi_edit that creates", CREATE, call("multi_edit", path="src/n.txt", edits=[EMPTY])),
+    Way("wave's Edit that creates", CREATE, call("Edit", "wave", file_path="src/n.txt", **EMPTY)),
+    Way("wave's MultiEdit that creates", CREATE, call(
+        "MultiEdit", "wave", file_path="src/n.txt", edits=[EMPTY],
+    )),
+    Way("codescout's create_file that creates", CREATE, call(
+        "create_file", "codescout", path="src/n.txt", content="x\n",
+    )),
     Way("own function", EDIT, own_function),
     Way("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt"), run="staged"),
     Way("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt"), run="staged"),
@@ -126,6 +135,9 @@ WAYS = [
     ))),
     Way("patch that deletes", DELETE, call("apply_patch", "apply-patch", input=PATCH.format(
         "*** Delete File: src/a.txt"
+    ))),
+    Way("patch that creates", CREATE, call("apply_patch", "apply-patch", input=PATCH.format(
+        "*** Add File: src/n.txt\n+x"
     ))),
     Way("review that takes back", EDIT, taken_back, (edited,)),
 ]  # fmt: skip
