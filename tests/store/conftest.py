@@ -13,6 +13,8 @@ import pytest
 from obstore.store import MemoryStore, S3Store
 
 from agentfs.store import StoredTree
+from tests import kit
+from tests.store.proxy import FaultyProxy
 
 _numbers = count()
 
@@ -74,34 +76,45 @@ def server():
     moto.stop()
 
 
-@pytest.fixture(params=["s3", "memory", "file"])
-def trees(request, tmp_path):
-    """A function that opens the same tree with another cache each time."""
-    if request.param == "s3":
-        server = request.getfixturevalue("server")
-        where, settings = f"s3://{server.bucket()}/some/prefix", server.options
-    elif request.param == "memory":
-        where, settings = MemoryStore(), None
-    else:
-        (tmp_path / "store").mkdir()
-        where, settings = f"file://{tmp_path}/store", {"automatic_cleanup": True}
+def opener(where, tmp_path, settings=None):
+    """Return a function that opens the same tree with another cache each time."""
 
     def tree(name: str, **more) -> StoredTree:
         return StoredTree(where, tmp_path / name, options=settings, **more)
 
+    tree.where, tree.options = where, settings
     return tree
 
 
 @pytest.fixture
+def memory(tmp_path):
+    return opener(MemoryStore(), tmp_path)
+
+
+@pytest.fixture
 def s3(server, tmp_path):
-    """A function that opens the same tree in S3 with another cache; it has the URL and the options."""
-    url = f"s3://{server.bucket()}"
+    return opener(f"s3://{server.bucket()}", tmp_path, server.options)
 
-    def tree(name: str, **more) -> StoredTree:
-        return StoredTree(url, tmp_path / name, options=server.options, **more)
 
-    tree.url, tree.options = url, server.options
-    return tree
+@pytest.fixture
+def proxied(server, tmp_path):
+    """Trees behind a proxy, which is `proxied.proxy`."""
+    proxy = FaultyProxy(server.endpoint, seed=1)
+    tree = opener(f"s3://{server.bucket()}", tmp_path, impatient(proxy.endpoint))
+    tree.proxy = proxy
+    yield tree
+    proxy.close()
+
+
+@pytest.fixture(params=["s3", "memory", "file"])
+def trees(request, tmp_path):
+    if request.param == "memory":
+        return request.getfixturevalue("memory")
+    if request.param == "s3":
+        server = request.getfixturevalue("server")
+        return opener(f"s3://{server.bucket()}/some/prefix", tmp_path, server.options)
+    (tmp_path / "store").mkdir()
+    return opener(f"file://{tmp_path}/store", tmp_path, {"automatic_cleanup": True})
 
 
 def files(tree) -> dict[str, bytes]:
@@ -112,13 +125,36 @@ def files(tree) -> dict[str, bytes]:
     return {name: each.read_bytes() for name, each in names.items() if not name.startswith(".agentfs/")}
 
 
-def put(tree, path: str, data: str | bytes, mode: int | None = None) -> None:
-    """Write a file to a cache."""
-    file = Path(tree, path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(data.encode() if isinstance(data, str) else data)
-    if mode is not None:
-        file.chmod(mode)
+def put(tree, files: dict[str, str | bytes | None]) -> None:
+    """Write files to a cache; None deletes a file, and directories that it leaves empty."""
+    for path, data in files.items():
+        if data is not None:
+            kit.put(Path(tree), {path: data})
+            continue
+        file = Path(tree, path)
+        file.unlink()
+        while (file := file.parent) != Path(tree) and not any(file.iterdir()):
+            file.rmdir()
+
+
+def shared(opened, files: dict[str, str | bytes | None]) -> tuple[StoredTree, StoredTree]:
+    """Open two trees of one store; the first has pushed the files, and the second has pulled them."""
+    one, other = opened("one"), opened("other")
+    put(one, files)
+    one.push()
+    other.pull()
+    return one, other
+
+
+def before(patch: pytest.MonkeyPatch, owner, name: str, act) -> None:
+    """Call `act` with the arguments before each call of a function."""
+    real = getattr(owner, name)
+
+    def acting(*given, **more):
+        act(*given)
+        return real(*given, **more)
+
+    patch.setattr(owner, name, acting)
 
 
 def impatient(endpoint: str) -> dict:

@@ -4,19 +4,21 @@ import http.server
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import obstore
 import pytest
-from obstore.store import MemoryStore, S3Store
+from obstore.store import S3Store
 
 from agentfs import AgentFSError, Policy
 from agentfs.errors import FileIOError
@@ -24,27 +26,35 @@ from agentfs.fs import Root
 from agentfs.store import StoredTree, objects, sync
 from tests.conftest import part_or_all
 from tests.history.judges import can_mount
-from tests.store.conftest import files, impatient, options, put
-from tests.store.proxy import FaultyProxy
+from tests.kit import code_of, error_of
+from tests.store.conftest import before, files, impatient, options, put, shared
 
 
-def code(call, *arguments) -> AgentFSError:
-    with pytest.raises(AgentFSError) as caught:
-        call(*arguments)
-    return caught.value
+def python(
+    script: str, *arguments: str | os.PathLike[str], check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *map(os.fspath, arguments)]
+    return subprocess.run(command, capture_output=True, check=check, text=True)
 
 
-def in_a_process(expression: str, settings: dict, cache: object, url: str = "s3://bucket") -> tuple[str, int]:
+def in_a_process(expression: str, settings: dict, cache: os.PathLike) -> tuple[str, int]:
     """Return the value of an expression about a tree, and the peak of the memory in MiB."""
     script = (
         "import sys\nfrom pathlib import Path\nfrom agentfs.store import StoredTree\n"
-        "tree = StoredTree(sys.argv[1], sys.argv[2], options=eval(sys.argv[3]))\n"
+        "tree = StoredTree('s3://bucket', sys.argv[1], options=eval(sys.argv[2]))\n"
         f"print({expression})\n"
         "print(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])"
     )
-    command = [sys.executable, "-c", script, url, cache, repr(settings)]
-    value, peak = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+    value, peak = python(script, cache, repr(settings)).stdout.splitlines()
     return value, int(peak) // 1024
+
+
+def counts(result) -> dict[str, int]:
+    return {reason: len(paths) for reason, paths in result.left_out.items()}
+
+
+def keys(store) -> list[str]:
+    return [each["path"] for page in obstore.list(store) for each in page]
 
 
 @pytest.fixture
@@ -53,52 +63,44 @@ def plain(s3):
     import boto3
 
     settings = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
-    return boto3.resource("s3", endpoint_url=s3.options["endpoint"], **settings).Bucket(s3.url[5:])
+    return boto3.resource("s3", endpoint_url=s3.options["endpoint"], **settings).Bucket(s3.where[5:])
 
 
 @pytest.mark.parametrize("key", ["../x", "a//b", "a/../b", "nul\0", "./x"])
 def test_a_key_that_obstore_refuses_is_named_and_nothing_is_done(s3, plain, key):
     plain.put_object(Key="good", Body=b"good")
     plain.put_object(Key=key, Body=b"bad")
-    error = code(s3("one").pull)
+    error = error_of(s3("one").pull)
     assert error.code == "invalid_path"
     assert key.split("\0")[0].split("\n")[0].strip("/.") in error.message
     assert files(s3("one")) == {}
 
 
-def test_keys_that_are_no_paths_here_are_counted_and_the_rest_arrives(s3, plain, tmp_path):
+def test_keys_that_are_no_paths_here_are_counted_and_the_rest_arrives(s3, plain):
     bad = {
         "name too long": ["x" * 256, "/".join(["d" * 200] * 25), "/".join("d" * 300)],
         "protected": [".git/hooks/pre-commit", "sub/.env", ".envrc"],
         "reserved": [".AGENTFS/x", "a/agentfs.lock", ".agentfs-0123456789abcdef.tmp"],
     }
-    store = S3Store(s3.url[5:], **s3.options)
-    for keys in bad.values():
-        for key in keys:
-            obstore.put(store, key, b"bad")
-    for key in ("good", "README", "readme", "ü/ä", " leading", "trailing ", "back\\slash", "\u202egpj.exe"):
-        obstore.put(store, key, b"good")
-    obstore.put(store, ".agentfs/other", b"ours")
+    good = {"good", "README", "readme", "ü/ä", " leading", "trailing ", "back\\slash", "\u202egpj.exe"}
+    store = S3Store(s3.where[5:], **s3.options)
+    for key in (*good, *chain(*bad.values()), ".agentfs/other"):
+        obstore.put(store, key, b"text")
     tree = s3("one")
     result = tree.pull()
-    good = {"good", "README", "readme", "ü/ä", " leading", "trailing ", "back\\slash", "\u202egpj.exe"}
     assert set(files(tree)) == good
     assert len(result.pulled) == len(good)
-    assert {reason: len(paths) for reason, paths in result.left_out.items()} == {
-        reason: len(keys) for reason, keys in bad.items()
-    }
+    assert counts(result) == {reason: len(names) for reason, names in bad.items()}
     assert all(reason in result.text for reason in bad)
-    assert tree.push().pushed == ()
-    assert tree.push().deleted == ()
+    assert tree.push().pushed == tree.push().deleted == ()
     assert len([*plain.objects.all()]) == sum(map(len, bad.values())) + len(good) + 2
 
 
-def test_a_name_cannot_hide_in_the_text(tmp_path):
-    store = MemoryStore()
-    obstore.put(store, "\u202egpj.exe", b"x")
-    result = StoredTree(store, tmp_path / "cache").pull()
-    assert "\u202e" not in result.text
-    assert r"\u202egpj.exe" in result.text
+def test_a_name_cannot_hide_in_the_text(memory):
+    obstore.put(memory.where, "\u202egpj.exe", b"x")
+    text = memory("cache").pull().text
+    assert "\u202e" not in text
+    assert r"\u202egpj.exe" in text
 
 
 def test_keys_with_a_slash_at_an_end_are_counted(s3, plain):
@@ -110,61 +112,42 @@ def test_keys_with_a_slash_at_an_end_are_counted(s3, plain):
     assert result.left_out == {"no object of this name": ("absolute", "directory")}
 
 
-def test_a_key_below_a_file_is_counted_and_a_known_file_stays(tmp_path):
-    store = MemoryStore()
-    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
-    put(one, "readme", "known")
+def test_a_key_below_a_file_is_counted_and_a_known_file_stays(memory):
+    one, other = memory("one"), memory("other")
+    put(one, {"readme": "known"})
     one.push()
-    obstore.put(store, "readme/below", b"below")
+    obstore.put(memory.where, "readme/below", b"below")
     result = one.pull()
     assert files(one) == {"readme": b"known"}
     assert result.left_out == {"not a directory": ("readme/below",)}
     result = other.pull()  # one of the two is there, and the other one is counted
     assert len(files(other)) == len(result.pulled) == len(result.left_out) == 1
-    for tree in (one, other):
-        assert tree.push().deleted == ()
-    assert len({*store_keys(store)} - {".agentfs/tree"}) == 2
+    assert one.push().deleted == other.push().deleted == ()
+    assert {*keys(memory.where)} == {".agentfs/tree", "readme", "readme/below"}
 
 
-def store_keys(store) -> list[str]:
-    return [each["path"] for page in obstore.list(store) for each in page]
-
-
-def test_a_twin_of_a_file_on_a_disk_that_ignores_case_is_counted(tmp_path, monkeypatch):
+def test_a_twin_of_a_file_on_a_disk_that_ignores_case_is_counted(memory, monkeypatch):
     """Opening `readme` finds `README` there, so a push must not delete `readme` in the store."""
-    store = MemoryStore()
-    one = StoredTree(store, tmp_path / "one")
-    put(one, "README", "text")
+    one = memory("one")
+    put(one, {"README": "text"})
     one.push()
-    obstore.put(store, "readme", b"text")
+    obstore.put(memory.where, "readme", b"text")
     real = Root.node
     monkeypatch.setattr(Root, "node", lambda root, path, **more: real(root, path.upper(), **more))
-    result = one.pull()
-    assert [*result.left_out.values()] == [("readme",)]
+    assert [*one.pull().left_out.values()] == [("readme",)]
     assert one.push().deleted == ()
-    assert "readme" in store_keys(store)
+    assert "readme" in keys(memory.where)
 
 
-def test_files_below_a_link_do_not_leave_the_tree(tmp_path):
-    store, outside = MemoryStore(), tmp_path / "outside"
+def test_files_below_a_link_do_not_leave_the_tree(memory, tmp_path):
+    outside = tmp_path / "outside"
     outside.mkdir()
-    tree = StoredTree(store, tmp_path / "cache")
+    tree = memory("cache")
     tree.pull()
-    os.symlink(outside, tmp_path / "cache" / "d")
-    obstore.put(store, "d/planted", b"x")
+    os.symlink(outside, Path(tree, "d"))
+    obstore.put(memory.where, "d/planted", b"x")
     assert [*tree.pull().left_out.values()] == [("d/planted",)]
     assert [*outside.iterdir()] == []
-
-
-def test_a_wrong_bucket(server, tmp_path):
-    tree = StoredTree("s3://no-such-bucket", tmp_path / "cache", options=server.options)
-    put(tree, "a", "a")
-    for call in (tree.pull, tree.push, tree.status):
-        error = code(call)
-        assert error.code == "io"
-        assert "NoSuchBucket" in error.message
-        assert "URL" in error.hint
-    assert files(tree) == {"a": b"a"}
 
 
 @pytest.mark.parametrize(
@@ -172,8 +155,7 @@ def test_a_wrong_bucket(server, tmp_path):
     [*((url, {}) for url in ("s3:/x", "nothing://x", "s3://", "x", "")), ("s3://b", {"n": 1})],
 )
 def test_a_wrong_url_or_option(tmp_path, url, options):
-    error = code(lambda: StoredTree(url, tmp_path / "cache", options=options))
-    assert error.code == "invalid_argument"
+    assert code_of(StoredTree, url, tmp_path / "cache", options=options) == "invalid_argument"
 
 
 class Answers(http.server.ThreadingHTTPServer):
@@ -258,93 +240,88 @@ class GeneratedStore(Answers):
         return 200, len(body), [body]
 
 
-@pytest.mark.parametrize(
-    ("status", "s3_code", "expected"),
-    [
-        (403, "AccessDenied", "refused"),
-        (403, "RequestTimeTooSkewed", "refused"),
-        (403, "SignatureDoesNotMatch", "refused"),
-        (400, "ExpiredToken", "refused"),
-        (401, "Unauthorized", "refused"),
-        (503, "SlowDown", "io"),
-        (500, "InternalError", "io"),
-        (400, "BadRequest", "io"),
-    ],
-)
-def test_an_answer_of_the_store_is_a_clear_error(tmp_path, status, s3_code, expected):
+@pytest.mark.parametrize(("status", "s3_code"), [
+    (403, "AccessDenied"), (403, "RequestTimeTooSkewed"), (403, "SignatureDoesNotMatch"),
+    (400, "ExpiredToken"), (401, "Unauthorized"), (503, "SlowDown"),
+    (500, "InternalError"), (400, "BadRequest"),
+])  # fmt: skip
+def test_an_answer_of_the_store_is_a_clear_error(tmp_path, status, s3_code):
+    expected = "refused" if status in {401, 403} or s3_code == "ExpiredToken" else "io"
     with Answers(status, f"<Error><Code>{s3_code}</Code></Error>".encode()) as answers:
         tree = StoredTree("s3://bucket", tmp_path / "cache", options=impatient(answers.endpoint))
-        put(tree, "a", "a")
-        error = code(tree.pull)
+        put(tree, {"a": "a"})
+        error = error_of(tree.pull)
         assert error.code == expected
         assert s3_code in error.message
-        assert code(tree.push).code in {expected, "io"}
+        assert code_of(tree.push) in {expected, "io"}
     assert files(tree) == {"a": b"a"}
 
 
-def test_no_server_and_no_secret_in_the_message(tmp_path):
-    settings = impatient("http://127.0.0.1:9/?token=SECRET")
-    error = code(StoredTree("s3://bucket", tmp_path / "cache", options=settings).pull)
-    assert error.code == "io"
-    assert "SECRET" not in str(error.to_dict())
+@pytest.mark.parametrize("what", ["bucket", "server", "answer"])
+def test_a_store_that_is_not_there_or_does_not_answer(server, tmp_path, what):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings, message, hint = {
+            "bucket": (server.options, "NoSuchBucket", "URL"),
+            "server": (impatient("http://127.0.0.1:9/?token=SECRET"), "", ""),
+            "answer": (impatient(f"http://127.0.0.1:{silent.getsockname()[1]}"), "", "continues"),
+        }[what]
+        if what == "answer":
+            settings["client_options"] |= {"timeout": timedelta(seconds=0.3)}
+            settings["retry_config"] = {"max_retries": 0}
+        tree = StoredTree("s3://no-such-bucket", tmp_path / "cache", options=settings)
+        put(tree, {"a": "a"})
+        for call in (tree.pull, tree.push, tree.status):
+            error = error_of(call)
+            assert error.code == "io"
+            assert message in error.message
+            assert hint in error.hint
+            assert "SECRET" not in str(error.to_dict())
+    assert files(tree) == {"a": b"a"}
 
 
-def test_a_store_that_ignores_conditions_is_refused(server, s3, tmp_path):
+def test_a_store_that_ignores_conditions_is_refused(proxied, s3):
     """For example, in s3rver 30 of 30 creators of one object succeeded."""
-    proxy = FaultyProxy(server.endpoint)
-    proxy.dropped_headers |= {"if-match", "if-none-match"}
-    try:
-        tree = StoredTree(s3.url, tmp_path / "one", options=impatient(proxy.endpoint))
-        put(tree, "a", "a")
-        error = code(tree.push)
-        assert error.code == "unsupported"
-        assert "conditions" in error.message
-        assert s3("other").pull().pulled == ()
-        proxy.dropped_headers = {"connection"}
-        assert tree.push().pushed == ("a",)
-    finally:
-        proxy.close()
+    proxied.proxy.dropped_headers |= {"if-match", "if-none-match"}
+    tree = proxied("one")
+    put(tree, {"a": "a"})
+    error = error_of(tree.push)
+    assert error.code == "unsupported"
+    assert "conditions" in error.message
+    assert s3("other").pull().pulled == ()
+    proxied.proxy.dropped_headers = {"connection"}
+    assert tree.push().pushed == ("a",)
 
 
 def test_a_delete_that_meets_a_change_of_another_worker(trees, monkeypatch):
     """Even between the comparison and the delete: the object is replaced on a condition before."""
-    one, other = trees("one"), trees("other")
-    put(one, "f", "1\n")
-    one.push()
-    other.pull()
-    real = objects.Objects.delete
+    one, other = shared(trees, {"f": "1\n"})
 
-    def overtaken(*given):
-        put(other, "f", "changed\n")
+    def overtaken(*_):
+        put(other, {"f": "changed\n"})
         other.push()
-        return real(*given)
 
-    monkeypatch.setattr(objects.Objects, "delete", overtaken)
-    os.remove(Path(one, "f"))
+    before(monkeypatch, objects.Objects, "delete", overtaken)
+    put(one, {"f": None})
     assert one.push().conflicts == ("f",)
     assert trees("third").pull().pulled == ("f",)
 
 
 def test_a_delete_that_is_cut_off_half_way(trees, monkeypatch):
     """The object that is left means a deletion to all others, and its name can be used again."""
-    one, other, third = trees("one"), trees("other"), trees("third")
-    put(one, "f", "1\n")
-    put(one, "g", "1\n")
-    one.push()
-    other.pull()
+    one, other = shared(trees, {"f": "1\n", "g": "1\n"})
+    third = trees("third")
 
-    def failing(*_given, **_more):
+    def failing(*_):
         raise OSError
 
-    os.remove(Path(one, "f"))
-    os.remove(Path(one, "g"))
+    put(one, {"f": None, "g": None})
     with monkeypatch.context() as patch:
-        patch.setattr(obstore, "delete", failing)
-        assert code(one.push).code == "io"
+        before(patch, obstore, "delete", failing)
+        assert code_of(one.push) == "io"
     assert set(other.pull().deleted) >= {"f"}
     assert "f" not in third.pull().pulled
     assert other.pull().deleted == other.push().pushed == other.push().deleted == ()
-    put(other, "f", "again\n")
+    put(other, {"f": "again\n"})
     assert other.push().pushed == ("f",)
     third.pull()
     assert files(third)["f"] == b"again\n"
@@ -354,20 +331,16 @@ def test_a_delete_that_is_cut_off_half_way(trees, monkeypatch):
 
 def test_an_object_that_changes_between_list_and_get(s3, monkeypatch):
     one, other = s3("one"), s3("other")
-    put(one, "f", "1\n")
-    put(one, "g", "1\n")
+    put(one, {"f": "1\n", "g": "1\n"})
     one.push()
-    real = obstore.get
 
-    def late(store, path, **more):
+    def late(_, path):
         if path == "f":
             monkeypatch.undo()
-            put(one, "f", "2\n")
-            os.remove(Path(one, "g"))
+            put(one, {"f": "2\n", "g": None})
             one.push()
-        return real(store, path, **more)
 
-    monkeypatch.setattr(obstore, "get", late)
+    before(monkeypatch, obstore, "get", late)
     other.pull()
     other.pull()
     assert files(other) == {"f": b"2\n"}
@@ -378,199 +351,145 @@ def test_an_object_that_changes_between_list_and_get(s3, monkeypatch):
     "fault",
     ["truncate", "cut", pytest.param("lost", marks=pytest.mark.full), "unavailable", "delay", "repeat"],
 )
-def test_each_fault_of_the_network_alone(server, tmp_path, fault):
-    proxy = FaultyProxy(server.endpoint, seed=1)
-    try:
-        url = f"s3://{server.bucket()}"
-        one = StoredTree(url, tmp_path / "one", options=impatient(proxy.endpoint))
-        other = StoredTree(url, tmp_path / "other", options=impatient(proxy.endpoint))
-        for number in range(6):
-            put(one, f"f{number}", f"{number}\n" * 50)
-        proxy.faults = {fault: 300}
+def test_each_fault_of_the_network_alone(proxied, fault):
+    one, other = proxied("one"), proxied("other")
+    put(one, {f"f{number}": f"{number}\n" * 50 for number in range(6)})
+    proxied.proxy.faults = {fault: 300}
 
-        def until_done(call):
-            for _ in range(50):
-                try:
-                    return call()
-                except AgentFSError as error:
-                    assert error.code in {"io", "refused"}, error  # noqa: PT017 - it may fail or not
-            raise AssertionError
+    def until_done(call):
+        for _ in range(50):
+            try:
+                return call()
+            except AgentFSError as error:
+                assert error.code in {"io", "refused"}, error  # noqa: PT017 - it may fail or not
+        raise AssertionError
 
-        until_done(one.push)
-        until_done(other.pull)
-        proxy.wait_for_repeats()  # a file that is created again after its deletion comes back
-        os.remove(Path(one, "f4"))
-        put(one, "f5", "changed\n")
-        until_done(one.push)
-        until_done(other.pull)
-        assert files(one) == files(other)
-        assert len(files(one)) == 5
-        assert until_done(one.status).to_push == ()
-        assert proxy.seen[fault] > 2
-    finally:
-        proxy.close()
+    until_done(one.push)
+    until_done(other.pull)
+    proxied.proxy.wait_for_repeats()  # a file that is created again after its deletion comes back
+    put(one, {"f4": None, "f5": "changed\n"})
+    until_done(one.push)
+    until_done(other.pull)
+    assert files(one) == files(other)
+    assert len(files(one)) == 5
+    assert until_done(one.status).to_push == ()
+    assert proxied.proxy.seen[fault] > 2
 
 
-def test_a_creation_that_arrives_again_after_the_deletion_brings_the_file_back(tmp_path, monkeypatch):
+def test_a_creation_that_arrives_again_after_the_deletion_brings_the_file_back(memory, monkeypatch):
     """A deletion leaves nothing in the store, so the condition of the creation is met again."""
-    store, requests, real = MemoryStore(), [], obstore.put
-    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
-
-    def remembered(store, path, data, **more):
-        requests.append((path, data, more))
-        return real(store, path, data, **more)
-
-    monkeypatch.setattr(obstore, "put", remembered)
-    put(one, "f", "text\n")
+    requests, real = [], obstore.put
+    one, other = memory("one"), memory("other")
+    monkeypatch.setattr(
+        obstore, "put", lambda *given, **more: requests.append((given, more)) or real(*given, **more)
+    )
+    put(one, {"f": "text\n"})
     one.push()
-    created = next(each for each in requests if each[0] == "f")
-    os.remove(Path(one, "f"))
+    given, more = next(each for each in requests if each[0][1] == "f")
+    put(one, {"f": None})
     assert one.push().deleted == ("f",)
-    real(store, *created[:2], **created[2])
+    real(*given, **more)
     assert one.pull().pulled == other.pull().pulled == ("f",)
     assert files(one) == files(other) == {"f": b"text\n"}
 
 
-def test_credentials_that_expire_during_a_push_and_a_pull(server, tmp_path):
-    proxy = FaultyProxy(server.endpoint)
-    try:
-        settings, url = impatient(proxy.endpoint), f"s3://{server.bucket()}"
-        one = StoredTree(url, tmp_path / "one", options=settings)
-        other = StoredTree(url, tmp_path / "other", options=settings)
-        for number in range(9):
-            put(one, f"f{number}", f"{number}\n")
-        expected, valid = files(one), proxy._fault
-        for call, tree in ((one.push, one), (other.pull, other)):
-            begun = len(proxy.requests)
-            proxy._fault = lambda begun=begun: "expired" if len(proxy.requests) > begun + 4 else ""
-            error = code(call)
-            assert error.code == "refused"
-            assert "ExpiredToken" in error.message
-            assert "credentials" in error.hint
-            assert files(tree).items() <= expected.items()
-            proxy._fault = valid
-            call()
-            assert files(tree) == expected
-        assert one.status().to_push == one.status().to_pull == ()
-    finally:
-        proxy.close()
+def test_credentials_that_expire_during_a_push_and_a_pull(proxied):
+    one, other, proxy = proxied("one"), proxied("other"), proxied.proxy
+    put(one, {f"f{number}": f"{number}\n" for number in range(9)})
+    expected, valid = files(one), proxy._fault
+    for call, tree in ((one.push, one), (other.pull, other)):
+        begun = len(proxy.requests)
+        proxy._fault = lambda begun=begun: "expired" if len(proxy.requests) > begun + 4 else ""
+        error = error_of(call)
+        assert error.code == "refused"
+        assert "ExpiredToken" in error.message
+        assert "credentials" in error.hint
+        assert files(tree).items() <= expected.items()
+        proxy._fault = valid
+        call()
+        assert files(tree) == expected
+    assert one.status().to_push == one.status().to_pull == ()
 
 
-def test_a_file_that_changes_after_the_scan_of_a_push_is_sent_as_it_is(tmp_path, monkeypatch):
-    store = MemoryStore()
-    one = StoredTree(store, tmp_path / "one")
-    put(one, "f", "first\n")
-    put(one, "g", "g\n")
-    put(one, "h", "h\n")
-    real = obstore.put
+def test_a_file_that_changes_after_the_scan_of_a_push_is_sent_as_it_is(memory, monkeypatch):
+    one = memory("one")
+    put(one, {name: f"{name}\n" for name in "afgh"})
 
-    def late(store, path, *given, **more):
+    def late(_, path, *_given):
         if path == "g":
-            put(one, "f", "second\n")
+            put(one, {"f": "second\n"})
             Path(one, "h").unlink(missing_ok=True)
-        return real(store, path, *given, **more)
 
-    monkeypatch.setattr(obstore, "put", late)
+    before(monkeypatch, obstore, "put", late)
     monkeypatch.setattr(sync, "_AT_ONCE", 1)
-    put(one, "a", "a\n")
     assert set(one.push().pushed) >= {"f", "g"}
     monkeypatch.undo()
     one.push()
-    assert bytes(obstore.get(store, "f").bytes()) == b"second\n"
-    assert "h" not in store_keys(store)
+    assert bytes(obstore.get(memory.where, "f").bytes()) == b"second\n"
+    assert "h" not in keys(memory.where)
     assert one.status().to_push == ()
 
 
-def test_a_file_that_changes_after_the_scan_of_a_pull(tmp_path, monkeypatch):
-    store = MemoryStore()
-    one, other = StoredTree(store, tmp_path / "one"), StoredTree(store, tmp_path / "other")
-    put(one, "f", "1\n2\n3\n4\n5\n")
+def test_a_file_that_changes_after_the_scan_of_a_pull(memory, monkeypatch):
+    one, other = shared(memory, {"f": "1\n2\n3\n4\n5\n"})
+    put(one, {"f": "one\n2\n3\n4\n5\n"})
     one.push()
-    other.pull()
-    put(one, "f", "one\n2\n3\n4\n5\n")
-    one.push()
-    put(other, "f", "1\n2\n3\n4\nfive\n")
-    real = obstore.list
-
-    def late(*given, **more):
-        monkeypatch.setattr(obstore, "list", real)
-        put(other, "f", "1\n2\n3\n4\nFIVE\n")
-        return real(*given, **more)
-
-    monkeypatch.setattr(obstore, "list", late)
-    assert other.pull().merged == ("f",)
+    put(other, {"f": "1\n2\n3\n4\nfive\n"})
+    with monkeypatch.context() as patch:
+        before(patch, obstore, "list", lambda *_: put(other, {"f": "1\n2\n3\n4\nFIVE\n"}))
+        assert other.pull().merged == ("f",)
     assert files(other) == {"f": b"one\n2\n3\n4\nFIVE\n"}
 
 
-def test_a_lost_answer_loses_no_line(server, tmp_path):
+def test_a_lost_answer_loses_no_line(proxied, server, tmp_path):
     """The push of `a` arrived. Its answer is lost, and another worker adds a line before the next push."""
-    proxy = FaultyProxy(server.endpoint)
-    try:
-        url = f"s3://{server.bucket()}"
-        settings = impatient(proxy.endpoint) | {"retry_config": {"max_retries": 0}}
-        one = StoredTree(url, tmp_path / "one", options=settings)
-        other = StoredTree(url, tmp_path / "other", options=server.options)
-        put(one, "f", "base\n")
-        one.push()
-        put(one, "f", "base\none\n")
-        one.status()
-        real, proxy._fault = proxy._fault, lambda: "lost" if proxy.requests[-1][0] == "PUT" else ""
-        assert code(one.push).code == "io"
-        proxy._fault = real
-        other.pull()
-        put(other, "f", "base\none\nother\n")
-        other.push()
-        put(one, "f", "ONE\none\n")
-        assert one.push().conflicts == ("f",)  # it cannot know that one of the two versions was its own
-        assert files(one)["f"] == b"ONE\none\n"
-        assert Path(one, ".agentfs/conflicts/f").read_bytes() == b"base\none\nother\n"
-        put(one, "f", "base\none\nother\n")
-        assert one.push().conflicts == ()
-    finally:
-        proxy.close()
+    proxy = proxied.proxy
+    proxied.options["retry_config"] = {"max_retries": 0}
+    one, other = proxied("one"), StoredTree(proxied.where, tmp_path / "other", options=server.options)
+    put(one, {"f": "base\n"})
+    one.push()
+    put(one, {"f": "base\none\n"})
+    one.status()
+    real, proxy._fault = proxy._fault, lambda: "lost" if proxy.requests[-1][0] == "PUT" else ""
+    assert code_of(one.push) == "io"
+    proxy._fault = real
+    other.pull()
+    put(other, {"f": "base\none\nother\n"})
+    other.push()
+    put(one, {"f": "ONE\none\n"})
+    assert one.push().conflicts == ("f",)  # it cannot know that one of the two versions was its own
+    assert files(one)["f"] == b"ONE\none\n"
+    assert Path(one, ".agentfs/conflicts/f").read_bytes() == b"base\none\nother\n"
+    put(one, {"f": "base\none\nother\n"})
+    assert one.push().conflicts == ()
 
 
 @pytest.mark.parametrize("where", ["emptied", "another", "a page of a proxy"])
 def test_a_store_without_the_tree_of_the_cache_does_not_empty_it(s3, plain, server, tmp_path, where):
     """obstore takes any answer for a listing, here an empty one."""
     one = s3("one")
-    put(one, "a", "a")
+    put(one, {"a": "a"})
     one.push()
     if where == "emptied":
         plain.objects.all().delete()
-    url = f"s3://{server.bucket()}" if where == "another" else s3.url
+    url = f"s3://{server.bucket()}" if where == "another" else s3.where
     with Answers(200, b"<html>Please log in</html>") as answers:
         given = impatient(answers.endpoint) if where == "a page of a proxy" else server.options
         tree = StoredTree(url, tmp_path / "one", options=given)
-        assert [code(call).code for call in (tree.pull, tree.push, tree.status)] == ["conflict"] * 3
+        assert [code_of(call) for call in (tree.pull, tree.push, tree.status)] == ["conflict"] * 3
     assert files(one) == {"a": b"a"}
 
 
-def test_a_cache_without_its_state_begins_again(s3):
-    import shutil
-
+def test_a_cache_without_its_state_begins_again_and_a_damaged_one_is_named(s3):
     one = s3("one")
-    put(one, "a", "a\n")
-    put(one, "b", "b\n")
+    put(one, {"a": "a\n", "b": "b\n"})
     one.push()
-    put(one, "b", "changed\n")
+    put(one, {"b": "changed\n"})
     shutil.rmtree(Path(one, ".agentfs"))
     assert one.pull().conflicts == ("b",)
+    Path(one, ".agentfs/history.db").write_bytes(b"nonsense" * 1000)
+    assert code_of(one.pull) in {"io", "invalid_argument"}
     assert files(one) == {"a": b"a\n", "b": b"changed\n"}
-
-
-def test_a_store_that_does_not_answer(tmp_path):
-    client = {"allow_http": True, "timeout": timedelta(seconds=0.3)}
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        settings = impatient(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        settings |= {"client_options": client, "retry_config": {"max_retries": 0}}
-        tree = StoredTree("s3://bucket", tmp_path / "cache", options=settings)
-        put(tree, "a", "a")
-        for call in (tree.pull, tree.push, tree.status):
-            error = code(call)
-            assert error.code == "io"
-            assert "continues" in error.hint
-    assert files(tree) == {"a": b"a"}
 
 
 def test_times_of_files_do_not_matter(trees):
@@ -579,7 +498,7 @@ def test_times_of_files_do_not_matter(trees):
     times = {"old": 0, "future": 4_000_000_000, "kept": 1_600_000_000}
     for content in (b"first\n", b"other\n"):
         for name, seconds in times.items():
-            put(one, name, content)
+            put(one, {name: content})
             os.utime(Path(one, name), (seconds, seconds))
         assert one.push().pushed == tuple(sorted(times))
         assert one.push().pushed == ()
@@ -590,11 +509,11 @@ def test_times_of_files_do_not_matter(trees):
 def test_a_name_in_another_encoding_in_the_store(tmp_path):
     (tmp_path / "store").mkdir()
     tree = StoredTree(f"file://{tmp_path}/store", tmp_path / "cache")
-    put(tree, "good", "x")
+    put(tree, {"good": "x"})
     tree.push()
     name = os.path.join(os.fsencode(tmp_path / "store"), b"latin-\xe9")
     Path(os.fsdecode(name)).write_bytes(b"x")
-    error = code(tree.pull)
+    error = error_of(tree.pull)
     assert error.code == "invalid_path"
     assert "latin-%E9" in error.message
     assert "rename" in error.hint
@@ -606,8 +525,7 @@ def test_a_name_in_another_encoding_in_the_store(tmp_path):
 def test_a_changed_object_with_the_same_etag_is_found_by_its_size(tmp_path):
     with GeneratedStore({"f": 10}) as store:
         tree = StoredTree("s3://bucket", tmp_path / "cache", options=impatient(store.endpoint))
-        assert tree.pull().pulled == ("f",)
-        assert tree.pull().pulled == ()
+        assert (tree.pull().pulled, tree.pull().pulled) == (("f",), ())
         store.sizes["f"] = 20
         assert tree.pull().pulled == ("f",)
         assert files(tree) == {"f": bytes(20)}
@@ -626,33 +544,6 @@ def test_a_million_keys(tmp_path, every):
     assert mebibytes < 150 + count // 500
 
 
-def test_an_object_that_is_too_large_is_named_and_not_fetched(tmp_path):
-    with GeneratedStore({"large": 5 * 10**9, "small": 1}) as store:
-        tree = StoredTree("s3://bucket", tmp_path / "cache", options=impatient(store.endpoint))
-        result = tree.pull()
-        assert result.pulled == ("small",)
-        assert result.left_out == {"too large": ("large",)}
-        assert store.requests == 2
-
-
-def test_a_file_or_object_that_becomes_too_large_is_no_deletion(tmp_path, monkeypatch):
-    store = MemoryStore()
-    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
-    put(one, "f", "small")
-    put(one, "g", "small")
-    one.push()
-    other.pull()
-    put(other, "g", "large" * 10)
-    other.push()
-    for module in (sync, objects):
-        monkeypatch.setattr(module, "LARGEST_OBJECT", 40)
-    put(one, "f", "large" * 10)
-    assert one.push().left_out == {"too large": ("f",)}
-    assert one.pull().left_out == {"too large": ("g",)}
-    assert one.push().deleted == ()
-    assert files(one) == {"f": b"large" * 10, "g": b"small"}
-
-
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
 def test_many_large_objects_are_pulled_in_bounded_memory(tmp_path):
@@ -660,6 +551,25 @@ def test_many_large_objects_are_pulled_in_bounded_memory(tmp_path):
         found, mebibytes = in_a_process("len(tree.pull().pulled)", store.options, tmp_path / "cache")
     assert found == "12"
     assert mebibytes < 256
+
+
+def test_an_object_that_is_too_large_is_named_and_not_fetched(tmp_path):
+    with GeneratedStore({"large": 5 * 10**9, "small": 1}) as store:
+        result = StoredTree("s3://bucket", tmp_path / "cache", options=impatient(store.endpoint)).pull()
+    assert (result.pulled, result.left_out, store.requests) == (("small",), {"too large": ("large",)}, 2)
+
+
+def test_a_file_or_object_that_becomes_too_large_is_no_deletion(memory, monkeypatch):
+    one, other = shared(memory, {"f": "small", "g": "small"})
+    put(other, {"g": "large" * 10})
+    other.push()
+    for module in (sync, objects):
+        monkeypatch.setattr(module, "LARGEST_OBJECT", 40)
+    put(one, {"f": "large" * 10})
+    assert one.push().left_out == {"too large": ("f",)}
+    assert one.pull().left_out == {"too large": ("g",)}
+    assert one.push().deleted == ()
+    assert files(one) == {"f": b"large" * 10, "g": b"small"}
 
 
 def test_another_process_with_the_same_cache(s3):
@@ -672,66 +582,42 @@ def test_another_process_with_the_same_cache(s3):
     command = [sys.executable, "-c", script, os.path.join(one, ".agentfs")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        for call in (one.pull, one.push, one.status):
-            error = code(call)
-            assert error.code == "busy"
+        assert [code_of(call) for call in (one.pull, one.push, one.status)] == ["busy"] * 3
         process.kill()
     assert one.pull().pulled == ()
 
 
-def test_a_damaged_state(s3):
-    one = s3("one")
-    put(one, "a", "a\n")
-    one.push()
-    Path(one, ".agentfs/history.db").write_bytes(b"nonsense" * 1000)
-    assert code(one.pull).code in {"io", "invalid_argument"}
-    assert files(one) == {"a": b"a\n"}
-
-
 def test_a_read_only_policy(s3):
     one, other = s3("one"), s3("other", policy=Policy(read_only=True))
-    put(one, "a", "a\n")
+    put(one, {"a": "a\n"})
     one.push()
     assert other.pull().pulled == ("a",)
-    assert code(other.push).code == "read_only"
+    assert code_of(other.push) == "read_only"
 
 
 def test_names_and_files_that_no_store_can_have_are_left_out(s3):
     one = s3("one")
-    put(one, "good", "x")
-    with open(os.path.join(os.fsencode(one), b"latin-\xe9"), "wb") as file:
-        file.write(b"x")
-    put(one, "line\nfeed", "x")
-    put(one, "Twin", "x")
-    put(one, "twin", "x")
+    put(one, dict.fromkeys(("good", os.fsdecode(b"latin-\xe9"), "line\nfeed", "Twin", "twin"), "x"))
     os.mkfifo(Path(one, "fifo"))
     result = one.push()
     assert result.pushed == ("Twin", "good", "twin")
-    assert {reason: len(paths) for reason, paths in result.left_out.items()} == {
-        "not a path in a store": 2,
-        "not regular": 1,
-    }
+    assert counts(result) == {"not a path in a store": 2, "not regular": 1}
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_pushed(trees, monkeypatch):
     one = trees("one")
-    put(one, "a", "a")
-    put(one, "d/f", "x")
+    put(one, {"a": "a", "d/f": "x"})
     one.push()
-    for name in ("a", "b", "d/f", "d/g", "z"):
-        put(one, name, "changed")
-    real = Root.node
+    put(one, dict.fromkeys(("a", "b", "d/f", "d/g", "z"), "changed"))
 
-    def failing(root, path, **options):
+    def failing(_, path):
         if path in ("a", "d/f"):
             raise FileIOError("Permission denied.")
-        return real(root, path, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Root, "node", failing)
+        before(patch, Root, "node", failing)
         result = one.push()
-    assert result.pushed == ("b", "d/g", "z")
-    assert result.deleted == ()
+    assert (result.pushed, result.deleted) == (("b", "d/g", "z"), ())
     assert result.left_out == {"io": ("a", "d/f")}
     assert one.push().pushed == ("a", "d/f")
 
@@ -739,8 +625,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_pushed(trees, mo
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_what_cannot_be_read_is_not_deleted_in_the_store(s3):
     one = s3("one")
-    put(one, "d/f", "x")
-    put(one, "g", "x")
+    put(one, {"d/f": "x", "g": "x"})
     one.push()
     os.chmod(Path(one, "d"), 0)
     os.chmod(Path(one, "g"), 0)
@@ -755,8 +640,7 @@ def test_what_cannot_be_read_is_not_deleted_in_the_store(s3):
 @pytest.mark.full
 def test_a_full_disk(s3, tmp_path):
     one = s3("one")
-    for number in range(20):
-        put(one, f"f{number}", os.urandom(100_000))
+    put(one, {f"f{number}": os.urandom(100_000) for number in range(20)})
     one.push()
     limited = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
@@ -765,8 +649,7 @@ def test_a_full_disk(s3, tmp_path):
         "try: StoredTree(sys.argv[1], sys.argv[2], options=eval(sys.argv[3])).pull()\n"
         "except AgentFSError as error: print(error.code)\n"
     )
-    command = [sys.executable, "-c", limited, s3.url, tmp_path / "other", repr(s3.options)]
-    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    done = python(limited, s3.where, tmp_path / "other", repr(s3.options))
     assert done.stdout == "io\n", done.stderr
     other = s3("other")
     assert files(other) == {}
@@ -827,37 +710,30 @@ print(Path(one, "own").read_bytes() == Path(other, "own").read_bytes())
 
 
 def test_texts_too_large_to_merge_are_conflicts(trees, monkeypatch):
-    for module in (sync,):
-        monkeypatch.setattr(module, "MERGED_BYTES", 1000)
-    one, other = trees("one"), trees("other")
-    put(one, "large", b"line\n" * 1000)
-    one.push()
-    other.pull()
-    put(one, "large", b"one\n" + b"line\n" * 1000)
+    monkeypatch.setattr(sync, "MERGED_BYTES", 1000)
+    text = b"line\n" * 1000
+    one, other = shared(trees, {"large": text})
+    put(one, {"large": b"one\n" + text})
     assert one.push().pushed == other.pull().pulled == ("large",)
-    put(one, "large", b"one\n" + b"line\n" * 1000 + b"end\n")
-    put(other, "large", b"line\n" * 1000)
+    put(one, {"large": b"one\n" + text + b"end\n"})
+    put(other, {"large": text})
     one.push()
     assert other.push().conflicts == ("large",)
-    assert files(other)["large"] == b"line\n" * 1000
+    assert files(other)["large"] == text
 
 
 @pytest.mark.full
-def test_an_interrupted_push_of_a_thousand_objects_continues(tmp_path, monkeypatch):
-    store = MemoryStore()
-    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
-    for number in range(1000):
-        put(one, f"f{number:03}", f"{number}\n")
-    real, sent = obstore.put, []
+def test_an_interrupted_push_of_a_thousand_objects_continues(memory, monkeypatch):
+    one, other = memory("one"), memory("other")
+    put(one, {f"f{number:03}": f"{number}\n" for number in range(1000)})
+    sent = []
 
-    def failing(store, path, *args, **more):
-        if path.startswith("f"):
-            sent.append(path)
-            if len(sent) == 500:
-                raise KeyboardInterrupt
-        return real(store, path, *args, **more)
+    def failing(_, path, *_given):
+        sent.extend([path] * path.startswith("f"))
+        if path.startswith("f") and len(sent) == 500:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(obstore, "put", failing)
+    before(monkeypatch, obstore, "put", failing)
     with pytest.raises(KeyboardInterrupt):
         one.push()
     again = one.push()
@@ -867,26 +743,19 @@ def test_an_interrupted_push_of_a_thousand_objects_continues(tmp_path, monkeypat
     assert files(one) == files(other)
 
 
-def test_a_push_that_is_killed_after_an_object_was_stored(s3, monkeypatch):
+def test_a_push_that_is_killed_after_an_object_was_stored(s3):
     """The state does not know that it was; another worker adds a line; then the push continues."""
-    one, other = s3("one"), s3("other")
-    for name in ("f", "g"):
-        put(one, name, "base\n")
-    one.push()
-    other.pull()
-    put(one, "f", "base\none\n")
-    put(one, "g", "base\none\n")
+    one, other = shared(s3, {"f": "base\n", "g": "base\n"})
+    put(one, {"f": "base\none\n", "g": "base\none\n"})
     script = (
         "import obstore, os, sys\nfrom agentfs.store import StoredTree\nreal = obstore.put\n"
         "def put(*given, **more):\n    real(*given, **more)\n    os._exit(9)\n"
         "obstore.put = put\n"
         "StoredTree(sys.argv[1], sys.argv[2], options=eval(sys.argv[3])).push()"
     )
-    command = [sys.executable, "-c", script, s3.url, one, repr(s3.options)]
-    assert subprocess.run(command, check=False).returncode == 9
+    assert python(script, s3.where, one, repr(s3.options), check=False).returncode == 9
     stored = other.pull().pulled
-    for name in stored:
-        put(other, name, "base\none\nother\n")
+    put(other, dict.fromkeys(stored, "base\none\nother\n"))
     other.push()
     result = one.push()
     assert set(result.conflicts) == set(stored)  # it cannot know which version was its own
@@ -895,16 +764,10 @@ def test_a_push_that_is_killed_after_an_object_was_stored(s3, monkeypatch):
         assert Path(one, ".agentfs/conflicts", name).read_bytes() == b"base\none\nother\n"
 
 
-def test_it_is_not_imported_without_being_used():
+def test_obstore_is_not_imported_without_being_used_and_is_named_if_it_is_missing(tmp_path, monkeypatch):
     script = "import sys, agentfs.cli, agentfs.workspace; print('obstore' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-        == "False\n"
-    )
-
-
-def test_without_obstore(tmp_path, monkeypatch):
+    assert python(script).stdout == "False\n"
     monkeypatch.setitem(sys.modules, "obstore.store", None)
-    error = code(StoredTree, "memory://", tmp_path / "cache")
+    error = error_of(StoredTree, "memory://", tmp_path / "cache")
     assert error.code == "unsupported"
     assert "pip install obstore" in error.hint

@@ -33,7 +33,7 @@ def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):
     proxy = FaultyProxy(server.endpoint, seed=random.randrange(2**32))
     first = StoredTree(f"s3://{bucket}", tmp_path / "first", options=server.options)
     for number in range(_FILES):
-        put(first, f"f{number}.txt", "".join(f"base {number} {line}\n" for line in range(5)))
+        put(first, {f"f{number}.txt": "".join(f"base {number} {line}\n" for line in range(5))})
     first.push()
     stop = tmp_path / "stop"
     processes: dict[str, subprocess.Popen] = {}

@@ -8,25 +8,15 @@ from obstore.store import MemoryStore
 
 from agentfs.store import StoredTree
 from scripts import store_fleet
-from tests.store.conftest import put
-
-_COUNTED = ("list", "get", "put", "delete")
+from tests.store.conftest import before, put
 
 
 @pytest.fixture
 def calls(monkeypatch):
     """The calls of obstore, counted by name."""
     counted = Counter()
-
-    def counting(name, real):
-        def call(*args, **more):
-            counted[name] += 1
-            return real(*args, **more)
-
-        return call
-
-    for name in _COUNTED:
-        monkeypatch.setattr(obstore, name, counting(name, getattr(obstore, name)))
+    for name in ("list", "get", "put", "delete"):
+        before(monkeypatch, obstore, name, lambda *_, name=name: counted.update([name]))
     return counted
 
 
@@ -42,9 +32,9 @@ def test_ten_thousand_objects(tmp_path, calls):
     calls.clear()
     assert tree.pull().pulled == ()
     assert calls == {"list": 1}
-    put(tree, "d7/f7", "first\n")  # the first push tests the conditions of the store, and makes its record
+    put(tree, {"d7/f7": "first\n"})  # the first push tests the conditions of the store, and makes its record
     tree.push()
-    put(tree, "d7/f7", "changed\n")
+    put(tree, {"d7/f7": "changed\n"})
     calls.clear()
     assert tree.push().pushed == ("d7/f7",)
     assert calls == {"get": 1, "put": 1}
@@ -70,20 +60,17 @@ def test_the_simulated_workers_make_the_requests_of_real_ones(server, s3):
 
     one, other = s3("one"), s3("other")
     count = 1005
-    for number in range(count):
-        put(one, f"f{number}", "1\n2\n3\n4\n5\n")
+    put(one, {f"f{number}": "1\n2\n3\n4\n5\n" for number in range(count)})
     first = requests_of(one.push)
     assert count + 1 <= first["PUT"] <= count + 4  # `.agentfs/tree`, and the test of conditions
     assert requests_of(other.pull) == in_http(store_fleet.pull_requests(count + 1, count))
     assert requests_of(other.pull) == in_http(store_fleet.pull_requests(count + 1, 0))
-    put(other, "f0", "one\n2\n3\n4\n5\n")
+    put(other, {"f0": "one\n2\n3\n4\n5\n"})
     other.push()  # the first one of a cache tests the conditions
-    for name in ("f1", "f2", "f3"):
-        put(other, name, "one\n2\n3\n4\n5\n")
+    put(other, dict.fromkeys(("f1", "f2", "f3"), "one\n2\n3\n4\n5\n"))
     assert requests_of(other.push) == in_http(store_fleet.push_requests(3, 0))
-    for name in ("f1", "f2", "f4"):
-        put(one, name, "1\n2\n3\n4\nfive\n")
+    put(one, dict.fromkeys(("f1", "f2", "f4"), "1\n2\n3\n4\nfive\n"))
     assert requests_of(one.push) == in_http(store_fleet.push_requests(3, 2))
-    put(one, "f3", "another\n2\n3\n4\n5\n")
+    put(one, {"f3": "another\n2\n3\n4\n5\n"})
     assert requests_of(one.push) == in_http(store_fleet.push_requests(0, 1))  # a conflict
     assert requests_of(one.pull) == in_http(store_fleet.pull_requests(count + 1, 2))  # the conflict again

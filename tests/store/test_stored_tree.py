@@ -13,74 +13,54 @@ import pytest
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from agentfs import AgentFSError, Policy, Protect, Workspace
+from agentfs import Policy, Protect, Workspace
 from agentfs.results import StoreStatus
 from agentfs.store import StoredTree, sync
 from agentfs.store.objects import Objects
 from tests.conftest import law, needs
 from tests.history.judges import snapshot
-from tests.store.conftest import files, put
+from tests.kit import code_of
+from tests.store.conftest import before, files, opener, put, shared
+
+FIVE = "1\n2\n3\n4\n5\n"
 
 
 def without_state(top) -> dict:
     return {name: each for name, each in snapshot(Path(top)).items() if not name.startswith(".agentfs")}
 
 
-def test_what_one_pushes_another_pulls(trees):
+def test_what_one_pushes_another_pulls(trees, tmp_path):
     one, other = trees("one"), trees("other")
-    put(one, "a/b/deep.txt", "text\n")
-    put(one, "run.sh", "#!/bin/sh\n", 0o755)
-    put(one, "image.bin", bytes(range(256)))
-    put(one, "empty.txt", "")
-    put(one, "ä name, with #?%&+ and ~ [x].txt", "x")
+    put(one, {"a/b/deep.txt": "text\n", "image.bin": bytes(range(256)), "empty.txt": ""})
+    put(one, {"run.sh": "#!/bin/sh\n", "ä name, with #?%&+ and ~ [x].txt": "x"})
     result = one.push()
     assert set(result.pushed) == set(files(one))
     assert "pushed 5: " in result.text
     result = other.pull()
     assert files(one) == files(other)
-    assert result.left_out == {}
-    assert result.conflicts == ()
-    assert set(result.pulled) == set(files(other))
-    assert other.pull().pulled == ()
-    assert other.push().pushed == ()
+    assert (result.left_out, result.conflicts, set(result.pulled)) == ({}, (), set(files(other)))
+    assert other.pull().pulled == other.push().pushed == ()
     assert other.status().to_pull == other.status().to_push == ()
+    assert os.fspath(one) == str(tmp_path / "one")
 
 
-def test_changes_and_deletions_arrive(trees):
-    one, other = trees("one"), trees("other")
-    for name in ("change", "delete", "d/delete"):
-        put(one, name, f"{name}\n")
-    one.push()
-    other.pull()
-    put(one, "change", "changed\n")
-    put(one, "new/file", "y")
-    os.remove(Path(one, "delete"))
-    os.remove(Path(one, "d/delete"))
-    os.rmdir(Path(one, "d"))
+def test_changes_and_deletions_arrive_and_an_update_keeps_the_mode(trees):
+    one, other = shared(trees, {name: f"{name}\n" for name in ("change", "delete", "d/delete")})
+    Path(other, "change").chmod(0o755)
+    put(one, {"change": "changed\n", "new/file": "y", "delete": None, "d/delete": None})
     pushed = one.push()
-    assert pushed.pushed == ("change", "new/file")
-    assert pushed.deleted == ("d/delete", "delete")
+    assert (pushed.pushed, pushed.deleted) == (("change", "new/file"), ("d/delete", "delete"))
     pulled = other.pull()
+    assert stat.S_IMODE(Path(other, "change").stat().st_mode) == 0o755
+    Path(one, "change").chmod(0o755)
     assert without_state(one) == without_state(other)  # the emptied directory is gone too
-    assert pulled.deleted == ("d/delete", "delete")
-    assert pulled.merged == ()
+    assert (pulled.deleted, pulled.merged) == (("d/delete", "delete"), ())
     assert one.pull().deleted == ()
-
-
-def test_an_update_keeps_the_mode_of_a_file(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "run.sh", "1\n", 0o755)
-    one.push()
-    other.pull()
-    put(other, "run.sh", "2\n")
-    other.push()
-    assert one.pull().pulled == ("run.sh",)
-    assert stat.S_IMODE(Path(one, "run.sh").stat().st_mode) == 0o755
 
 
 def test_links_special_files_and_empty_directories_stay_here(trees):
     one, other = trees("one"), trees("other")
-    put(one, "a", "a")
+    put(one, {"a": "a"})
     os.makedirs(Path(one, "empty/directory"))
     os.symlink("a", Path(one, "link"))
     os.mkfifo(Path(one, "fifo"))
@@ -92,129 +72,88 @@ def test_links_special_files_and_empty_directories_stay_here(trees):
 
 
 def test_a_link_in_place_of_a_known_file_is_no_deletion(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "f", "f")
-    put(one, "d/f", "f")
-    one.push()
-    other.pull()
+    one, other = shared(trees, {"f": "f", "d/f": "f"})
     os.remove(Path(one, "f"))
     os.symlink("elsewhere", Path(one, "f"))
     Path(one, "d").rename(Path(one, "e"))
     os.symlink("e", Path(one, "d"))
     result = one.push()
-    assert result.deleted == ()
-    assert result.left_out == {"link": ("d", "f")}
-    put(other, "f", "changed")
+    assert (result.deleted, result.left_out) == ((), {"link": ("d", "f")})
+    put(other, {"f": "changed"})
     other.push()
     assert one.pull().left_out == {"link": ("f",)}
     assert os.readlink(Path(one, "f")) == "elsewhere"
 
 
 def test_a_file_becomes_a_directory_and_back(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "x", "file\n")
-    put(one, "y/z", "in a directory\n")
-    one.push()
-    other.pull()
-    os.remove(Path(one, "x"))
-    put(one, "x/below", "now below\n")
-    os.remove(Path(one, "y/z"))
-    os.rmdir(Path(one, "y"))
-    put(one, "y", "a file\n")
-    one.push()
-    other.pull()
-    assert without_state(one) == without_state(other)
-    os.remove(Path(other, "x/below"))
-    os.rmdir(Path(other, "x"))
-    put(other, "x", "a file again\n")
-    other.push()
-    one.pull()
-    assert without_state(one) == without_state(other)
+    one, other = shared(trees, {"x": "file\n", "y/z": "in a directory\n"})
+    there = {"x": None, "x/below": "now below\n", "y/z": None, "y": "a file\n"}
+    for source, target, change in (
+        (one, other, there),
+        (other, one, {"x/below": None, "x": "a file again\n"}),
+    ):
+        for name, data in change.items():
+            put(source, {name: data})
+        source.push()
+        target.pull()
+        assert without_state(one) == without_state(other)
 
 
-def test_a_directory_here_and_a_file_in_the_store_stay_apart(tmp_path):
-    store = MemoryStore()
-    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
+def test_a_directory_here_and_a_file_in_the_store_stay_apart(memory):
+    one, other = shared(memory, {})
+    put(one, {"x": "file\n"})
+    put(other, {"x/below": "below\n"})
     one.push()
-    other.pull()
-    put(one, "x", "file\n")
-    put(other, "x/below", "below\n")
-    one.push()
-    result = other.push()
-    assert result.pushed == ("x/below",)
+    assert other.push().pushed == ("x/below",)
     assert [*other.pull().left_out.values()] == [("x",)]
     assert [*one.pull().left_out.values()] == [("x/below",)]
     assert (files(one), files(other)) == ({"x": b"file\n"}, {"x/below": b"below\n"})
     assert one.push().deleted == other.push().deleted == ()
 
 
-def test_both_have_changed_other_lines(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "f", "1\n2\n3\n4\n5\n")
+@pytest.mark.parametrize("call", ["push", "pull"])
+def test_both_have_changed_other_lines(trees, call):
+    one, other = shared(trees, {"f": FIVE})
+    put(one, {"f": FIVE.replace("1", "one")})
+    put(other, {"f": FIVE.replace("5", "five")})
     one.push()
-    other.pull()
-    put(one, "f", "one\n2\n3\n4\n5\n")
-    put(other, "f", "1\n2\n3\n4\nfive\n")
-    one.push()
-    result = other.push()
-    assert result.pushed == result.merged == ("f",)
+    result = getattr(other, call)()
+    assert result.merged == ("f",)
+    assert other.status().to_push == (() if call == "push" else ("f",))
+    assert result.pushed == ("f",) if call == "push" else other.push().pushed == ("f",)
     assert one.pull().pulled == ("f",)
     assert files(one) == files(other) == {"f": b"one\n2\n3\n4\nfive\n"}
 
 
 def test_regression_others_are_faster_several_times(trees, monkeypatch):
     """Each attempt is merged with the text of the attempt before it, which the store no longer has."""
-    one, other = trees("one"), trees("other")
     lines = [f"{number}\n" for number in range(9)]
-    put(one, "f", "".join(lines))
-    one.push()
-    other.pull()
+    one, other = shared(trees, {"f": "".join(lines)})
     real, attempts = Objects.put, []
 
-    def late(self, path, *given):
+    def overtaken(_, path, *given):
         if path == "f" and len(attempts) < 4:
             attempts.append(path)
             with monkeypatch.context() as patch:
                 patch.setattr(Objects, "put", real)
                 lines[2 * len(attempts)] = "one\n"
-                put(one, "f", "".join(lines))
+                put(one, {"f": "".join(lines)})
                 assert one.push().conflicts == ()
-        return real(self, path, *given)
 
-    monkeypatch.setattr(Objects, "put", late)
-    put(other, "f", "".join(["other\n", *lines[1:]]))
+    before(monkeypatch, Objects, "put", overtaken)
+    put(other, {"f": "".join(["other\n", *lines[1:]])})
     result = other.push()
-    assert result.conflicts == ()
-    assert result.pushed == result.merged == ("f",)
-    assert len(attempts) == 4
+    assert (result.conflicts, result.pushed, result.merged, len(attempts)) == ((), ("f",), ("f",), 4)
     assert files(other)["f"] == "".join(["other\n", *lines[1:]]).encode()
 
 
-def test_a_pull_merges_too(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "f", "1\n2\n3\n4\n5\n")
-    one.push()
-    other.pull()
-    put(one, "f", "one\n2\n3\n4\n5\n")
-    put(other, "f", "1\n2\n3\n4\nfive\n")
-    one.push()
-    assert other.pull().merged == ("f",)
-    assert other.status().to_push == ("f",)
-    assert files(other)["f"] == b"one\n2\n3\n4\nfive\n"
-
-
 def test_a_conflict_keeps_both_texts_and_the_others_are_pushed(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "f", "text\n")
+    one, other = shared(trees, {"f": "text\n"})
+    put(one, {"f": "one\n"})
     one.push()
-    other.pull()
-    put(one, "f", "one\n")
-    one.push()
-    put(other, "f", "other\n")
-    put(other, "g", "new\n")
+    put(other, {"f": "other\n", "g": "new\n"})
     result = other.push()
-    assert result.conflicts == ("f",)
-    assert result.pushed == ("g",)
+    assert (result.conflicts, result.pushed) == (("f",), ("g",))
     for again in (other.pull(), other.push()):
         assert again.conflicts == ("f",)
         assert 'conflicts 1: "f"' in again.text
@@ -224,24 +163,19 @@ def test_a_conflict_keeps_both_texts_and_the_others_are_pushed(trees):
     assert Path(other, ".agentfs/conflicts/f").read_bytes() == b"one\n"
     with Workspace(other) as workspace:
         assert "one" in workspace.read(".agentfs/conflicts/f").text
-    put(other, "f", "one\n")  # both texts are equal
+    put(other, {"f": "one\n"})  # both texts are equal
     assert other.pull().conflicts == other.push().conflicts == other.status().to_pull == ()
     assert not Path(other, ".agentfs/conflicts/f").exists()
-    put(other, "f", "one\nother\n")
+    put(other, {"f": "one\nother\n"})
     assert other.push().pushed == ("f",)
     one.pull()
     assert files(one)["f"] == b"one\nother\n"
 
 
 def test_a_recorded_pull_is_one_step_of_a_workspace(trees):
-    one, other = trees("one"), trees("other")
-    put(one, "a", "a\n")
-    put(one, "b", "b\n")
-    one.push()
-    other.pull()
+    one, other = shared(trees, {"a": "a\n", "b": "b\n"})
     with Workspace(other, watch=True) as workspace:
-        put(one, "a", "changed\n")
-        os.remove(Path(one, "b"))
+        put(one, {"a": "changed\n", "b": None})
         one.push()
         workspace.grep("a")
         with workspace.recording("pull"):
@@ -252,12 +186,9 @@ def test_a_recorded_pull_is_one_step_of_a_workspace(trees):
         assert set(other.status().to_push) == {"a", "b"}
 
 
-def test_a_workspace_of_the_cache_runs_commands_and_shows_a_review(tmp_path):
-    store, policy = MemoryStore(), Policy(run="recorded")
-    one, other = (StoredTree(store, tmp_path / name) for name in ("one", "other"))
-    put(one, "a", "1\n2\n")
-    one.push()
-    with Workspace(one, policy=policy) as workspace:
+def test_a_workspace_of_the_cache_runs_commands_and_shows_a_review(memory):
+    one, other = shared(memory, {"a": "1\n2\n"})
+    with Workspace(one, policy=Policy(run="recorded")) as workspace:
         workspace.run("echo made > b; sed -i s/2/two/ a")
         assert one.push().pushed == ("a", "b")
         workspace.undo()
@@ -266,109 +197,88 @@ def test_a_workspace_of_the_cache_runs_commands_and_shows_a_review(tmp_path):
     assert files(one) == files(other) == {"a": b"1\n2\n"}
 
 
-def test_requests_are_parallel_up_to_a_number(tmp_path, monkeypatch):
+def test_requests_are_parallel_up_to_a_number(memory, monkeypatch):
     monkeypatch.setattr(sync, "_AT_ONCE", 4)
-    store, present, peak, lock = MemoryStore(), [], [], Lock()
-    one = StoredTree(store, tmp_path / "one")
-    for number in range(12):
-        put(one, f"f{number}", "x")
+    present, peak, lock = [], [], Lock()
+    one = memory("one")
+    put(one, {f"f{number}": "x" for number in range(12)})
     one.push()
-    real = obstore.get
 
-    def slow(*given, **more):
+    def slow(*_):
         with lock:
             present.append(1)
             peak.append(len(present))
         time.sleep(0.02)
         with lock:
             present.pop()
-        return real(*given, **more)
 
-    monkeypatch.setattr(obstore, "get", slow)
-    StoredTree(store, tmp_path / "other").pull()
+    before(monkeypatch, obstore, "get", slow)
+    memory("other").pull()
     assert 1 < max(peak) <= 4
 
 
-def test_a_pull_whose_time_is_up_says_so_and_continues(tmp_path, monkeypatch):
+def test_a_pull_whose_time_is_up_says_so_and_continues(memory, monkeypatch):
     monkeypatch.setattr(sync, "_AT_ONCE", 2)
-    store = MemoryStore()
-    one, other = (StoredTree(store, tmp_path / name, timeout=0.5) for name in ("one", "other"))
-    for number in range(9):
-        put(one, f"f{number}", "x")
+    one, other = (memory(name, timeout=0.5) for name in ("one", "other"))
+    put(one, {f"f{number}": "x" for number in range(9)})
     one.push()
-    real = obstore.get
-
-    def slow(*given, **more):
-        time.sleep(0.3)
-        return real(*given, **more)
-
-    monkeypatch.setattr(obstore, "get", slow)
-    first = other.pull()
+    with monkeypatch.context() as patch:
+        before(patch, obstore, "get", lambda *_: time.sleep(0.3))
+        first = other.pull()
     assert first.truncated
     assert "Pull or push again" in first.text
-    assert 0 < len(first.pulled) < 9
-    monkeypatch.setattr(obstore, "get", real)
     second = other.pull()
     assert not second.truncated
-    assert len(first.pulled) + len(second.pulled) == 9
+    assert 0 < len(first.pulled) < len(first.pulled) + len(second.pulled) == 9
 
 
-def test_a_comparison_that_takes_too_long_changes_nothing(tmp_path):
-    store = MemoryStore()
-    one = StoredTree(store, tmp_path / "one")
-    put(one, "a", "a")
+def test_a_comparison_that_takes_too_long_changes_nothing(memory, tmp_path):
+    one = memory("one")
+    put(one, {"a": "a"})
     one.push()
     with pytest.raises(TimeoutError):
-        StoredTree(store, tmp_path / "other", timeout=0).pull()
+        memory("other", timeout=0).pull()
     assert files(tmp_path / "other") == {}
 
 
 def test_a_workspace_sees_nothing_of_the_state(trees):
     one = trees("one")
-    put(one, "a", "word\n")
+    put(one, {"a": "word\n"})
     one.push()
     with Workspace(one) as workspace:
         assert [each.path for each in workspace.ls(depth=0).entries] == ["a"]
         assert workspace.grep("word").total_files == 1
         with workspace.recording("pull") as recorded:
-            put(one, "a", "changed\n")
+            put(one, {"a": "changed\n"})
             one.push()
         assert [each.path for each in recorded.result.files] == ["a"]
-        with pytest.raises(AgentFSError) as caught:
-            workspace.write(".agentfs/x", "x")
-        assert caught.value.code == "protected"
+        assert code_of(workspace.write, ".agentfs/x", "x") == "protected"
 
 
 def test_protected_names_stay_where_they_are(trees):
     one, other = trees("one"), trees("other")
-    put(one, ".env", "SECRET=1\n")
-    put(one, ".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)
-    put(one, "a", "a")
+    put(one, {".env": "SECRET=1\n", ".git/hooks/pre-commit": "#!/bin/sh\n", "a": "a"})
     result = one.push()
     assert result.pushed == ("a",)
     assert result.left_out == {"protected": (".env", ".git")}
+    names = (".env", ".git/hooks/pre-commit")
     open_policy = Policy(protect=Protect(read=(), write=()))
-    assert set(trees("one", policy=open_policy).push().pushed) == {".env", ".git/hooks/pre-commit"}
+    assert {*trees("one", policy=open_policy).push().pushed} == {*names}
     result = other.pull()
     assert result.pulled == ("a",)
-    assert result.left_out == {"protected": (".env", ".git/hooks/pre-commit")}
-    assert trees("other", policy=open_policy).pull().pulled == (".env", ".git/hooks/pre-commit")
+    assert result.left_out == {"protected": names}
+    assert trees("other", policy=open_policy).pull().pulled == names
     assert other.status().to_push == ()
 
 
-def test_the_cache_is_a_path(trees, tmp_path):
-    assert os.fspath(trees("one")) == str(tmp_path / "one")
-
-
-def test_objects_are_plain_and_plain_objects_are_files(tmp_path):
-    store = MemoryStore()
-    obstore.put(store, "of/others.txt", b"text")
-    tree = StoredTree(store, tmp_path / "cache")
+def test_objects_are_plain_and_plain_objects_are_files(memory):
+    obstore.put(memory.where, "of/others.txt", b"text")
+    tree = memory("cache")
     assert tree.pull().pulled == ("of/others.txt",)
-    put(tree, "ours.txt", "ours")
+    put(tree, {"ours.txt": "ours"})
     tree.push()
-    assert bytes(obstore.get(store, "ours.txt").bytes()) == b"ours"
-    keys = {each["path"] for page in obstore.list(store) for each in page}
+    assert bytes(obstore.get(memory.where, "ours.txt").bytes()) == b"ours"
+    keys = {each["path"] for page in obstore.list(memory.where) for each in page}
     assert keys == {"of/others.txt", "ours.txt", ".agentfs/tree"}
 
 
@@ -389,8 +299,8 @@ def test_regression_threads_of_one_sync_keep_and_find_their_own(tmp_path):
     assert found == [True] * 200
 
 
-def git_merge(base: bytes, ours: bytes, theirs: bytes, where: Path) -> bytes | None:
-    for name, data in (("base", base), ("ours", ours), ("theirs", theirs)):
+def git_merge(versions: tuple[bytes, bytes, bytes], where: Path) -> bytes | None:
+    for name, data in zip(("base", "ours", "theirs"), versions, strict=True):
         (where / name).write_bytes(data)
     command = ["git", "merge-file", "-p", "ours", "base", "theirs"]
     done = subprocess.run(command, cwd=where, capture_output=True, check=False)
@@ -404,21 +314,15 @@ _lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=8)
 @law(2, 4, cases=st.lists(st.tuples(_lines, _lines, _lines), min_size=1, max_size=60))
 def test_merges_are_those_of_git(tmp_path_factory, cases):
     top = tmp_path_factory.mktemp("merge")
-    store = MemoryStore()
-    one, other = StoredTree(store, top / "one"), StoredTree(store, top / "other")
-    for which, tree in enumerate((one, other, one)):
-        for number, case in enumerate(cases):
-            put(tree, str(number), case[which])
-        if which == 0:
-            one.push()
-            other.pull()
+    one, other = shared(opener(MemoryStore(), top), {str(n): base for n, (base, _, _) in enumerate(cases)})
+    put(other, {str(number): ours for number, (_, ours, _) in enumerate(cases)})
+    put(one, {str(number): theirs for number, (_, _, theirs) in enumerate(cases)})
     one.push()
     conflicts = other.pull().conflicts
-    for number, (base, ours, theirs) in enumerate(cases):
-        expected = git_merge(base, ours, theirs, top)
-        assert (str(number) in conflicts) == (expected is None)
-        assert files(other)[str(number)] == (ours if expected is None else expected)
+    merged = {str(number): git_merge(case, top) for number, case in enumerate(cases)}
+    assert {*conflicts} == {name for name, text in merged.items() if text is None}
+    ours = {name: cases[int(name)][1] if text is None else text for name, text in merged.items()}
+    assert files(other) == ours
     other.push()
     one.pull()
-    for number, (_, _, theirs) in enumerate(cases):
-        assert files(one)[str(number)] == (theirs if str(number) in conflicts else files(other)[str(number)])
+    assert files(one) == {name: cases[int(name)][2] if name in conflicts else ours[name] for name in ours}
