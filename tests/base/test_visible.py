@@ -16,31 +16,28 @@ PIECES = (
 tricky = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain\ttext\n", "plain\ttext\n"),
-        ("\x00\x08\x0b\x1f\x7f", "⟦U+0000⟧⟦U+0008⟧⟦U+000B⟧⟦U+001F⟧⟦U+007F⟧"),
-        ("a\rb", "a⟦U+000D⟧b"),
-        ("\x80\x85\x9f\xa0", "⟦U+0080⟧⟦U+0085⟧⟦U+009F⟧\xa0"),
-        ("user\u202e\u2066 //", "user⟦U+202E⟧⟦U+2066⟧ //"),
-        ("a\u200eb\u061c", "a⟦U+200E⟧b⟦U+061C⟧"),
-        ("tag\U000e0041\U000e007f", "tag⟦U+E0041⟧⟦U+E007F⟧"),
-        ("a\u2028b", "a⟦U+2028⟧b"),
-        ("👨\u200d👩\u200d👧 ❤\ufe0f", "👨\u200d👩\u200d👧 ❤\ufe0f"),
-        ("\ufeffmid", "⟦U+FEFF⟧mid"),
-        ("zero\u200bwidth\u2060\xad", "zero⟦U+200B⟧width⟦U+2060⟧⟦U+00AD⟧"),
-        ("a\u200db\u200c", "a⟦U+200D⟧b⟦U+200C⟧"),
-        ("x\ufe0f \ufe0e", "x⟦U+FE0F⟧ ⟦U+FE0E⟧"),
-        ("❤\ufe0f\ufe0f\U000e0101", "❤\ufe0f⟦U+FE0F⟧⟦U+E0101⟧"),
-        ("葛\U000e0100 \u3164\u115f\uffa0", "葛⟦U+E0100⟧ ⟦U+3164⟧⟦U+115F⟧⟦U+FFA0⟧"),
-        ("1\ufe0f\u20e3 1\ufe0f", "1\ufe0f\u20e3 1⟦U+FE0F⟧"),
-        ("👩🏽\u200d💻 🏳\ufe0f\u200d🌈 👩\u200d", "👩🏽\u200d💻 🏳\ufe0f\u200d🌈 👩⟦U+200D⟧"),
-        ("می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"),
-        ("⟦x⟧ ⟦U+⟧", "⟦x⟧ ⟦U+⟧"),
-        ("⟦U+202E⟧", "⟦U+27E6⟧U+202E⟧"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("plain\ttext\n", "plain\ttext\n"),
+    ("\x00\x08\x0b\x1f\x7f", "⟦U+0000⟧⟦U+0008⟧⟦U+000B⟧⟦U+001F⟧⟦U+007F⟧"),
+    ("a\rb", "a⟦U+000D⟧b"),
+    ("\x80\x85\x9f\xa0", "⟦U+0080⟧⟦U+0085⟧⟦U+009F⟧\xa0"),
+    ("user\u202e\u2066 //", "user⟦U+202E⟧⟦U+2066⟧ //"),
+    ("a\u200eb\u061c", "a⟦U+200E⟧b⟦U+061C⟧"),
+    ("tag\U000e0041\U000e007f", "tag⟦U+E0041⟧⟦U+E007F⟧"),
+    ("a\u2028b", "a⟦U+2028⟧b"),
+    ("👨\u200d👩\u200d👧 ❤\ufe0f", "👨\u200d👩\u200d👧 ❤\ufe0f"),
+    ("\ufeffmid", "⟦U+FEFF⟧mid"),
+    ("zero\u200bwidth\u2060\xad", "zero⟦U+200B⟧width⟦U+2060⟧⟦U+00AD⟧"),
+    ("a\u200db\u200c", "a⟦U+200D⟧b⟦U+200C⟧"),
+    ("x\ufe0f \ufe0e", "x⟦U+FE0F⟧ ⟦U+FE0E⟧"),
+    ("❤\ufe0f\ufe0f\U000e0101", "❤\ufe0f⟦U+FE0F⟧⟦U+E0101⟧"),
+    ("葛\U000e0100 \u3164\u115f\uffa0", "葛⟦U+E0100⟧ ⟦U+3164⟧⟦U+115F⟧⟦U+FFA0⟧"),
+    ("1\ufe0f\u20e3 1\ufe0f", "1\ufe0f\u20e3 1⟦U+FE0F⟧"),
+    ("👩🏽\u200d💻 🏳\ufe0f\u200d🌈 👩\u200d", "👩🏽\u200d💻 🏳\ufe0f\u200d🌈 👩⟦U+200D⟧"),
+    ("می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"),
+    ("⟦x⟧ ⟦U+⟧", "⟦x⟧ ⟦U+⟧"),
+    ("⟦U+202E⟧", "⟦U+27E6⟧U+202E⟧"),
+])  # fmt: skip
 def test_characters_that_can_forge_text_are_shown(text, shown):
     assert visible(text) == shown
     assert unvisible(shown) == text

@@ -72,13 +72,10 @@ def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
         assert change(root, "n", lambda _: b"1", max_bytes=99).after == b"1"
 
 
-@pytest.mark.parametrize(
-    ("other", "waits"),
-    [
-        *(("root", True), ("", True), ("root/a", True), ("root/a/b", True), ("alias", True)),
-        *(("out", False), ("rootevil", False)),
-    ],
-)
+@pytest.mark.parametrize(("other", "waits"), [
+    *(("root", True), ("", True), ("root/a", True), ("root/a/b", True), ("alias", True)),
+    *(("out", False), ("rootevil", False)),
+])  # fmt: skip
 @pytest.mark.parametrize("has_directory", [True, False])
 def test_a_change_waits_for_changes_in_its_tree_around_it_and_inside_it(
     tree, tmp_path, monkeypatch, other, waits, has_directory

@@ -53,16 +53,13 @@ def test_a_directory_takes_the_path_of_a_link_or_file_that_was_removed(tree):
     assert (tree / "f").read_text() == "f\n"
 
 
-@pytest.mark.parametrize(
-    "acts",
-    [
-        lambda ws: ws.edit("l/x", "d", "d in e"),
-        lambda ws: (ws.write("d/e/f/g", "new e\n"), ws.undo()),
-        lambda ws: (ws.write("d/n.py", "new\n"), ws.move("d", "moved"), ws.write("d/n.py", "new\n")),
-        lambda ws: (ws.move("d", "m/d"), ws.write("d/n", "n\n"), ws.write("d/e/g", "e\n"), ws.undo(2)),
-        lambda ws: (ws.write(".gitignore", "d/*\n"), ws.delete("l"), ws.replace("f", "F")),
-    ],
-)
+@pytest.mark.parametrize("acts", [
+    lambda ws: ws.edit("l/x", "d", "d in e"),
+    lambda ws: (ws.write("d/e/f/g", "new e\n"), ws.undo()),
+    lambda ws: (ws.write("d/n.py", "new\n"), ws.move("d", "moved"), ws.write("d/n.py", "new\n")),
+    lambda ws: (ws.move("d", "m/d"), ws.write("d/n", "n\n"), ws.write("d/e/g", "e\n"), ws.undo(2)),
+    lambda ws: (ws.write(".gitignore", "d/*\n"), ws.delete("l"), ws.replace("f", "F")),
+])  # fmt: skip
 def test_regression_a_search_in_a_transaction_finds_the_staged_tree(tree, tmp_path, acts):
     """The answers are those of the same changes on disk; the matrix has the other calls."""
     (tree / "absolute").unlink()  # it leads into one of the trees

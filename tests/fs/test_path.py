@@ -20,47 +20,41 @@ def code_of(path: str, *, roots=ROOTS) -> str:
     return "ok"
 
 
-@pytest.mark.parametrize(
-    ("path", "parts", "directory"),
-    [
-        ("f", ("f",), False),
-        (".", (), True),
-        ("./a//./f", ("a", "f"), False),
-        ("a/", ("a",), True),
-        ("a/..", ("a", ".."), True),
-        ("a/../f", ("a", "..", "f"), False),
-        ("/base/root/f", ("f",), False),
-        ("/base/root", (), True),
-        ("/base/root/a/", ("a",), True),
-        ("/alias/f", ("f",), False),
-        ("/base/root/../out/s", ("..", "out", "s"), False),
-        ("~/x", ("~", "x"), False),
-        ("...", ("...",), False),
-        ("C:f", ("C:f",), False),
-        ("a\\b", ("a\\b",), False),
-    ],
-)
+@pytest.mark.parametrize(("path", "parts", "directory"), [
+    ("f", ("f",), False),
+    (".", (), True),
+    ("./a//./f", ("a", "f"), False),
+    ("a/", ("a",), True),
+    ("a/..", ("a", ".."), True),
+    ("a/../f", ("a", "..", "f"), False),
+    ("/base/root/f", ("f",), False),
+    ("/base/root", (), True),
+    ("/base/root/a/", ("a",), True),
+    ("/alias/f", ("f",), False),
+    ("/base/root/../out/s", ("..", "out", "s"), False),
+    ("~/x", ("~", "x"), False),
+    ("...", ("...",), False),
+    ("C:f", ("C:f",), False),
+    ("a\\b", ("a\\b",), False),
+])  # fmt: skip
 def test_a_path_is_parsed(path, parts, directory):
     asked = split_path(path, ROOTS)
     assert (asked.parts, asked.directory) == (parts, directory)
     assert asked.climbs == (".." in parts)
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        ("é" * 128, "name_too_long"),
-        ("x" * 255, "ok"),
-        ("é" * 127, "ok"),
-        ("abcd/" * 1000, "name_too_long"),
-        ("a/" * 257, "name_too_long"),
-        ("a/" * 256, "ok"),
-        ("/", "outside_workspace"),
-        ("/base", "outside_workspace"),
-        ("/base/rootevil/f", "outside_workspace"),
-        ("/base/../base/root/f", "outside_workspace"),
-    ],
-)
+@pytest.mark.parametrize(("path", "code"), [
+    ("é" * 128, "name_too_long"),
+    ("x" * 255, "ok"),
+    ("é" * 127, "ok"),
+    ("abcd/" * 1000, "name_too_long"),
+    ("a/" * 257, "name_too_long"),
+    ("a/" * 256, "ok"),
+    ("/", "outside_workspace"),
+    ("/base", "outside_workspace"),
+    ("/base/rootevil/f", "outside_workspace"),
+    ("/base/../base/root/f", "outside_workspace"),
+])  # fmt: skip
 def test_invalid_paths_are_refused_by_their_text(path, code):
     assert code_of(path) == code
 
@@ -69,18 +63,15 @@ def test_a_path_that_begins_like_the_root_is_outside():
     assert code_of("/base/rootevil/f") == "outside_workspace"
 
 
-@pytest.mark.parametrize(
-    ("target", "parts"),
-    [
-        ("../x", ("..", "x")),
-        ("./x/", ("x",)),
-        ("/base/root/x", ("x",)),
-        ("/base/root", ()),
-        ("/etc", None),
-        ("/base/rootevil/x", None),
-        ("C:\\x", ("C:\\x",)),
-    ],
-)
+@pytest.mark.parametrize(("target", "parts"), [
+    ("../x", ("..", "x")),
+    ("./x/", ("x",)),
+    ("/base/root/x", ("x",)),
+    ("/base/root", ()),
+    ("/etc", None),
+    ("/base/rootevil/x", None),
+    ("C:\\x", ("C:\\x",)),
+])  # fmt: skip
 def test_a_link_target_is_parsed(target, parts):
     led = split_link(target, ROOTS)
     assert (led.parts if led else None) == parts
@@ -130,16 +121,13 @@ def test_two_surrogates_that_are_one_character_are_that_character():
     assert parse_display_name("caf\\xc3\\xa9") == "caf\\xc3\\xa9"
 
 
-@pytest.mark.parametrize(
-    ("path", "quoted"),
-    [
-        ("a b", '"a b"'),
-        ("a\nb", '"a\\u000ab"'),
-        ("a\x1b[2J", '"a\\u001b[2J"'),
-        ("a\u202eb", '"a\\u202eb"'),
-        ("caf\udce9", '"caf\\xe9"'),
-    ],
-)
+@pytest.mark.parametrize(("path", "quoted"), [
+    ("a b", '"a b"'),
+    ("a\nb", '"a\\u000ab"'),
+    ("a\x1b[2J", '"a\\u001b[2J"'),
+    ("a\u202eb", '"a\\u202eb"'),
+    ("caf\udce9", '"caf\\xe9"'),
+])  # fmt: skip
 def test_a_path_in_a_message_stays_on_its_line(path, quoted):
     assert quote(path) == quoted
     assert len(quote("x" * 5000)) < 200

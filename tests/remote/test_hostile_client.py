@@ -11,6 +11,7 @@ import agentfs
 from agentfs import Policy, Protect
 from agentfs.remote import wire
 from agentfs.remote.server import Server
+from tests.kit import put
 
 SECRET = "the secret outside"
 
@@ -25,10 +26,9 @@ class Client:
         self.failure = None
         self.thread = threading.Thread(target=self.serve, args=(options, far_input, far_output))
         self.thread.start()
-        given = {"policy": {"$": "Policy"}, "limits": {"$": "Limits"}, **arguments}
-        settings = json.dumps([given.pop("policy"), given.pop("limits")])
-        opening = {"version": agentfs.__version__, "root": "", "state": None, "settings": settings, **given}
-        self.answer = self.ask({"of": 0, "method": "open", "arguments": opening})
+        settings = json.dumps([arguments.pop(name.lower(), {"$": name}) for name in ("Policy", "Limits")])
+        opening = {"version": agentfs.__version__, "root": "", "state": None, "settings": settings}
+        self.answer = self.ask({"of": 0, "method": "open", "arguments": {**opening, **arguments}})
         self.number = 0
 
     def serve(self, options, far_input, far_output):
@@ -75,17 +75,14 @@ class Client:
 
 @pytest.fixture
 def tree(tmp_path):
-    root = tmp_path / "root"
-    (root / "inside").mkdir(parents=True)
-    (root / "a.txt").write_text("one\n")
-    (root / ".env").write_text("TOKEN=1\n")
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    put(root, {"a.txt": "one\n", ".env": "TOKEN=1\n"})
+    put(outside, {"secret.txt": SECRET, "linked.txt": "in the root under another name\n"})
+    for name in ("inside", ".ssh/deep"):
+        (root / name).mkdir(parents=True)
     (root / "to-a.txt").symlink_to("a.txt")
-    (root / ".ssh" / "deep").mkdir(parents=True)
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.txt").write_text(SECRET)
-    (tmp_path / "outside" / "linked.txt").write_text("in the root under another name\n")
-    (root / "link").symlink_to(tmp_path / "outside")
-    os.link(tmp_path / "outside" / "linked.txt", root / "hard.txt")
+    (root / "link").symlink_to(outside)
+    os.link(outside / "linked.txt", root / "hard.txt")
     return root
 
 
@@ -105,11 +102,8 @@ def start(tree):
 
 
 def content(directory):
-    return {
-        str(path): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and not path.is_symlink()
-    }
+    found = (path for path in sorted(directory.rglob("*")) if path.is_file() and not path.is_symlink())
+    return {str(path): path.read_bytes() for path in found}
 
 
 def plain(value):
@@ -122,33 +116,22 @@ def within(*steps):
     return [*map(json.dumps, steps)]
 
 
+def short(value):
+    return json.dumps(value)[:60]
+
+
 WIDER = [
-    {"root": ".."},
-    {"root": "/"},
-    {"root": "link"},
-    {"root": "inside/../.."},
-    {"root": "\0"},
-    {"root": 5},
-    {"root": "a.txt"},
-    {"root": ".ssh"},
-    {"root": ".ssh/deep"},
-    {"state": "/tmp/agentfs-hostile"},
-    {"state": "inside"},
-    {"limits": {"$": "Limits", "timeout": "10"}},
-    {"limits": {"$": "Limits", "file_bytes": 10**12}},
-    {"policy": plain(Policy(run="recorded"))},
-    {"policy": plain(Policy(run="staged"))},
-    {"policy": {"$": "Policy", "no_such_field": "x"}},
-    {"policy": {"$": "Policy", "protect": 5}},
-    {"policy": {"$": "Limits"}},
-    {"policy": {"$": "os.system", "command": "true"}},
-    {"version": "99.0"},
-    {"version": None},
-    {"more": 1},
+    *({"root": each} for each in ("..", "/", "link", "inside/../..", "\0", 5, "a.txt", ".ssh", ".ssh/deep")),
+    *({"state": each} for each in ("/tmp/agentfs-hostile", "inside")),
+    *({"limits": {"$": "Limits", **each}} for each in ({"timeout": "10"}, {"file_bytes": 10**12})),
+    *({"policy": plain(Policy(run=each))} for each in ("recorded", "staged")),
+    *({"policy": {"$": "Policy", **each}} for each in ({"no_such_field": "x"}, {"protect": 5})),
+    *({"policy": each} for each in ({"$": "Limits"}, {"$": "os.system", "command": "true"})),
+    *({"version": "99.0"}, {"version": None}, {"more": 1}),
 ]
 
 
-@pytest.mark.parametrize("wider", WIDER, ids=lambda each: json.dumps(each)[:60])
+@pytest.mark.parametrize("wider", WIDER, ids=short)
 def test_the_first_message_cannot_widen(start, wider):
     client = start(**wider)
     assert "error" in client.answer or "ended" in client.answer, client.answer
@@ -195,25 +178,25 @@ def test_the_policy_of_the_server_holds_for_every_policy_of_a_client(start, narr
         assert "value" not in answer, answer
 
 
-@pytest.mark.parametrize(
-    "method", ["write", "edit", "delete", "move", "replace", "edit_lines", "undo", "mkdir", "transaction"]
-)
+CHANGES = {
+    "write": {"path": "new.txt", "content": "x"},
+    "edit": {"path": "a.txt", "old_string": "one", "new_string": "two"},
+    "edit_lines": {"path": "a.txt", "edits": []},
+    "delete": {"path": "a.txt"},
+    "move": {"path": "a.txt", "to": "b.txt"},
+    "replace": {"old_string": "one", "new_string": "two"},
+    "undo": {},
+    "mkdir": {"path": "new"},
+    "transaction": {},
+}
+
+
+@pytest.mark.parametrize("method", CHANGES)
 @pytest.mark.parametrize("steps", [[], [["host", {}]], [["view", {"policy": plain(Policy(mode="bypass"))}]]])
 def test_nothing_lifts_read_only(start, method, steps):
     client = start(Policy(read_only=True))
-    arguments = {
-        "write": {"path": "new.txt", "content": "x"},
-        "edit": {"path": "a.txt", "old_string": "one", "new_string": "two"},
-        "edit_lines": {"path": "a.txt", "edits": []},
-        "delete": {"path": "a.txt"},
-        "move": {"path": "a.txt", "to": "b.txt"},
-        "replace": {"old_string": "one", "new_string": "two"},
-        "undo": {},
-        "mkdir": {"path": "new"},
-        "transaction": {},
-    }[method]
     client.call("read", {"path": "a.txt"})
-    answer = client.call(method, arguments, within=within(*steps))
+    answer = client.call(method, CHANGES[method], within=within(*steps))
     if method == "transaction" and "value" in answer:
         inside = within(["block", answer["value"]])
         ended = {"block": answer["value"], "raised": False}
@@ -222,29 +205,17 @@ def test_nothing_lifts_read_only(start, method, steps):
     assert "value" not in answer, answer
 
 
+VIEWS = [{"only": [".."]}, {"workdir": ".."}, {"workdir": "link"}, {"nothing": 1}, {"policy": 5}]
 WITHIN = [
-    5,
-    None,
-    "view",
-    {"view": {}},
-    ["view"],
-    [["view"]],
-    [["view", 5]],
-    [["view", {"only": [".."]}]],
-    [["view", {"workdir": ".."}]],
-    [["view", {"workdir": "link"}]],
-    [["view", {"nothing": 1}]],
-    [["view", {"policy": 5}]],
-    [["view", {"policy": {"$": "Limits"}}]],
-    [["block", "not begun"]],
-    [["block", {"a": 1}]],
-    [["block", "not begun"], ["host", {}]],
-    [["host", {}], ["block", "not begun"]],
+    *(5, None, "view", {"view": {}}, ["view"], [["view"]], [["view", 5]]),
+    *([["view", each]] for each in (*VIEWS, {"policy": {"$": "Limits"}})),
+    *([["block", "not begun"]], [["block", {"a": 1}]]),
+    *([["block", "not begun"], ["host", {}]], [["host", {}], ["block", "not begun"]]),
     [["view", {}]] * 2000,
 ]
 
 
-@pytest.mark.parametrize("steps", WITHIN, ids=lambda each: json.dumps(each)[:60])
+@pytest.mark.parametrize("steps", WITHIN, ids=short)
 def test_a_wrong_view_is_an_error_and_the_next_call_works(start, steps):
     client = start()
     for inside in (steps, within(*steps)) if isinstance(steps, list) else (steps,):
@@ -253,49 +224,39 @@ def test_a_wrong_view_is_an_error_and_the_next_call_works(start, steps):
 
 
 PATHS = ["../outside/secret.txt", "link/secret.txt", "/etc/passwd", "inside/../../outside/secret.txt"]
-PATHS += ["a\0b", ""]
+PATHS += ["a\0b", "", ["a.txt", "../outside/secret.txt"], {"$": "bytes", "base64": "Li4="}, 5, None]
 
 
-@pytest.mark.parametrize(
-    "path", [*PATHS, ["a.txt", "../outside/secret.txt"], {"$": "bytes", "base64": "Li4="}, 5, None]
-)
+@pytest.mark.parametrize("path", PATHS)
 def test_no_path_leads_outside_the_root(start, path):
     client = start()
+    more = {"grep": {"pattern": "secret"}, "write": {"content": "x"}}
+    more["edit"] = {"old_string": "secret", "new_string": "x"}
     for method in ("read", "read_bytes", "ls", "grep", "write", "edit", "delete"):
-        arguments = {"path": path}
-        arguments |= {"grep": {"pattern": "secret"}, "write": {"content": "x"}}.get(method, {})
-        arguments |= {"edit": {"old_string": "secret", "new_string": "x"}}.get(method, {})
-        answer = client.call(method, arguments)
-        assert SECRET not in json.dumps(answer)
-        assert "root:x" not in json.dumps(answer)
+        answer = json.dumps(client.call(method, {"path": path, **more.get(method, {})}))
+        assert SECRET not in answer
+        assert "root:x" not in answer
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"method": "__init__", "arguments": {"root": "/"}},
-        {"method": "_root"},
-        {"method": "close"},
-        {"method": "open", "arguments": {"root": "inside"}},
-        {"method": "tools"},
-        {"method": "policy"},
-        {"method": "recorded", "arguments": {"function": {"$": "Function", "number": 0}}},
-        {"method": "__class__"},
-        {"method": ["read"]},
-        {"method": None},
-        {"method": "read", "arguments": {"self": 1, "path": "a.txt"}},
-        {"method": "read", "arguments": ["a.txt"]},
-        {"method": "read", "arguments": {"path": "a.txt", "__class__": 1}},
-        {"method": "write", "arguments": {"path": "x", "content": {"$": "Function", "number": 0}}},
-        {"method": "leave", "arguments": {"block": "not begun", "raised": False}},
-        {"method": "leave", "arguments": {"block": {"a": 1}, "raised": True}},
-        {"method": "leave"},
-        {"method": "recording"},
-        {"method": "transaction", "arguments": {"block": "t"}},
-        {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
-    ],
-    ids=lambda each: json.dumps(each)[:60],
-)
+FUNCTION = {"$": "Function", "number": 0}
+MESSAGES = [
+    *({"method": each} for each in ("_root", "close", "tools", "policy", "__class__", "leave", "recording")),
+    *({"method": ["read"]}, {"method": None}),
+    {"method": "__init__", "arguments": {"root": "/"}},
+    {"method": "open", "arguments": {"root": "inside"}},
+    {"method": "recorded", "arguments": {"function": FUNCTION}},
+    {"method": "read", "arguments": {"self": 1, "path": "a.txt"}},
+    {"method": "read", "arguments": ["a.txt"]},
+    {"method": "read", "arguments": {"path": "a.txt", "__class__": 1}},
+    {"method": "write", "arguments": {"path": "x", "content": FUNCTION}},
+    {"method": "leave", "arguments": {"block": "not begun", "raised": False}},
+    {"method": "leave", "arguments": {"block": {"a": 1}, "raised": True}},
+    {"method": "transaction", "arguments": {"block": "t"}},
+    {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=short)
 def test_an_invalid_call_is_an_error_and_the_next_one_works(start, message):
     client = start()
     answer = client.call(**{"method": None, **message})

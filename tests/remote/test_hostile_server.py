@@ -55,29 +55,24 @@ class RemoteSide:
         self.incoming.put(None)
 
 
-HELLO = {"of": 0}
 OPENED = ["/far", {"$": "Policy"}, []]
 
 
-def line(message):
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+def lines(messages, number=0):
+    """Return the lines of messages, which answer a call unless they name another one."""
+    for each in messages() if callable(messages) else messages:
+        yield each if isinstance(each, bytes) else json.dumps({"of": number, **each}).encode() + b"\n"
 
 
-def remote_side(answer):
-    """Return a script that opens correctly and answers a call by a function of its number."""
+def remote_side(answers):
+    """Return a script that opens correctly and answers a call."""
 
     def script(message):
         if message["of"] == 0:
-            yield line({**HELLO, "value": OPENED})
-        elif "method" in message:
-            yield from answer(message["of"])
+            return lines([{"value": OPENED}])
+        return lines(answers, message["of"]) if "method" in message else iter(())
 
     return script
-
-
-def opened(script, **options):
-    """Connect to a remote side."""
-    return connect(lambda: (side := RemoteSide(script), side), "/far", patience=PATIENCE, **options)
 
 
 def run(script, call, **options):
@@ -86,7 +81,7 @@ def run(script, call, **options):
     started = time.monotonic()
     error = None
     try:
-        with opened(script, **options) as ws:
+        with connect(lambda: (side := RemoteSide(script), side), "/far", patience=PATIENCE, **options) as ws:
             call(ws)
     except (AgentFSError, RuntimeError) as caught:
         error = caught
@@ -102,49 +97,6 @@ def nested(depth):
     return value
 
 
-def endless(_):
-    while True:
-        yield b"x" * 65536
-
-
-def greeting(**fields):
-    return lambda _: iter([line({**HELLO, **fields})])
-
-
-GREETINGS = {
-    "garbage": lambda _: iter([b"\x00\xff\x1b]0;title\x07 garbage\n"] * 50),
-    "an endless line": endless,
-    "endless lines": lambda _: itertools.repeat(b"Welcome!\n"),
-    "no answer": lambda _: iter(()),
-    "an echo": lambda message: iter([line(message)] * 3),
-    "deep": lambda _: iter([b'{"of":0,"value":' + b"[" * 100_000 + b"\n"]),
-    "nothing": greeting(),
-    "no policy": greeting(value=["/far", None, []]),
-    "a policy that is none": greeting(value=["/far", {"$": "Policy", "mode": 5}, []]),
-    "limits as a policy": greeting(value=["/far", {"$": "Limits"}, []]),
-    "a root that is none": greeting(value=[5, {"$": "Policy"}, []]),
-    "notes that are none": greeting(value=[*OPENED[:2], [5]]),
-    "one value more": greeting(value=[*OPENED, 5]),
-    "an error that is none": greeting(error=5),
-    "an error with a wrong message": greeting(error={"$": "error", "message": {"$": "os.system"}}),
-    "an error with an unknown code": greeting(error={"$": "error", "code": "x", "message": "x"}),
-    "cancelled unasked": greeting(cancelled=True),
-}
-
-
-@pytest.mark.parametrize("greeting", GREETINGS)
-def test_an_invalid_first_message_is_disconnected(greeting):
-    error, memory, taken = run(GREETINGS[greeting], lambda ws: ws.read("a"))
-    assert isinstance(error, AgentFSError), greeting
-    assert visible(str(error)).replace("\n", "") == str(error).replace("\n", "")
-    assert memory < MEMORY
-    assert taken < PATIENCE + 5
-
-
-def read_answer(number, **fields):
-    return {"of": number, "value": {"$": "ReadResult", "path": "a.txt", "kind": "text", **fields}}
-
-
 def nested_advice(depth):
     text = "x" * 2_000_000
     for _ in range(depth):
@@ -152,57 +104,86 @@ def nested_advice(depth):
     return text
 
 
+def endless():
+    return itertools.repeat(b"x" * 65536)
+
+
+def of_error(**fields):
+    return [{"error": {"$": "error", **fields}}]
+
+
+GREETINGS = {
+    "garbage": [b"\x00\xff\x1b]0;title\x07 garbage\n"] * 50,
+    "an endless line": endless,
+    "endless lines": lambda: itertools.repeat(b"Welcome!\n"),
+    "no answer": [],
+    "deep": [b'{"of":0,"value":' + b"[" * 100_000 + b"\n"],
+    "nothing": [{}],
+    "no policy": [{"value": ["/far", None, []]}],
+    "a policy that is none": [{"value": ["/far", {"$": "Policy", "mode": 5}, []]}],
+    "limits as a policy": [{"value": ["/far", {"$": "Limits"}, []]}],
+    "a root that is none": [{"value": [5, {"$": "Policy"}, []]}],
+    "notes that are none": [{"value": [*OPENED[:2], [5]]}],
+    "one value more": [{"value": [*OPENED, 5]}],
+    "an error that is none": [{"error": 5}],
+    "an error with a wrong message": of_error(message={"$": "os.system"}),
+    "an error with an unknown code": of_error(code="x", message="x"),
+    "cancelled unasked": [{"cancelled": True}],
+}
+
+
+@pytest.mark.parametrize("greeting", [*GREETINGS, "an echo"])
+def test_an_invalid_first_message_is_disconnected(greeting):
+    def script(message):
+        return lines([message] * 3 if greeting == "an echo" else GREETINGS[greeting])
+
+    error, memory, taken = run(script, lambda ws: ws.read("a"))
+    assert isinstance(error, AgentFSError), greeting
+    assert visible(str(error)).replace("\n", "") == str(error).replace("\n", "")
+    assert memory < MEMORY
+    assert taken < PATIENCE + 5
+
+
+def of_value(name, **fields):
+    return [{"value": {"$": name, **fields}}]
+
+
+def read_answer(text):
+    return of_value("ReadResult", path="a.txt", kind="text", text=text)
+
+
 REQUEST = json.loads(wire.to_text(PermissionRequest("read", "read", {}, ())))
 QUESTION = {"ask": 1, "function": 0, "arguments": [REQUEST]}
 COUNT = {"ask": 1, "function": 1, "arguments": ["x"]}
+QUESTIONS = [(None, None), (5, [REQUEST]), (0, []), ("x", [1]), (0, [1]), (-1, [REQUEST])]
 ANSWERS = {
-    "garbage": lambda n: iter([b"\xff\xfe\x00\n"]),
+    "garbage": [b"\xff\xfe\x00\n"],
     "an endless line": endless,
-    "another number": lambda n: iter([line({"of": n + 1000, "value": None})]),
-    "a number that is none": lambda n: iter([line({"of": str(n), "value": None}), line({"of": [n]})]),
-    "no value": lambda n: iter([line({"of": n})]),
-    "another type": lambda n: iter([line({"of": n, "value": {"$": "WriteResult", "path": "a"}})]),
-    "a text": lambda n: iter([line({"of": n, "value": "text"})]),
-    "an unknown type": lambda n: iter([line({"of": n, "value": {"$": "subprocess.Popen", "args": "true"}})]),
-    "a function": lambda n: iter([line({"of": n, "value": {"$": "function", "number": 0}})]),
-    "a wrong field": lambda n: iter([line({"of": n, "value": {"$": "ReadResult", "path": 5}})]),
-    "an unknown field": lambda n: iter([line({"of": n, "value": {"$": "ReadResult", "__class__": 5}})]),
-    "deep": lambda n: iter([line({"of": n, "value": nested(200)})]),
-    "too deep for JSON": lambda n: iter([b'{"of":1,"value":' + b"[" * 300_000 + b"\n"]),
-    "a huge number": lambda n: iter([b'{"of": 1, "value": ' + b"9" * 900_000 + b"}\n"]),
-    "a long separator": lambda n: iter(
-        [line(read_answer(n, text={"$": "Joined", "parts": ["x" * 20_000, *["y"] * 20_000]}))]
-    ),
-    "an exception of another kind": lambda n: iter(
-        [line({"of": n, "error": {"$": "error", "exception": "SystemExit", "message": "x"}})]
-    ),
-    "an advice in an advice": lambda n: iter([line(read_answer(n, text=nested_advice(15)))]),
-    "details that are wrong": lambda n: iter(
-        [line({"of": n, "error": {"$": "error", "code": "io", "message": "x", "details": 5}})]
-    ),
-    "cancelled unasked": lambda n: iter([line({"of": n, "cancelled": True})]),
-    "raised unasked": lambda n: iter([line({"of": n, "raised": True})]),
-    "nothing": lambda n: iter(()),
-    "progress for ever": lambda n: (line({"of": n, "progress": i}) for i in itertools.count()),
-    "progress that is wrong": lambda n: iter(
-        [line({"of": n, "progress": e}) for e in ("x", -5, 1e300, None)]
-    ),
-    "answers to nothing": lambda n: (line({"of": i}) for i in itertools.count(1000)),
-    **{
-        f"the question {function, arguments}": lambda n, *asked, function=function, arguments=arguments: iter(
-            [line({"of": n, "ask": 1, "function": function, "arguments": arguments})]
-        )
-        for function, arguments in (
-            (None, None),
-            (5, [REQUEST]),
-            (0, []),
-            ("x", [1]),
-            (0, [1]),
-            (-1, [REQUEST]),
-        )
-    },
-    "a question about nothing": lambda n: iter([line({"of": n + 5, **QUESTION})]),
-    "questions for ever": lambda n: itertools.repeat(line({"of": n, **COUNT})),
+    "another number": [{"of": 1001, "value": None}],
+    "a number that is none": [{"of": "1", "value": None}, {"of": [1]}],
+    "no value": [{}],
+    "another type": of_value("WriteResult", path="a"),
+    "a text": [{"value": "text"}],
+    "an unknown type": of_value("subprocess.Popen", args="true"),
+    "a function": of_value("function", number=0),
+    "a wrong field": of_value("ReadResult", path=5),
+    "an unknown field": of_value("ReadResult", __class__=5),
+    "deep": [{"value": nested(200)}],
+    "too deep for JSON": [b'{"of":1,"value":' + b"[" * 300_000 + b"\n"],
+    "a huge number": [b'{"of": 1, "value": ' + b"9" * 900_000 + b"}\n"],
+    "a long separator": read_answer({"$": "Joined", "parts": ["x" * 20_000, *["y"] * 20_000]}),
+    "an exception of another kind": of_error(exception="SystemExit", message="x"),
+    "an advice in an advice": read_answer(nested_advice(15)),
+    "details that are wrong": of_error(code="io", message="x", details=5),
+    "cancelled unasked": [{"cancelled": True}],
+    "raised unasked": [{"raised": True}],
+    "nothing": [],
+    "progress for ever": lambda: ({"progress": i} for i in itertools.count()),
+    "progress that is wrong": [{"progress": each} for each in ("x", -5, 1e300, None)],
+    "answers to nothing": lambda: ({"of": i} for i in itertools.count(1000)),
+    **{f"the question {f, a}": [{"ask": 1, "function": f, "arguments": a}] for f, a in QUESTIONS},
+    "a question about nothing": [{"of": 6, **QUESTION}],
+    "questions for ever": lambda: itertools.repeat(COUNT),
 }
 PERMISSION_CALLS = []
 
@@ -224,8 +205,7 @@ BUSY = {"an endless line", "answers to nothing", "progress for ever"}
 )
 def test_an_invalid_answer_is_an_error_in_time(answer):
     PERMISSION_CALLS.clear()
-    script = remote_side(ANSWERS[answer])
-    error, memory, taken = run(script, lambda ws: ws.read("a.txt"), **OPTIONS)
+    error, memory, taken = run(remote_side(ANSWERS[answer]), lambda ws: ws.read("a.txt"), **OPTIONS)
     # Of Python's own errors, only a few known ones are raised here.
     assert isinstance(error, RuntimeError if "error" in answer else DisconnectedError), error
     assert memory < (MEMORY * 5 if answer == "an endless line" else MEMORY)
@@ -234,12 +214,6 @@ def test_an_invalid_answer_is_an_error_in_time(answer):
 
 
 def test_unread_messages_for_a_call_are_bounded():
-    filler = line({"of": 1, "filler": "x" * 900_000})
-
-    def answer(n):
-        yield line({"of": n, **QUESTION})
-        yield from [filler] * 200
-
     asked = []
 
     def permission(request):
@@ -247,7 +221,8 @@ def test_unread_messages_for_a_call_are_bounded():
         time.sleep(1)
 
     options = {"limits": Limits(timeout=5), "policy": Policy(on_ask=permission)}
-    error, memory, _ = run(remote_side(answer), lambda ws: ws.read("a"), **options)
+    script = remote_side([QUESTION, *[{"of": 1, "filler": "x" * 900_000}] * 200])
+    error, memory, _ = run(script, lambda ws: ws.read("a"), **options)
     assert asked
     assert isinstance(error, DisconnectedError)
     assert memory < MEMORY

@@ -29,14 +29,11 @@ def serve(root, given: bytes | None, *command: str) -> tuple[int, bytes, str]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("given", "status", "message"),
-    [
-        (None, 0, ""),
-        (b"hello\n", 2, "agentfs: This is not a message of agentfs: 'hello\\n'.\n"),
-        (b'{"a"', 2, "agentfs: A line was cut off, or is too long.\n"),
-    ],
-)
+@pytest.mark.parametrize(("given", "status", "message"), [
+    (None, 0, ""),
+    (b"hello\n", 2, "agentfs: This is not a message of agentfs: 'hello\\n'.\n"),
+    (b'{"a"', 2, "agentfs: A line was cut off, or is too long.\n"),
+])  # fmt: skip
 def test_an_invalid_first_message_is_reported_on_standard_error(tmp_path, given, status, message):
     assert serve(tmp_path, given) == (status, b"", message)
 

@@ -8,22 +8,19 @@ from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
 from agentfs.text.decoding import decode, decode_in, is_binary
 
 
-@pytest.mark.parametrize(
-    ("data", "encoding", "bom", "text"),
-    [
-        (b"", "utf-8", b"", ""),
-        (b"caf\xc3\xa9\r\n", "utf-8", b"", "café\r\n"),
-        (codecs.BOM_UTF8 + b"x", "utf-8", codecs.BOM_UTF8, "x"),
-        (codecs.BOM_UTF16_LE + "aé\r\n".encode("utf-16-le"), "utf-16-le", codecs.BOM_UTF16_LE, "aé\r\n"),
-        (codecs.BOM_UTF16_BE + "a😀".encode("utf-16-be"), "utf-16-be", codecs.BOM_UTF16_BE, "a😀"),
-        (codecs.BOM_UTF32_LE + "a😀".encode("utf-32-le"), "utf-32-le", codecs.BOM_UTF32_LE, "a😀"),
-        (codecs.BOM_UTF32_BE + "a".encode("utf-32-be"), "utf-32-be", codecs.BOM_UTF32_BE, "a"),
-        (b"caf\xe9\x93", "unknown-8bit", b"", "café\x93"),
-        (codecs.BOM_UTF8 + b"\xe9", "unknown-8bit", b"", "ï»¿é"),
-        (b"a" * 8192 + b"\0", "utf-8", b"", "a" * 8192 + "\0"),
-        (codecs.BOM_UTF8 + b"a\0b", "utf-8", codecs.BOM_UTF8, "a\0b"),
-    ],
-)
+@pytest.mark.parametrize(("data", "encoding", "bom", "text"), [
+    (b"", "utf-8", b"", ""),
+    (b"caf\xc3\xa9\r\n", "utf-8", b"", "café\r\n"),
+    (codecs.BOM_UTF8 + b"x", "utf-8", codecs.BOM_UTF8, "x"),
+    (codecs.BOM_UTF16_LE + "aé\r\n".encode("utf-16-le"), "utf-16-le", codecs.BOM_UTF16_LE, "aé\r\n"),
+    (codecs.BOM_UTF16_BE + "a😀".encode("utf-16-be"), "utf-16-be", codecs.BOM_UTF16_BE, "a😀"),
+    (codecs.BOM_UTF32_LE + "a😀".encode("utf-32-le"), "utf-32-le", codecs.BOM_UTF32_LE, "a😀"),
+    (codecs.BOM_UTF32_BE + "a".encode("utf-32-be"), "utf-32-be", codecs.BOM_UTF32_BE, "a"),
+    (b"caf\xe9\x93", "unknown-8bit", b"", "café\x93"),
+    (codecs.BOM_UTF8 + b"\xe9", "unknown-8bit", b"", "ï»¿é"),
+    (b"a" * 8192 + b"\0", "utf-8", b"", "a" * 8192 + "\0"),
+    (codecs.BOM_UTF8 + b"a\0b", "utf-8", codecs.BOM_UTF8, "a\0b"),
+])  # fmt: skip
 def test_a_file_is_decoded_by_its_mark_or_as_utf8_or_byte_by_byte(data, encoding, bom, text):
     decoded = decode(data)
     assert (decoded.encoding, decoded.bom, decoded.text) == (encoding, bom, text)

@@ -6,19 +6,16 @@ from agentfs.text.display import cut_line, footer, numbered
 from tests.conftest import lines_of
 
 
-@pytest.mark.parametrize(
-    ("lines", "first", "shown"),
-    [
-        ([], 1, []),
-        (["a\n", "b"], 1, ["1|a", "2|b"]),
-        (["a\r\n", "b\r\n"], 9, [" 9|a", "10|b"]),
-        (["a\r", "b\r"], 99, [" 99|a", "100|b"]),
-        (["a\r\n", "b\r"], 1, ["1|a", "2|b⟦U+000D⟧"]),
-        (["\r\r\n"], 1, ["1|⟦U+000D⟧"]),
-        (["\n", ""], 1, ["1|", "2|"]),
-        (["9|forged\x1b[2K\n"], 5, ["5|9|forged⟦U+001B⟧[2K"]),
-    ],
-)
+@pytest.mark.parametrize(("lines", "first", "shown"), [
+    ([], 1, []),
+    (["a\n", "b"], 1, ["1|a", "2|b"]),
+    (["a\r\n", "b\r\n"], 9, [" 9|a", "10|b"]),
+    (["a\r", "b\r"], 99, [" 99|a", "100|b"]),
+    (["a\r\n", "b\r"], 1, ["1|a", "2|b⟦U+000D⟧"]),
+    (["\r\r\n"], 1, ["1|⟦U+000D⟧"]),
+    (["\n", ""], 1, ["1|", "2|"]),
+    (["9|forged\x1b[2K\n"], 5, ["5|9|forged⟦U+001B⟧[2K"]),
+])  # fmt: skip
 def test_lines_are_numbered_without_their_ends(lines, first, shown):
     assert numbered(lines, first) == shown
 
@@ -41,16 +38,13 @@ def test_content_forges_no_line(text, first):
     assert len(shown.splitlines()) == len(lines)
 
 
-@pytest.mark.parametrize(
-    ("line", "limit", "cut"),
-    [
-        ("abc\n", 3, "abc\n"),
-        ("abc\r\n", 3, "abc\r\n"),
-        ("abcd\n", 3, "abc⟦+1 character⟧\n"),
-        ("abcdef", 2, "ab⟦+4 characters⟧"),
-        ("abcdef\r\n", 2, "ab⟦+4 characters⟧\r\n"),
-    ],
-)
+@pytest.mark.parametrize(("line", "limit", "cut"), [
+    ("abc\n", 3, "abc\n"),
+    ("abc\r\n", 3, "abc\r\n"),
+    ("abcd\n", 3, "abc⟦+1 character⟧\n"),
+    ("abcdef", 2, "ab⟦+4 characters⟧"),
+    ("abcdef\r\n", 2, "ab⟦+4 characters⟧\r\n"),
+])  # fmt: skip
 def test_a_cut_line_ends_in_the_number_of_missing_characters(line, limit, cut):
     assert cut_line(line, limit) == cut
 

@@ -25,23 +25,20 @@ def without_ends(text):
     return [without_end(line, lone="\n" not in text) for line in lines_of(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "lines", "newline"),
-    [
-        ("", [], None),
-        ("\n", ["\n"], "\n"),
-        ("a", ["a"], None),
-        ("a\n", ["a\n"], "\n"),
-        ("a\n\n", ["a\n", "\n"], "\n"),
-        ("a\r\nb", ["a\r\n", "b"], "\r\n"),
-        ("a\r\nb\n", ["a\r\n", "b\n"], "mixed"),
-        ("a\rb", ["a\r", "b"], "\r"),
-        ("a\r", ["a\r"], "\r"),
-        ("a\rb\n", ["a\rb\n"], "\n"),
-        ("a\nb\r", ["a\n", "b\r"], "\n"),
-        ("a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g", ["a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g"], None),
-    ],
-)
+@pytest.mark.parametrize(("text", "lines", "newline"), [
+    ("", [], None),
+    ("\n", ["\n"], "\n"),
+    ("a", ["a"], None),
+    ("a\n", ["a\n"], "\n"),
+    ("a\n\n", ["a\n", "\n"], "\n"),
+    ("a\r\nb", ["a\r\n", "b"], "\r\n"),
+    ("a\r\nb\n", ["a\r\n", "b\n"], "mixed"),
+    ("a\rb", ["a\r", "b"], "\r"),
+    ("a\r", ["a\r"], "\r"),
+    ("a\rb\n", ["a\rb\n"], "\n"),
+    ("a\nb\r", ["a\n", "b\r"], "\n"),
+    ("a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g", ["a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g"], None),
+])  # fmt: skip
 def test_lines_end_as_the_design_says(text, lines, newline):
     assert lines_of(text) == lines
     assert bodies_of(text) == without_ends(text)

@@ -10,33 +10,27 @@ from agentfs.text.merge import merge_texts
 from tests.conftest import needs
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "merged"),
-    [
-        ("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", "A\nb\nC\n"),
-        ("a\nb\nc\n", "b\nc\n", "a\nb\nc\nd\n", "b\nc\nd\n"),
-        ("a\nb\nc\n", "a\nx\nc\n", "a\nx\nc\n", "a\nx\nc\n"),
-        ("", "", "x\n", "x\n"),
-        ("a\nb\nc", "a\nb\nc\n", "A\nb\nc", "A\nb\nc\n"),
-        ("a\r\nb\r\nc\r\n", "A\r\nb\r\nc\r\n", "a\r\nb\r\nC\r\n", "A\r\nb\r\nC\r\n"),
-        ("a\x0cb\nm\nc\n", "a\x0cb\nm\nC\n", "A\x0cb\nm\nc\n", "A\x0cb\nm\nC\n"),
-    ],
-)
+@pytest.mark.parametrize(("base", "ours", "theirs", "merged"), [
+    ("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", "A\nb\nC\n"),
+    ("a\nb\nc\n", "b\nc\n", "a\nb\nc\nd\n", "b\nc\nd\n"),
+    ("a\nb\nc\n", "a\nx\nc\n", "a\nx\nc\n", "a\nx\nc\n"),
+    ("", "", "x\n", "x\n"),
+    ("a\nb\nc", "a\nb\nc\n", "A\nb\nc", "A\nb\nc\n"),
+    ("a\r\nb\r\nc\r\n", "A\r\nb\r\nc\r\n", "a\r\nb\r\nC\r\n", "A\r\nb\r\nC\r\n"),
+    ("a\x0cb\nm\nc\n", "a\x0cb\nm\nC\n", "A\x0cb\nm\nc\n", "A\x0cb\nm\nC\n"),
+])  # fmt: skip
 def test_changes_of_different_lines_are_both_made(base, ours, theirs, merged):
     assert merge_texts(base, ours, theirs).text == merged
     assert merge_texts(base, theirs, ours).text == merged
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "lines"),
-    [
-        ("a\nb\nc\nd\n", "a\nX\nc\nd\n", "a\nY\nc\nd\n", ((2, 2),)),
-        ("a\nb\nc\nd\n", "a\nX\nc\nd\n", "a\nb\nY\nd\n", ((2, 3),)),
-        ("a\nb\nc\nd\n", "a\nX\nc\nd\n", "a\nc\nd\n", ((1, 1),)),
-        ("b\nc\nd\n", "X\nc\nd\n", "c\nd\n", ((1, 1),)),
-        ("a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n", "1\nb\nc\nd\n2\n3\n", ((1, 1), (5, 6))),
-    ],
-)
+@pytest.mark.parametrize(("base", "ours", "theirs", "lines"), [
+    ("a\nb\nc\nd\n", "a\nX\nc\nd\n", "a\nY\nc\nd\n", ((2, 2),)),
+    ("a\nb\nc\nd\n", "a\nX\nc\nd\n", "a\nb\nY\nd\n", ((2, 3),)),
+    ("a\nb\nc\nd\n", "a\nX\nc\nd\n", "a\nc\nd\n", ((1, 1),)),
+    ("b\nc\nd\n", "X\nc\nd\n", "c\nd\n", ((1, 1),)),
+    ("a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n", "1\nb\nc\nd\n2\n3\n", ((1, 1), (5, 6))),
+])  # fmt: skip
 def test_changes_of_the_same_or_neighbouring_lines_conflict(base, ours, theirs, lines):
     assert merge_texts(base, ours, theirs) == (None, lines)
 

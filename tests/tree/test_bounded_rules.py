@@ -96,13 +96,10 @@ def random_lines(rng: random.Random, size: int) -> str:
 
 
 @needs("git")
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(0, marks=pytest.mark.full),
-        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4)),
-    ],
-)
+@pytest.mark.parametrize("seed", [
+    pytest.param(0, marks=pytest.mark.full),
+    *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4)),
+])  # fmt: skip
 def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     for directory in ("", "a/", "a/b/", "x001/"):

@@ -98,19 +98,16 @@ def test_pathspec_still_disagrees(repository, kind):
     assert sorted([".gitignore", *left]) != git_files(top), "drop this kind: pathspec agrees with git now"
 
 
-@pytest.mark.parametrize(
-    ("rule", "names"),
-    [
-        ("*.py[co]", ["a.pyc", "a.py", "d/a.pyo"]),
-        ("f*o", ["foo", "fo", "d/fxo/a", "of"]),
-        ("doc/*.tm?", ["doc/a.tmp", "a.tmp", "doc/e/a.tmp"]),
-        ("**/d/x?", ["d/xa", "a/d/xa", "xa", "d/e/xa"]),
-        ("d/**/x?", ["d/xa", "d/e/f/xa", "e/d/xa"]),
-        ("d/*", ["d/a", "d/e/a", "a"]),
-        ("[a-z]\\*?/", ["a*x/a", "A*x/a", "axx/a"]),
-        ("?[b]a", ["bba", "bba\n", "ba"]),
-    ],
-)
+@pytest.mark.parametrize(("rule", "names"), [
+    ("*.py[co]", ["a.pyc", "a.py", "d/a.pyo"]),
+    ("f*o", ["foo", "fo", "d/fxo/a", "of"]),
+    ("doc/*.tm?", ["doc/a.tmp", "a.tmp", "doc/e/a.tmp"]),
+    ("**/d/x?", ["d/xa", "a/d/xa", "xa", "d/e/xa"]),
+    ("d/**/x?", ["d/xa", "d/e/f/xa", "e/d/xa"]),
+    ("d/*", ["d/a", "d/e/a", "a"]),
+    ("[a-z]\\*?/", ["a*x/a", "A*x/a", "axx/a"]),
+    ("?[b]a", ["bba", "bba\n", "ba"]),
+])  # fmt: skip
 def test_pathspec_translates_what_it_reads_as_git_does(repository, monkeypatch, rule, names):
     translated = []
     translate = GitIgnoreSpecPattern.pattern_to_regex
@@ -168,20 +165,17 @@ def test_comments_and_blank_lines_are_not_rules():
     assert read_rules(b"# a\n\n   \n\r\n/\n!\n!/\n", "f") == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "*a" * 100 + "b",
-        "**/a/" * 60 + "b",
-        "a**/" * 60 + "b",
-        "**\\/" * 60 + "b",
-        "**/" + "*a/" * 60 + "b",
-        "*a/" * 100 + "**/" + "?*/" * 60 + "b",
-        "[" + "a" * 60_000 + "]b",
-        "[[:" * 20_000,
-        "[[:" * 20_000 + "]",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "*a" * 100 + "b",
+    "**/a/" * 60 + "b",
+    "a**/" * 60 + "b",
+    "**\\/" * 60 + "b",
+    "**/" + "*a/" * 60 + "b",
+    "*a/" * 100 + "**/" + "?*/" * 60 + "b",
+    "[" + "a" * 60_000 + "]b",
+    "[[:" * 20_000,
+    "[[:" * 20_000 + "]",
+])  # fmt: skip
 def test_a_hostile_rule_takes_no_time(line):
     rules = IgnoreRules().enter("", Sources(line.encode()))
     assert rules.match("a/" * 200, "a" * 250, is_dir=False) is None

@@ -54,20 +54,17 @@ def test_a_glob_matches_these_paths(glob, yes, no):
         assert [path for path in no if matches(path)] == []
 
 
-@pytest.mark.parametrize(
-    ("glob", "yes", "no"),
-    [
-        ("*", ["a"], [".a", ".d/a", "d/.a"]),
-        ("**/*.py", ["a.py"], [".a.py", ".d/a.py"]),
-        ("?a", [], [".a"]),
-        ("[.]a", [], [".a"]),
-        ("d/**", ["d/a"], ["d/.a", "d/.x/a"]),
-        (".*", [".a", "d/.a"], [".d/a"]),
-        (".github/**", [".github/a", ".github/w/a"], [".github/.a"]),
-        ("**/.env", [".env", "d/.env"], [".d/.env"]),
-        ("*/.env", ["d/.env"], [".env"]),
-    ],
-)
+@pytest.mark.parametrize(("glob", "yes", "no"), [
+    ("*", ["a"], [".a", ".d/a", "d/.a"]),
+    ("**/*.py", ["a.py"], [".a.py", ".d/a.py"]),
+    ("?a", [], [".a"]),
+    ("[.]a", [], [".a"]),
+    ("d/**", ["d/a"], ["d/.a", "d/.x/a"]),
+    (".*", [".a", "d/.a"], [".d/a"]),
+    (".github/**", [".github/a", ".github/w/a"], [".github/.a"]),
+    ("**/.env", [".env", "d/.env"], [".d/.env"]),
+    ("*/.env", ["d/.env"], [".env"]),
+])  # fmt: skip
 def test_a_wildcard_stands_for_no_leading_dot(glob, yes, no):
     matches = compile_globs([glob], hidden=False)
     assert [path for path in yes if not matches(path)] == []
@@ -124,20 +121,17 @@ def test_a_bad_glob_is_a_typed_error_with_a_way_out(glob, code):
         assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("glob", "expanded"),
-    [
-        ("{01..3}", ["01", "02", "03"]),
-        ("{a..e..2}", ["a", "c", "e"]),
-        ("x${a,b}", ["x\\$a", "x\\$b"]),
-        ("{{a,b},{c}}", ["a", "b", "c"]),
-        ("{{a,b}}", ["a", "b"]),
-        ("{a..Z}", ["a..Z"]),
-        ("[{,}]{a,b}", ["[\\{\\,\\}]a", "[\\{\\,\\}]b"]),
-        ("{[,],b}", ["[\\,]", "b"]),
-        ("{1..1}" * 300, ["1" * 300]),
-    ],
-)
+@pytest.mark.parametrize(("glob", "expanded"), [
+    ("{01..3}", ["01", "02", "03"]),
+    ("{a..e..2}", ["a", "c", "e"]),
+    ("x${a,b}", ["x\\$a", "x\\$b"]),
+    ("{{a,b},{c}}", ["a", "b", "c"]),
+    ("{{a,b}}", ["a", "b"]),
+    ("{a..Z}", ["a..Z"]),
+    ("[{,}]{a,b}", ["[\\{\\,\\}]a", "[\\{\\,\\}]b"]),
+    ("{[,],b}", ["[\\,]", "b"]),
+    ("{1..1}" * 300, ["1" * 300]),
+])  # fmt: skip
 def test_braces_around_one_alternative_are_none(glob, expanded):
     assert expand(glob) == expanded
 
@@ -146,15 +140,12 @@ def test_no_glob_at_all_is_an_error():
     refused(lambda: compile_globs([]), "invalid_pattern")
 
 
-@pytest.mark.parametrize(
-    ("glob", "path"),
-    [
-        ("**/*a*/" * 15 + "x", "aaaaaaaaa/" * 40 + "b"),
-        ("*a" * 100 + "b", "a" * 250),
-        ("*?" * 100 + "b", "a" * 250),
-        ("**/a*a*a*a*a*a*b/**/*a*a*a*a*c", ("a" * 60 + "/") * 40 + "d"),
-    ],
-)
+@pytest.mark.parametrize(("glob", "path"), [
+    ("**/*a*/" * 15 + "x", "aaaaaaaaa/" * 40 + "b"),
+    ("*a" * 100 + "b", "a" * 250),
+    ("*?" * 100 + "b", "a" * 250),
+    ("**/a*a*a*a*a*a*b/**/*a*a*a*a*c", ("a" * 60 + "/") * 40 + "d"),
+])  # fmt: skip
 def test_regression_no_glob_explodes(glob, path):
     assert not compile_globs([glob])(path)
 

@@ -10,44 +10,13 @@ from agentfs.tree.globs import compile_descent, compile_globs
 from tests.conftest import needs, part_or_all
 
 ATOMS = [
-    "a",
-    "b",
-    "ab",
-    "*",
-    "*",
-    "?",
-    "a*",
-    "*b",
-    "*.c",
-    "[ab]",
-    "[!a]",
-    "[^b]",
-    "[a-c]",
-    ".a",
-    "\\*",
-    "x y",
-]
+    "a", "b", "ab", "*", "*", "?", "a*", "*b", "*.c", "[ab]", "[!a]", "[^b]", "[a-c]", ".a", "\\*", "x y",
+]  # fmt: skip
 ATOMS += ["{a,b}", "{a,b*}", "*{.c,.d}", "[[:alpha:]]", "[]a]", "?[b-d]", "a.c", "{a,{b,ab}}", "-", "[!a-b]*"]
 NAMES = [
-    "a",
-    "b",
-    "ab",
-    "ba",
-    "abc",
-    "a.c",
-    "b.c",
-    ".a",
-    ".ab",
-    "*",
-    "x y",
-    "c",
-    "aab",
-    "b.d",
-    "]",
-    "-",
-    "A",
+    "a", "b", "ab", "ba", "abc", "a.c", "b.c", ".a", ".ab", "*", "x y", "c", "aab", "b.d", "]", "-", "A",
     ".c",
-]
+]  # fmt: skip
 
 
 def random_glob(rng):
@@ -150,19 +119,16 @@ def test_a_directory_is_entered_whenever_a_match_lies_below(every):
                 assert all(enters(directory) for directory in above), (globs, parts)
 
 
-@pytest.mark.parametrize(
-    ("glob", "entered", "not_entered"),
-    [
-        ("docs/**", ["docs", "docs/a/b"], ["src", "src/docs"]),
-        ("docs/**/x/*.md", ["docs", "docs/a"], ["src"]),
-        ("src/*/t.py", ["src", "src/a"], ["src/a/b", "lib"]),
-        ("{a,b}/c/*", ["a", "b", "a/c"], ["c", "a/b", "a/c/d"]),
-        ("/*.py", [], ["a"]),
-        ("a*/**/b", ["a", "ab/x"], ["b"]),
-        ("*.py", None, None),
-        ("**/a/*.py", None, None),
-    ],
-)
+@pytest.mark.parametrize(("glob", "entered", "not_entered"), [
+    ("docs/**", ["docs", "docs/a/b"], ["src", "src/docs"]),
+    ("docs/**/x/*.md", ["docs", "docs/a"], ["src"]),
+    ("src/*/t.py", ["src", "src/a"], ["src/a/b", "lib"]),
+    ("{a,b}/c/*", ["a", "b", "a/c"], ["c", "a/b", "a/c/d"]),
+    ("/*.py", [], ["a"]),
+    ("a*/**/b", ["a", "ab/x"], ["b"]),
+    ("*.py", None, None),
+    ("**/a/*.py", None, None),
+])  # fmt: skip
 def test_a_glob_says_which_directories_it_needs(glob, entered, not_entered):
     enters = compile_descent([glob])
     if entered is None:
