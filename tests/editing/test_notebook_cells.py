@@ -13,6 +13,7 @@ from agentfs.errors import EditError
 from agentfs.fs import Current
 from agentfs.limits import Limits
 from agentfs.results import Edit
+from tests import kit
 from tests.conftest import law
 from tests.kit import refused
 
@@ -307,8 +308,49 @@ def test_a_write_of_no_notebook_warns_or_is_refused(ws, book, tmp_path, content,
     before = book.read_bytes()
     ws.read("book.ipynb", raw=True)
     error = refused(lambda: ws.write("book.ipynb", content), "invalid_content")
+    refused(lambda: ws.write("book.ipynb", content, preview=True), "invalid_content")
+    refused(lambda: kit.splice(ws, "book.ipynb", [(0, 1, "[")]), "invalid_content")
     assert "To change the text of a cell, call edit." in str(error)
     assert book.read_bytes() == before
     assert ws.write("empty.ipynb", "").notes == ()
     whole = ws.write("other.ipynb", json.dumps(notebook(code(["x"]))))
     assert whole.notes == ()
+
+
+BREAKING = 'y = 2\nz = "q"'
+
+
+def test_a_raw_edit_may_break_a_notebook_and_a_broken_one_may_be_edited(ws, book):
+    good = book.read_text()
+    ws.edit("book.ipynb", "y = 2", BREAKING, raw=True)
+    ws.edit("book.ipynb", BREAKING, "y = 2", True, raw=True)
+    ws.multi_edit("book.ipynb", [{"old_string": "y = 2", "new_string": BREAKING}], raw=True)
+    assert BREAKING in book.read_text()
+    book.write_text(good.replace('"cells"', "cells"))
+    ws.edit("book.ipynb", "y = 2", BREAKING)
+    ws.edit("book.ipynb", BREAKING, "y = 2")
+    ws.edit("book.ipynb", "cells", '"cells"')
+    assert book.read_text() == good
+
+
+PATCH = '*** Begin Patch\n*** Update File: book.ipynb\n@@\n-y = 2\n+y = 2\n+z = "q"\n*** End Patch'
+CALLS = {
+    "agentfs": ("edit", {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}),
+    "wave": ("Edit", {"file_path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}),
+    "codescout": ("edit_file", {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}),
+    "text-editor": (
+        "str_replace_based_edit_tool",
+        {"command": "str_replace", "path": "book.ipynb", "old_str": "y = 2", "new_str": BREAKING},
+    ),
+    "apply-patch": ("apply_patch", {"input": PATCH}),
+}
+
+
+@pytest.mark.parametrize("dialect", CALLS)
+def test_every_dialect_edits_the_cells_of_a_notebook(book, dialect, ws):
+    name, arguments = CALLS[dialect]
+    tools = ws.tools(dialect=dialect)
+    tools.call("Read" if dialect == "wave" else "read", {"file_path": "book.ipynb"})
+    result = tools.call(name, arguments)
+    assert result.success
+    assert sources(book)[0] == f"x = 1\n{BREAKING}"

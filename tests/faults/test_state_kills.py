@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from agentfs.history import database
 from tests.conftest import part_or_all
 from tests.faults.calls import CountedCalls, kill_itself, kills
 from tests.faults.tracing import needs_tracing, numbered, run_traced
-from tests.history.judges import Snapshot, snapshot, standing, undone
+from tests.history.judges import Snapshot, random_call, snapshot, standing, undone
 
 STEPS = """
 def act(ws):
@@ -222,33 +223,6 @@ def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path, 
 FILES = ["a", "c", "d", "made/deep/b", "made/x", "sp ace"]
 
 
-def at_random(ws, chance):
-    """Make one call and ignore its error."""
-    name, other = chance.choice(FILES), chance.choice(FILES)
-    text = f"{chance.random()}\n" * chance.choice([0, 1, 200])
-    try:
-        match chance.randrange(8):
-            case 0 | 1:
-                ws.write(name, text)
-            case 2:
-                ws.delete(name)
-            case 3:
-                ws.move(name, other)
-            case 4:
-                ws.undo(chance.randint(1, 3))
-            case 5:
-                ws.redo(chance.randint(1, 3))
-            case 6:
-                ws.rollback(ws.checkpoint(chance.choice("PQ")).name if chance.random() < 0.5 else "P")
-            case 7:
-                with ws.transaction() as tx:
-                    tx.write(name, text)
-                    tx.write(other, text + "x\n")
-                    tx.delete(chance.choice(FILES))
-    except AgentFSError:
-        return
-
-
 @pytest.mark.parametrize(
     ("seed", "count"),
     [
@@ -268,7 +242,8 @@ def test_journal_and_tree_agree_after_random_kills(tmp_path, monkeypatch, seed, 
             calls.at = calls.count + chance.randint(1, 400)  # opening is included
             with Workspace(root, state=state, policy=policy) as ws:
                 for _ in range(20):
-                    at_random(ws, chance)
+                    with suppress(AgentFSError, KeyError):
+                        random_call(ws, chance, FILES)
             os._exit(0)
         os.waitpid(child, 0)
         chance = random.Random(chance.random())

@@ -5,6 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from agentfs import Edit, LineChange
+from tests import kit
+
 Snapshot = dict[str, tuple[str, int, bytes]]
 
 
@@ -65,3 +68,40 @@ def undone(ws):
     """The steps that took back others, and can be redone."""
     log = ws._journal.log
     return [log.step(unit[-1].number) for unit in reversed(log.parts(made=False).values())]
+
+
+def random_call(ws, draw, files, directories=()):
+    """Make a random call; its error is raised, and KeyError by a transaction that is taken back."""
+    name, other, text = draw.choice(files), draw.choice(files), f"one\n{draw.random()}\nthree\n"
+    match draw.randrange(14):
+        case 0 | 1:
+            ws.write(name, text)
+        case 2:
+            ws.edit(name, "one", draw.choice(["one\none", "eins"]), replace_all=True)
+        case 3:
+            ws.multi_edit(name, [Edit("three", "drei"), Edit("drei", text)])
+        case 4:
+            for line_id in ws.read(name, line_ids=True).line_ids[:1]:
+                ws.edit_lines(name, [LineChange(line_id=line_id, new_content=text)])
+        case 5:
+            kit.splice(ws, name, [(0, 1, "x")])
+        case 6:
+            ws.delete(draw.choice([*files, *directories]))
+        case 7:
+            ws.move(name, other)
+        case 8 | 9:
+            ws.undo(draw.choice([1, 1, 2, 3]))
+        case 10:
+            ws.redo(draw.choice([1, 1, 2]))
+        case 11:
+            ws.checkpoint(draw.choice("PQR"))
+        case 12:
+            ws.rollback(draw.choice("PQR"))
+        case 13:
+            with ws.transaction() as tx:
+                tx.write(name, text)
+                tx.write(other, text)
+                tx.delete(draw.choice(files))
+                tx.move(draw.choice(files), draw.choice(files))
+                if draw.random() < 0.3:
+                    raise KeyError

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentfs import AgentFSError, Edit, LineChange, Policy, Workspace
-from tests import kit
+from agentfs import AgentFSError, Policy, Workspace
 from tests.conftest import needs
-from tests.history.judges import as_git_sees, git_applied, snapshot
+from tests.history.judges import as_git_sees, git_applied, random_call, snapshot
 from tests.kit import put
 
 THREADS = 16
@@ -37,42 +36,6 @@ def original(top: Path) -> None:
     (top / "link").symlink_to("d/one")
 
 
-def one_call(ws: Workspace, draw: random.Random) -> None:
-    name, other, text = draw.choice(FILES), draw.choice(FILES), f"one\n{draw.random()}\nthree\n"
-    match draw.randrange(14):
-        case 0 | 1:
-            ws.write(name, text)
-        case 2:
-            ws.edit(name, "one", draw.choice(["one\none", "eins"]), replace_all=True)
-        case 3:
-            ws.multi_edit(name, [Edit("three", "drei"), Edit("drei", text)])
-        case 4:
-            for line_id in ws.read(name, line_ids=True).line_ids[:1]:
-                ws.edit_lines(name, [LineChange(line_id=line_id, new_content=text)])
-        case 5:
-            kit.splice(ws, name, [(0, 1, "x")])
-        case 6:
-            ws.delete(draw.choice([*FILES, *DIRECTORIES]))
-        case 7:
-            ws.move(name, other)
-        case 8 | 9:
-            ws.undo(draw.choice([1, 1, 2, 3]))
-        case 10:
-            ws.redo(draw.choice([1, 1, 2]))
-        case 11:
-            ws.checkpoint(draw.choice("PQR"))
-        case 12:
-            ws.rollback(draw.choice("PQR"))
-        case 13:
-            with ws.transaction() as tx:
-                tx.write(name, text)
-                tx.write(other, text)
-                tx.delete(draw.choice(FILES))
-                tx.move(draw.choice(FILES), draw.choice(FILES))
-                if draw.random() < 0.3:
-                    raise KeyError
-
-
 def round_of_calls(ws: Workspace, seconds: float, calls: int | None, seed: int) -> Counter[str]:
     """Let all threads call at random, and count what came of it."""
     end = time.monotonic() + seconds
@@ -85,7 +48,7 @@ def round_of_calls(ws: Workspace, seconds: float, calls: int | None, seed: int) 
         while time.monotonic() < end and not faults and made != calls:
             made += 1
             try:
-                one_call(ws, draw)
+                random_call(ws, draw, FILES, DIRECTORIES)
             except KeyError:
                 counts["raised by the block"] += 1
             except AgentFSError as error:
