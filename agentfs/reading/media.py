@@ -163,16 +163,11 @@ def _output_image(output: OutputImage) -> Image | str:
 def _described(
     file: OpenFile, limits: Limits, kind: Literal["image", "binary"], note: str, *shown: Image
 ) -> ReadResult:
-    return ReadResult(
-        path=file.path,
-        kind=kind,
-        total_exact=False,
-        total_bytes=file.stat.st_size,
-        revision=_revision(file, limits),
-        images=shown,
-        text=footer(note),
-        notes=(note,),
-    )
+    size, revision = file.stat.st_size, revision_of_stat(file.stat)
+    if size <= limits.file_bytes:
+        revision = revision_of(file.read(limits.file_bytes))
+    info = FileInfo(file.path, revision, size, 0, exact=False, kind=kind)
+    return info.result(images=shown, text=footer(note), notes=(note,))
 
 
 def _is_text(head: bytes) -> bool:
@@ -184,9 +179,3 @@ def _is_text(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.end >= len(head) - 3 and error.start > 0
     return True
-
-
-def _revision(file: OpenFile, limits: Limits) -> str:
-    if file.stat.st_size > limits.file_bytes:
-        return revision_of_stat(file.stat)
-    return revision_of(file.read(limits.file_bytes))

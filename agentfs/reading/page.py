@@ -126,13 +126,32 @@ class FileInfo(NamedTuple):
     newline: Newline | None = None
     bom: bytes = b""
     exact: bool = True
-    kind: Literal["text", "notebook", "pdf", "binary"] = "text"
+    kind: Literal["text", "notebook", "pdf", "image", "binary"] = "text"
 
     @classmethod
     def of(cls, path: str, data: bytes, decoded: Decoded) -> "FileInfo":
         """Return the facts about a loaded text."""
         text, encoding, bom = decoded
         return cls(path, revision_of(data), len(data), count_lines(text), encoding, newline_of(text), bom)
+
+    def result(self, **shown: Any) -> ReadResult:
+        """Return the result of a read of the file, with what else it has."""
+        return ReadResult(
+            path=self.path,
+            kind=self.kind,
+            total_lines=self.total,
+            total_bytes=self.size,
+            revision=self.revision,
+            encoding=self.encoding,
+            newline=self.newline,
+            bom=self.bom != b"",
+            total_exact=self.exact,
+            **shown,
+        )
+
+    def empty(self) -> ReadResult:
+        """Return the result for a file without lines."""
+        return self.result(text=footer("empty file"), notes=("empty file",))
 
 
 class _Page(NamedTuple):
@@ -170,7 +189,7 @@ def text_page(
     """
     first = options.first(info.path, info.total)
     if not info.total:
-        return empty_result(info, ["empty file"])
+        return info.empty()
     end, count = end_of(text), max_lines(options.limit, limits)
     start = line_start(text, first, end)
     texts = iter([text[start : line_start(text, count + 1, end, start)]])
@@ -178,20 +197,6 @@ def text_page(
     if ids:
         lines = lines._replace(ids=ids[first - 1 : lines.last])
     return render_page(info, lines, limits, options, notes)
-
-
-def empty_result(info: FileInfo, notes: Sequence[str]) -> ReadResult:
-    """Return the result for a file without lines."""
-    return ReadResult(
-        path=info.path,
-        kind=info.kind,
-        total_bytes=info.size,
-        revision=info.revision,
-        encoding=info.encoding,
-        bom=info.bom != b"",
-        text=footer(*notes),
-        notes=tuple(notes),
-    )
 
 
 def render_page(
@@ -295,20 +300,11 @@ def _result(
     # Without numbers, the footer goes above the text so that no line can be mistaken for it.
     note = footer(*said)
     text = Joined("\n", body, note) if options.line_numbers else Advice(note, "\n", body)
-    return ReadResult(
-        path=info.path,
-        kind=info.kind,
+    return info.result(
         content=content,
         start_line=lines.first,
         end_line=last,
-        total_lines=info.total,
-        total_bytes=info.size,
-        revision=info.revision,
         truncated_by=truncated,
-        encoding=info.encoding,
-        newline=info.newline,
-        bom=info.bom != b"",
-        total_exact=info.exact,
         images=tuple(images[:_MAX_IMAGES]),
         line_ids=tuple(lines.ids),
         text=text if said else body,

@@ -11,7 +11,7 @@ from agentfs.fs import OpenFile, quote
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media, read_notebook
-from agentfs.reading.page import FileInfo, ReadOptions, empty_result, max_lines, render_page, text_page
+from agentfs.reading.page import FileInfo, ReadOptions, max_lines, render_page, text_page
 from agentfs.results import ReadResult
 from agentfs.shown.outputs import NO_LINE_IDS
 from agentfs.shown.read_tracker import ReadTracker
@@ -154,7 +154,7 @@ def _read_large(
     info = counted._replace(size=max(counted.size, file.stat.st_size))
     first = options.first(file.path, counted.total)
     if counted.total == 0:
-        return empty_result(info, ["empty file"])
+        return info.empty()
     count = min(max_lines(options.limit, limits), counted.total - first + 1)
     try:
         lines = read_lines(file, counted, first, count, options.column)
