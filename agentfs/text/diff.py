@@ -27,12 +27,7 @@ class ReplacedLines(NamedTuple):
 
 
 def unified_diff(
-    before: str | None,
-    after: str | None,
-    path: str,
-    *,
-    context: int = DIFF_CONTEXT,
-    changes: Sequence[ChangedRange] | None = None,
+    before: str | None, after: str | None, path: str, changes: Sequence[ChangedRange] | None = None
 ) -> str:
     r"""Return the diff of one file as git writes it.
 
@@ -42,7 +37,6 @@ def unified_diff(
         before: The old text, or None for a new file.
         after: The new text, or None for a deleted file.
         path: The path to name.
-        context: Unchanged lines to show around a change.
         changes: The `line_changes` of the texts, if the caller knows them.
 
     Returns:
@@ -55,7 +49,7 @@ def unified_diff(
         return git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
     names = file_names(path, created=before is None, deleted=after is None)
-    return "".join([names, *hunks(old, new, context, changes)])
+    return "".join([names, *hunks(old, new, changes)])
 
 
 def line_changes(before: str, after: str) -> tuple[ReplacedLines, ...]:
@@ -130,17 +124,15 @@ def _escape(found: re.Match[str]) -> str:
     return "".join(f"\\{byte:03o}" for byte in found[0].encode("utf-8", "surrogateescape"))
 
 
-def hunks(
-    old: str, new: str, context: int = DIFF_CONTEXT, changes: Sequence[ChangedRange] | None = None
-) -> list[str]:
+def hunks(old: str, new: str, changes: Sequence[ChangedRange] | None = None) -> list[str]:
     r"""Return the hunks of a unified diff in pieces. Lines end only at `\n`."""
     changes = git_line_changes(old, new) if changes is None else changes
     pieces: list[str] = []
     # The first line after the last change, and its offset in each text.
     old_line = old_at = new_at = 0
-    for group in _grouped(changes, context):
+    for group in _grouped(changes):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
-        lead = min(context, first_old)
+        lead = min(DIFF_CONTEXT, first_old)
         shown = line_start(old, first_old - lead - old_line + 1, "\n", old_at)
         head = len(pieces)
         for old_start, old_stop, new_start, new_stop in group:
@@ -154,7 +146,7 @@ def hunks(
                 _marked("+", new[added:new_at]),
             )
             old_line, shown = old_stop, old_at
-        following = old[old_at : line_start(old, context + 1, "\n", old_at)]
+        following = old[old_at : line_start(old, DIFF_CONTEXT + 1, "\n", old_at)]
         trail = line_count(following)
         old_range = _range(first_old - lead, last_old + trail)
         pieces.insert(head, f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n")
@@ -228,11 +220,11 @@ def split_lines(text: str) -> list[str]:
     return [*lines, last] if last else lines
 
 
-def _grouped(changes: Sequence[ChangedRange], context: int) -> list[list[ChangedRange]]:
+def _grouped(changes: Sequence[ChangedRange]) -> list[list[ChangedRange]]:
     """Group changes whose context lines touch or overlap."""
     groups: list[list[ChangedRange]] = []
     for change in changes:
-        if groups and change[0] - groups[-1][-1][1] <= 2 * context:
+        if groups and change[0] - groups[-1][-1][1] <= 2 * DIFF_CONTEXT:
             groups[-1].append(change)
         else:
             groups.append([change])

@@ -88,15 +88,11 @@ def footer(*parts: str) -> str:
 _NARROWER = {"ls": ": list a directory in it", **dict.fromkeys(("glob", "grep"), ": narrow the search")}
 
 
-def continuation(call: NextCall | None, other: str = "") -> str:
-    """Return the note that continues a result, such as `more: read(path="a.py", offset=2001)`.
-
-    `other` is the note for a tool that cannot make this call.
-    """
+def continuation(call: NextCall | None) -> str:
+    """Return the note that continues a result, such as `more: read(path="a.py", offset=2001)`."""
     if call is None:
         return ""
-    parts = Advice("more: ", call), other, f"there is more{_NARROWER.get(call['name'], '')}"
-    return FirstOf(*filter(None, parts))
+    return FirstOf(Advice("more: ", call), f"there is more{_NARROWER.get(call['name'], '')}")
 
 
 def first_names(names: Sequence[str], most: int) -> str:

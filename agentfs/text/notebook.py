@@ -61,19 +61,16 @@ class Notebook(EditView):
         size = lines = 0  # of the parts
         for number, cell in enumerate(self._parsed["cells"], 1):
             call_context.check()
-            header = _header(number, cell)
+            header, outputs = _header(number, cell), [*_output_lines(cell)]
             text = _joined(cell.get("source", "")).replace("\r\n", "\n")
             start = size + len(header)
             self.cells.append((start, start + len(text)))
-            added = [header, text if text.endswith("\n") or not text else f"{text}\n"]
-            lines += 1 + added[1].count("\n")
-            for line, image in _output_lines(cell):
-                lines += 1
-                added.append(f"> {line}\n")
-                if image is not None:
-                    self.images.append(OutputImage(lines, *image))
-            parts += added
-            size += sum(map(len, added))
+            part = header + text + ("\n" if text and not text.endswith("\n") else "")
+            lines += part.count("\n")
+            self.images += [OutputImage(lines + at, *each) for at, (_, each) in enumerate(outputs, 1) if each]
+            lines += len(outputs)
+            parts.append(part + "".join(f"> {line}\n" for line, _ in outputs))
+            size += len(parts[-1])
         self.text = "".join(parts)
 
     def is_editable(self, start: int, end: int) -> bool:

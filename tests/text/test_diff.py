@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs.text import compare
+from agentfs.text import diff as differ
 from agentfs.text.diff import unified_diff
 from tests.conftest import law, needs
 
@@ -33,7 +34,9 @@ def applied(directory, before, diff, path="f"):
 
 @law(20, 60, whole, whole, st.sampled_from([0, 1, 3]))
 def test_git_makes_the_new_file_from_the_diff(tmp_path, before, after, context):
-    diff = unified_diff(before, after, "f", context=context)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(differ, "DIFF_CONTEXT", context)
+        diff = unified_diff(before, after, "f")
     if before == after:
         assert diff == ""
     else:
@@ -49,7 +52,8 @@ def test_git_makes_the_new_file_from_the_diff(tmp_path, before, after, context):
 def test_a_diff_divided_at_unique_lines_can_be_applied(tmp_path, before, after, context, steps):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compare, "_MAX_STEPS", steps)
-        diff = unified_diff(before, after, "f", context=context)
+        patched.setattr(differ, "DIFF_CONTEXT", context)
+        diff = unified_diff(before, after, "f")
     if before != after:
         assert applied(tmp_path, before, diff) == after
 
@@ -102,7 +106,7 @@ def test_a_diff_equals_that_of_git():
 
 
 def test_lines_that_end_at_a_lone_return_are_compared_one_by_one():
-    assert unified_diff("a\rb\rc\r", "a\rB\rc\r", "f", context=0) == "--- a/f\n+++ b/f\n@@ -2 +2 @@\n-b\n+B\n"
+    assert unified_diff("a\rb\rc\r", "a\rB\rc\r", "f").endswith("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
 
 
 def test_a_change_of_only_the_line_ends_has_a_diff(tmp_path):
