@@ -28,11 +28,11 @@ MOST = {
     ("providers",): 282,
     ("editing",): 2_120,
     ("history",): 2_815,
-    ("reading", "shown"): 1_242,
+    ("reading", "shown"): 1_228,
     ("search", "patterns"): 2_743,
     ("watch",): 1_118,
     ("tree",): 1_056,
-    ("text",): 976,
+    ("text",): 965,
     ("fs",): 2_810,
     ("base", "concurrency"): 708,
     ("",): 1_510,  # the modules at the top
