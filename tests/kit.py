@@ -1,10 +1,12 @@
-"""Methods that only dialects call, as functions of a workspace, and what most tests need."""
+"""Methods that only dialects call, as functions of a workspace, and what most tests need.
 
+The environments of the frameworks import this module, so it does not need pytest.
+"""
+
+import inspect
 import os
 from functools import partial
 from os import fspath
-
-import pytest
 
 from agentfs import AgentFSError
 from agentfs.dialects import toolkit
@@ -57,9 +59,11 @@ def put(top, files, text="x\n"):
 
 def error_of(function, *given, **named):
     """Return the error that a call raises."""
-    with pytest.raises(AgentFSError) as caught:
-        function(*given, **named)
-    return caught.value
+    try:
+        result = function(*given, **named)
+    except AgentFSError as error:
+        return error
+    raise AssertionError(f"no error, but {result!r}")
 
 
 def code_of(function, *given, **named):
@@ -72,6 +76,13 @@ def refused(act, code=None):
     error = error_of(act)
     assert code in {None, error.code}, error
     return error
+
+
+def described(function):
+    """Give a function the text that a tool needs: a sentence, and one for each parameter."""
+    names = [name for name in inspect.signature(function).parameters if name not in {"self", "ctx"}]
+    function.__doc__ = "Work.\n\nArgs:\n" + "".join(f"    {name}: Some {name}.\n" for name in names)
+    return function
 
 
 def in_a_fork(act):

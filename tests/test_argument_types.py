@@ -22,6 +22,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.results import GlobResult, Skipped
 from tests import kit
 from tests.conftest import part_or_all
+from tests.kit import described
 
 FILES = {"a.txt": "one\ntwo\n", "b/c.txt": "three\n"}
 FILES_AS_BYTES = {name: text.encode() for name, text in FILES.items()}
@@ -231,13 +232,8 @@ def test_rules_may_be_any_collection_of_texts(given):
 
 
 def test_a_hint_with_metadata_of_any_kind_makes_a_tool():
+    @described
     def search(text: Annotated[str, {"a": 1}], many: list[Annotated[int, []]] | None = None) -> str:
-        """Search.
-
-        Args:
-            text: What for.
-            many: How many.
-        """
         return f"{text} {many}"
 
     tools = Toolset([search])

@@ -21,7 +21,7 @@ from agentfs.errors import NoMatchError, NotFoundError
 from agentfs.policy import VIEWED
 from agentfs.results import GrepResult
 from agentfs.tools.tool import Tool
-from tests.kit import error_of, put
+from tests.kit import described, error_of, put
 
 ROOT = Path(__file__).parents[2]
 
@@ -142,13 +142,8 @@ def test_a_view_cannot_change_confinement_or_protection(ws):
         assert f"Policy.{field}" in str(error_of(ws.view, policy=replace(ws.policy, **{field: value})))
 
 
+@described
 def read(path: Annotated[str, Name("file")], offset: Annotated[int, Name("from")] = 1) -> str:
-    """Read a file.
-
-    Args:
-        path: File.
-        offset: First line.
-    """
     raise NotFoundError(
         Advice(ParameterName("offset", quoted=True), f" or path={path}, call read: write, edit and grep"),
         hint=Joined(
@@ -177,12 +172,8 @@ def test_a_hint_names_only_offered_tools(ws):
 
 
 def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
+    @described
     def edit(old_string: Annotated[str, Name("old_str")]) -> str:
-        """Edit.
-
-        Args:
-            old_string: What.
-        """
         raise NoMatchError(
             Advice(ParameterName("old_string"), ' is not in "old_string.py"'), details={"cause": "absent"}
         )
@@ -208,12 +199,8 @@ def test_a_footer_advises_only_visible_parameters(ws):
     text = Toolset([ws.grep]).call("grep", {"pattern": "include_ignored"}).content
     assert "(pass include_ignored=true)]" in text
 
+    @described
     def search(pattern: str) -> GrepResult:
-        """Search.
-
-        Args:
-            pattern: What.
-        """
         return ws.grep(pattern)
 
     hidden = Toolset([Tool(function=search, name="grep", methods={"grep": {}})])
@@ -276,12 +263,8 @@ def test_a_problem_has_three_parts(ws):
         seen.append(problem_of(answer))
         return answer.result
 
+    @described
     def bug(path: str) -> str:
-        """Break.
-
-        Args:
-            path: Where.
-        """
         return str(1 / (len(path) - 1))
 
     ws.write("a.txt", "x\nx\n")

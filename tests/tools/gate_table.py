@@ -24,6 +24,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.text.display import estimate_tokens
 from agentfs.tools.tool import Tool, tool_of
 from tests import kit
+from tests.kit import described
 
 TOKENS = 200
 LONG = "".join(f"line {number}\n" for number in range(5000))
@@ -150,23 +151,15 @@ class Cell:
         return replace(tool_of(ws.read if self.reads else ws.write), name=self.name)
 
     def _function(self, _: Workspace) -> Any:
+        @described
         def tell(text: str) -> str:
-            """Tell.
-
-            Args:
-                text: What to do.
-            """
             return self._work(text)
 
         return tell
 
     def _coroutine(self, _: Workspace) -> Any:
+        @described
         async def tell(text: str) -> str:
-            """Tell.
-
-            Args:
-                text: What to do.
-            """
             return await self._later(text)
 
         return tell
@@ -174,21 +167,13 @@ class Cell:
     def _method(self, _: Workspace) -> Any:
         return self.tell
 
+    @described
     def tell(self, text: str) -> str:
-        """Tell.
-
-        Args:
-            text: What to do.
-        """
         return self._work(text)
 
     def _pydantic(self, _: Workspace) -> Any:
+        @described
         def tell(note: Note) -> str:
-            """Tell.
-
-            Args:
-                note: What to do.
-            """
             return self._work(note.text)
 
         return tell
@@ -201,12 +186,8 @@ class Cell:
             """Work."""
             return await self._later(text)
 
+        @described
         async def tell(text: str) -> str:
-            """Tell.
-
-            Args:
-                text: What to do.
-            """
             async with Client(server) as client:
                 answer = await client.call_tool("work", {"text": text})
                 return answer.content[0].text

@@ -6,14 +6,11 @@ import pytest
 from agentfs import ToolResult, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, UnknownToolError
 from agentfs.tools.tool import Tool
+from tests.kit import described
 
 
+@described
 def count(text: str) -> int:
-    """Count characters.
-
-    Args:
-        text: The text.
-    """
     return len(text)
 
 

@@ -14,47 +14,31 @@ import pytest
 from agentfs import Allow, CallContext, Limits, Policy, Toolset, Workspace, tool
 from agentfs.errors import InvalidArgumentError, ToolError
 from agentfs.tools.tool import Tool
-from tests.kit import code_of, error_of, put
+from tests.kit import code_of, described, error_of, put
 
 WROTE = "echo x > y"
 
 
+@described
 def bash(command: str) -> str:
-    """Run a command.
-
-    Args:
-        command: The command line.
-    """
     return subprocess.run(command, shell=True, capture_output=True, text=True, check=False).stdout
 
 
 @tool(effect="execute", rule="command")
+@described
 def shell(command: str) -> str:
-    """Run a command.
-
-    Args:
-        command: The command line.
-    """
     return bash(command)
 
 
 @tool(effect="read")
+@described
 def look(path: Path) -> str:
-    """Look at a file.
-
-    Args:
-        path: The file.
-    """
     return f"seen {path}"
 
 
 @tool(effect="write")
+@described
 def save(path: Path) -> str:
-    """Save a file.
-
-    Args:
-        path: The file.
-    """
     return f"saved {path}"
 
 
@@ -153,12 +137,8 @@ def test_the_time_of_a_question_does_not_count(root):
         time.sleep(2.2)
         return True
 
+    @described
     def change(text: str) -> str:
-        """Change a file by the workspace.
-
-        Args:
-            text: The new text.
-        """
         ws.write("a.txt", text)
         return "done"
 
@@ -225,12 +205,8 @@ def test_a_rule_with_a_path_is_about_the_parameters_that_are_paths(root, rule, p
 
 def test_a_rule_with_another_text(root):
     @tool(effect="read", rule="url")
+    @described
     def fetch(url: str) -> str:
-        """Fetch.
-
-        Args:
-            url: The address.
-        """
         return url
 
     deny = Policy(deny=["fetch(http://*)"])
@@ -337,12 +313,8 @@ def test_the_host_is_not_asked_but_confined(root, rules):
 
 def test_a_function_that_holds_the_workspace_stays_under_its_rules(root):
     @tool(effect="read")
+    @described
     def sneaky(path: str) -> str:
-        """Write a file.
-
-        Args:
-            path: The file.
-        """
         ws.write(path, "x")
         return "written"
 
@@ -359,12 +331,8 @@ def test_a_context_is_filled_in_and_not_shown(root):
     seen = []
 
     @tool(effect="none")
+    @described
     def work(text: str, ctx: CallContext) -> str:
-        """Work.
-
-        Args:
-            text: A text.
-        """
         ctx.progress(600)
         seen.append(ctx)
         return text
@@ -440,12 +408,8 @@ def test_whatever_a_tool_does_the_workspace_stays_usable(root):
 
 
 def test_two_tools_of_one_name_are_named_with_their_origin():
+    @described
     def read(path: str) -> str:
-        """Read.
-
-        Args:
-            path: The file.
-        """
         return path
 
     with pytest.raises(InvalidArgumentError, match=r"named read: .*read.* and .*read") as caught:
@@ -478,12 +442,8 @@ def test_reading_async_tools_run_side_by_side_and_changes_in_order():
         return ""
 
     @tool(effect="write")
+    @described
     async def put(number: int) -> str:
-        """Put.
-
-        Args:
-            number: A number.
-        """
         order.append(number)
         await asyncio.sleep(0.02 / number)
         order.append(number)
@@ -572,13 +532,8 @@ def test_regression_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_
         assert ws.tools().call("multi_edit", {"path": "a.txt", "edits": edits}).success
         assert ws.tools().call("write", {"path": "b.txt", "content": "x"}).success
 
+    @described
     def own(path: Path, names: list[str]) -> str:
-        """Act.
-
-        Args:
-            path: The file.
-            names: Names.
-        """
         return f"{path} {names}"
 
     def clear(request):

@@ -14,7 +14,7 @@ from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import ReadResult
 from agentfs.text.display import continuation, footer
 from agentfs.tools.tool import RenderContext, Tool
-from tests.kit import error_of
+from tests.kit import described, error_of
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_calls import accepts
 
@@ -42,13 +42,8 @@ def look(
 GREP = Tool(function=look, name="Grep", text="Search, as others call it.", expose=("ignore_case",))
 
 
+@described
 def page(path: Annotated[str, Name("file_path")], offset: int = 1) -> ReadResult:
-    """Show a page.
-
-    Args:
-        path: File.
-        offset: Line.
-    """
     if path == "missing":
         raise NotFoundError("There is no `missing`.", hint="Call ls.")
     if path == "bug":
@@ -90,13 +85,8 @@ def test_problems_have_the_visible_names():
 
 
 def test_names_that_differ_only_in_case_are_distinct():
+    @described
     def pair(one: Annotated[int, Name("-a")], two: Annotated[int, Name("-A")]) -> str:
-        """Return both.
-
-        Args:
-            one: The one.
-            two: The other.
-        """
         return json.dumps([one, two])
 
     assert Toolset([pair]).call("pair", {"-a": 1, "A": 2}).content == "[1, 2]"
@@ -177,12 +167,8 @@ def test_hints_name_the_offered_tools(tmp_path):
 
 
 def test_a_tool_stands_in_for_methods_of_other_names(ws):
+    @described
     def show(file: str) -> str:
-        """Show a file.
-
-        Args:
-            file: The file.
-        """
         return ws.read(file).content
 
     ws.write("a.txt", "1\n")
@@ -212,12 +198,8 @@ def test_a_toolset_renders_every_result_even_of_an_unknown_tool():
 
 
 def test_a_call_that_no_tool_can_make_is_not_suggested():
+    @described
     def first(path: str) -> ReadResult:
-        """Show the first page.
-
-        Args:
-            path: File.
-        """
         return page(path)
 
     result = Toolset([Tool(function=first, methods={"page": {}})]).call("first", {"path": "a"})

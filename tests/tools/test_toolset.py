@@ -18,6 +18,7 @@ from agentfs.results import Edit, Image, ReadResult, ToolResult
 from agentfs.tools.tool import tool_of
 from agentfs.tools.toolset import Toolset
 from tests.conftest import law
+from tests.kit import described
 from tests.provider_rules import SCHEMA_OF
 from tests.tool_samples import CLOSED, change, measure, search
 from tests.tool_samples import settings as set_values
@@ -33,13 +34,8 @@ NAMES = [
 ]  # fmt: skip
 
 
+@described
 def show(path: str, limit: int | None = None) -> ReadResult:
-    """Show a file.
-
-    Args:
-        path: File.
-        limit: Lines.
-    """
     if path == "missing":
         raise NotFoundError(
             "There is no file `missing`.", hint="Call ls.", details={"places": ["near: here"]}
