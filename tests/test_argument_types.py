@@ -131,21 +131,12 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def plant(root: Path) -> None:
-    kit.put(root, FILES)
-
-
 def test_every_method_is_tried():
     assert len(METHODS) >= 24
-    needed = {
-        name
-        for name, method in METHODS.items()
-        if any(
-            parameter.default is parameter.empty and parameter.name != "self"
-            for parameter in inspect.signature(method).parameters.values()
-        )
+    defaults = {
+        (name, each): inspect.signature(METHODS[name]).parameters[each].default for name, each in PARAMETERS
     }
-    assert needed == USUAL.keys()
+    assert {name for (name, _), each in defaults.items() if each is inspect._empty} == USUAL.keys()
 
 
 @part_or_all(2, full=1)
@@ -156,7 +147,7 @@ def test_a_call_that_fails_because_of_a_wrong_type_changes_nothing(tmp_path, nam
     values = [value for value in VALUES if not allowed(value)][::every]
     while values:
         root = tmp_path / str(len(values))  # a call that succeeds may change its tree
-        plant(root)
+        kit.put(root, FILES)
         with Workspace(root) as ws:
             ws.read("a.txt")
             while values:
@@ -176,7 +167,7 @@ def test_a_value_of_the_right_type_raises_only_typed_errors(tmp_path, name, para
     for number, value in enumerate(VALUES):
         if allowed(value) and not isinstance(value, BytesPath):
             root = tmp_path / str(number)
-            plant(root)
+            kit.put(root, FILES)
             errors = (AgentFSError, TypeError) if parameter in ("edits", "changes") else (AgentFSError,)
             with Workspace(root) as ws, suppress(*errors):
                 ws.read("a.txt")
@@ -184,7 +175,7 @@ def test_a_value_of_the_right_type_raises_only_typed_errors(tmp_path, name, para
 
 
 def test_mappings_and_path_objects_are_accepted(tmp_path):
-    plant(tmp_path)
+    kit.put(tmp_path, FILES)
     with Workspace(tmp_path) as ws:
         edits = [{"old_string": "one", "new_string": "1"}, Edit("two", "2")]
         assert ws.multi_edit("a.txt", edits).replacements == 2

@@ -9,8 +9,9 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from agentfs import AgentFSError, Edit, LineChange, Policy, Protect, Workspace, dialects
 from tests import kit
 from tests.conftest import part_or_all
+from tests.tool_calls import calls_for, kinds_of
 
 TOKEN = "Zq7Xw9Kv4Jb2Ty8M"
 PIECE = 7
@@ -37,32 +39,19 @@ TREE = {
     "deep/plain.py": "x = 1\n",
 }
 PROTECTED = [
-    *(".env", "deep/.env.local", ".ssh/id_rsa", "deep/server.pem", "deep/secrets.yaml", "vault/private.txt"),
-    *(
-        "deep/prod.env~",
-        ".git/config",
-        ".bash_history",
-        "notes.md",
-        "keys/id_rsa",
-        "up/.env",
-        "./deep/../.env",
-        "{root}/.env",
-        ".ssh",
-        "vault",
-    ),
-]
+    ".env", "deep/.env.local", ".ssh/id_rsa", "deep/server.pem", "deep/secrets.yaml", "vault/private.txt",
+    "deep/prod.env~", ".git/config", ".bash_history", "notes.md", "keys/id_rsa", "up/.env",
+    "./deep/../.env", "{root}/.env", ".ssh", "vault",
+]  # fmt: skip
 POLICY = Policy(protect=Protect(read=[*Protect.READ, "vault/"]), overwrite="always")
 
 
 @pytest.fixture
 def top(tmp_path):
     root = tmp_path / "root"
-    for name, text in TREE.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    (root / "notes.md").symlink_to(".env")
-    (root / "keys").symlink_to(".ssh")
-    (root / "up").symlink_to(root)
+    kit.put(root, TREE)
+    for name, target in {"notes.md": ".env", "keys": ".ssh", "up": root}.items():
+        (root / name).symlink_to(target)
     return root
 
 
@@ -91,44 +80,20 @@ def faces(result: Any) -> list[Any]:
     return [str(result), repr(result), result.to_dict(), getattr(result, "whole", None)]
 
 
-def values_for(name: str, schema: Mapping[str, Any], path: str) -> Iterator[Any]:
-    """Yield values for a parameter: the protected path, known parts of its text, and every choice."""
+def values_for(path: str, name: str, schema: Mapping[str, Any]) -> list[Any]:
+    """Return values for a parameter: the protected path, known parts of its text, and every choice."""
     if "enum" in schema:
-        yield from schema["enum"]
-        return
-    kinds = {schema.get("type")} | {each.get("type") for each in schema.get("anyOf", ())}
-    if isinstance(schema.get("type"), list):
-        kinds = set(schema["type"])
-    if "array" in kinds:
-        items = schema.get("items") or next(e["items"] for e in schema["anyOf"] if "items" in e)
-        if items.get("type") == "object":
-            filled = items.get("properties", {})
-            yield [{key: next(values_for(key, filled[key], path)) for key in filled}]
-            yield [{key: list(values_for(key, filled[key], path))[-1] for key in filled}]
-        else:
-            yield [path]
+        return [*schema["enum"]]
+    kinds, items = kinds_of(schema)
+    found: list[Any] = []
+    if items.get("type") == "object":
+        filled = {key: values_for(path, key, each) for key, each in items.get("properties", {}).items()}
+        found = [[{key: values[at] for key, values in filled.items()}] for at in (0, -1)]
+    elif "array" in kinds:
+        found = [[path]]
     if "string" in kinds:
-        yield path
-        yield SHAPE if "pattern" in name or "query" in name else KNOWN
-    if kinds & {"integer", "number"}:
-        yield 1
-    if "boolean" in kinds:
-        yield True
-        yield False
-
-
-def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield arguments for a tool: the required ones, then each optional parameter with each value."""
-    properties, required = schema["properties"], schema.get("required", [])
-    choices = [list(values_for(name, properties[name], path)) for name in required]
-    for several in itertools.islice(itertools.product(*choices), 64):
-        given = dict(zip(required, several, strict=True))
-        yield given
-        if path not in several and required:
-            continue
-        for name in properties.keys() - set(required):
-            for value in values_for(name, properties[name], path):
-                yield {**given, name: value}
+        found += [path, SHAPE if "pattern" in name or "query" in name else KNOWN]
+    return found + [1] * bool(kinds & {"integer", "number"}) + [True, False] * ("boolean" in kinds)
 
 
 PATCHES = [
@@ -155,7 +120,7 @@ def sweep(top: Any, dialect: str, policy: Policy, every: int) -> None:
         made = 0
         for offered, (number, pattern) in itertools.product(tools.schemas("mcp"), enumerate(PROTECTED)):
             path = pattern.replace("{root}", str(top))
-            arguments = list(calls_for(offered["inputSchema"], path))
+            arguments = list(calls_for(offered["inputSchema"], partial(values_for, path), 64, only=path))
             if dialect == "apply-patch":
                 patches = [patch.format(path=path) for patch in PATCHES]
                 arguments += [{"input": f"*** Begin Patch\n{patch}\n*** End Patch"} for patch in patches]
@@ -187,7 +152,7 @@ def test_the_sweep_finds_the_token_in_each_dialect_without_protection(top, diale
         sweep(top, dialect, replace(POLICY, protect=Protect(read=[], write=[])), every=11)
 
 
-def by_hand(ws: Workspace, path: str) -> list[Any]:
+def by_hand(ws: Workspace, path: str) -> None:
     """Call methods with parameters that are not in a schema, and in sequences."""
 
     def spying(text: str) -> tuple[list[tuple[int, int, str]], tuple[str, ...]]:
@@ -236,30 +201,21 @@ def by_hand(ws: Workspace, path: str) -> list[Any]:
         ws.undo,
         ws.redo,
     ]
-    said: list[Any] = []
     for call in calls:
         try:
             result = call()
         except AgentFSError as error:
             result = error
         unseen(faces(result))
-        said.append(result)
-    return said
 
 
-@pytest.mark.parametrize(
-    ("path", "options"),
-    [
-        *((path, {}) for path in PROTECTED),
-        # The ordinary run has a file, a name, a link, a hard link and directories of these.
-        *(
-            pytest.param(path, {"watch": True}, marks=[pytest.mark.long] * (number % 3 > 0))
-            for number, path in enumerate(PROTECTED)
-        ),
-    ],
-    ids=str,
-)
-def test_no_method_shows_protected_contents(top, path, options):
+# Of the watched ones, the ordinary run has a file, a name, a link, a hard link and directories.
+@pytest.mark.parametrize(("path", "watch"), [
+    *((path, False) for path in PROTECTED),
+    *(pytest.param(path, True, marks=[pytest.mark.long] * (number % 3 > 0))
+      for number, path in enumerate(PROTECTED)),
+])  # fmt: skip
+def test_no_method_shows_protected_contents(top, path, watch):
     heard: list[str] = []
 
     def asked(request: object) -> bool:
@@ -267,7 +223,7 @@ def test_no_method_shows_protected_contents(top, path, options):
         return True
 
     policy = replace(POLICY, on_ask=asked)
-    with Workspace(top, policy=policy, on_event=lambda event: heard.append(repr(event)), **options) as ws:
+    with Workspace(top, policy=policy, on_event=lambda event: heard.append(repr(event)), watch=watch) as ws:
         assert ws.read("plain.txt").content == "PASSWORD=none\n"
         by_hand(ws, path.replace("{root}", str(top)))
         ws.tools().call("edit", {"path": path, "old_string": KNOWN, "new_string": "x"})
@@ -294,13 +250,8 @@ def test_a_file_that_becomes_a_link_to_a_secret_is_not_shown(top, alias):
             (top / path).unlink()
             (top / path).symlink_to(top / ".env")
         by_hand(ws, path)
-        for call in (
-            lambda: ws.write(path, "x"),
-            lambda: ws.rollback("start"),
-            lambda: ws.changes(since=None).patch,
-            lambda: ws.edit(path, "PASSWORD one", "x"),
-        ):
-            unseen(said_by(call))
+        unseen([said_by(ws.write, path, "x"), said_by(ws.rollback, "start")])
+        unseen([said_by(lambda: ws.changes().patch), said_by(ws.edit, path, "PASSWORD one", "x")])
     intact(top)
 
 
@@ -319,15 +270,12 @@ def test_no_answer_depends_on_protected_contents(top, path):
     whole = {right: TREE[".env"], wrong: TREE[".env"].replace(TOKEN, "other")}
     with Workspace(top, policy=POLICY) as ws:
         asks = (
-            ws.grep,
-            lambda guess: ws.grep(guess, include_ignored=True),
-            lambda guess: ws.grep(guess, path),
-            lambda guess: ws.grep(guess, output_mode="total"),
-            lambda guess: ws.edit(path, guess, "x"),
-            lambda guess: ws.edit(path, guess, guess),
+            *(lambda guess, more=more: ws.grep(guess, **more)
+              for more in ({}, {"include_ignored": True}, {"path": path}, {"output_mode": "total"})),
+            lambda guess: ws.edit(path, guess, "x"), lambda guess: ws.edit(path, guess, guess),
             lambda guess: ws.multi_edit(path, [Edit(guess, "x")]),
             lambda guess: ws.write(path, whole[guess]),
-        )
+        )  # fmt: skip
         for ask in asks:
             answers = [said_by(ask, guess).replace(guess, "…") for guess in (right, wrong)]
             answers = [re.sub(r"\d+ ms|\d+\.\d+ s", "", answer) for answer in answers]
@@ -336,13 +284,12 @@ def test_no_answer_depends_on_protected_contents(top, path):
 
 def test_the_sweep_finds_a_leak_without_protection(top):
     """Without protection, the token shows in every text that is checked."""
-    with Workspace(top, policy=Policy(protect=Protect(read=[], write=[]), overwrite="always")) as ws:
-        page = ws.read(".env")
-        for said in (page.text, page.to_dict(), ws.read(".env", raw=True).text, ws.grep(SHAPE).to_dict()):
+    with Workspace(top, policy=replace(POLICY, protect=Protect(read=[], write=[]))) as ws:
+        page, encoded = ws.read(".env"), base64.b64encode(b"xy" + TOKEN.encode()).decode()
+        raw, found = ws.read(".env", raw=True).text, ws.grep(SHAPE).to_dict()
+        for said in (page.text, page.to_dict(), raw, found, encoded):
             with pytest.raises(AssertionError):
                 unseen(said)
-        with pytest.raises(AssertionError):
-            unseen(base64.b64encode(b"xy" + TOKEN.encode()).decode())
         with pytest.raises(AssertionError):
             by_hand(ws, ".env")
 

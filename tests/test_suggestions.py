@@ -10,7 +10,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ import yaml
 
 from agentfs import Limits, ToolResult, Toolset, Workspace, dialects
 from agentfs.dialects.tree_sitter_analyzer import in_language
-from agentfs.errors import AgentFSError
 from tests.conftest import part_or_all
+from tests.kit import error_of, put
 
 TWICE_THERE = "src/twice.txt"
 FILES: dict[str, Any] = {
@@ -111,14 +110,6 @@ ARGUMENT = re.compile(r"([A-Za-z_-]+)=")
 DECODER = json.JSONDecoder()
 
 
-def plant(root: Path) -> Path:
-    for name, content in FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return root
-
-
 def views() -> dict[str, Callable[[Workspace], Toolset]]:
     """Return the tested views: all dialects, prefixes, subsets, a workdir, two languages."""
     ids = {"read": ["line_ids"]}
@@ -150,11 +141,8 @@ VIEWS = views()
 def cases(tools: Toolset) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield calls of each tool in which one parameter has each of its values."""
     for schema in tools.schemas("anthropic"):
-        properties, required = (
-            schema["input_schema"]["properties"],
-            schema["input_schema"].get("required", ()),
-        )
-        usual = {name: USUAL[name] for name in required}
+        properties = schema["input_schema"]["properties"]
+        usual = {name: USUAL[name] for name in schema["input_schema"].get("required", ())}
         for name, shown in properties.items():
             values = VALUES.get(name, NUMBERS if shown.get("type") == "integer" else [])
             for value in values:
@@ -277,7 +265,7 @@ def check(
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_suggestion_works(tmp_path, view, every):
     """Before any read, and after reading files that then changed."""
-    root = plant(tmp_path / "tree")
+    root = put(tmp_path / "tree", FILES)
     with Workspace(root) as ws:
         calls = list(cases(VIEWS[view](ws)))[list(VIEWS).index(view) % every :: every]
     wrong: list[str] = []
@@ -295,20 +283,18 @@ def test_every_suggestion_works(tmp_path, view, every):
                 wrong += [f"{said} {each}" for each in check(tools, name, arguments, result, ws.root)]
                 if ws.changes().files:
                     shutil.rmtree(root)
-                    plant(root)
+                    put(root, FILES)
     assert wrong == []
 
 
 @pytest.mark.full
 def test_a_prefix_changes_names_and_nothing_else(tmp_path):
-    root = plant(tmp_path)
+    root = put(tmp_path, FILES)
     with Workspace(root, limits=LIMITS) as ws, Workspace(root, limits=LIMITS) as other:
         tools, prefixed = ws.tools(), other.tools(prefix="fs_")
         for name, arguments in cases(tools):
-            if name == "write" or '"old_string": ""' in json.dumps(
-                arguments
-            ):  # the first call creates the file
-                continue
+            if name == "write" or '"old_string": ""' in json.dumps(arguments):
+                continue  # the first call creates the file
             sent = {**arguments, "path": "src/mian.py"} if "edit" in name else arguments
             plain = tools.call(name, sent).content
             assert prefixed.call(f"fs_{name}", sent).content.replace("fs_", "") == plain
@@ -329,19 +315,17 @@ def test_english_words_are_not_renamed(tmp_path, dialect):
 
 
 def test_a_toolset_does_not_suggest_a_tool_that_it_lacks(tmp_path):
-    with Workspace(plant(tmp_path)) as ws:
+    with Workspace(put(tmp_path, FILES)) as ws:
         for names, said in ((["read", "ls"], 'Call ls(path="src")'), (["read"], "")):
             hint = ws.tools(names).call("read", {"path": "src/mian.py"}).data["hint"]
             assert hint.partition("? ")[2].partition(" to see")[0] == said
-        with pytest.raises(AgentFSError) as caught:
-            ws.read("src/mian.py")
-    assert caught.value.details["suggested_calls"] == [{"name": "ls", "arguments": {"path": "src"}}]
+        error = error_of(ws.read, "src/mian.py")
+    assert error.details["suggested_calls"] == [{"name": "ls", "arguments": {"path": "src"}}]
 
 
 def test_a_higher_limit_is_suggested_only_if_it_shows_more(tmp_path):
     """`Grep` has `head_limit` and no offset; if tokens cut a page, twice the limit shows the same."""
-    for number in range(50):
-        (tmp_path / f"{number:03}.txt").write_text("needle one\n" * 20)
+    put(tmp_path, [f"{number:03}.txt" for number in range(50)], "needle one\n" * 20)
     found = {}
     for tokens in (200, 20_000):
         with Workspace(tmp_path, limits=Limits(output_tokens=tokens)) as ws:

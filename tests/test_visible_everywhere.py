@@ -4,10 +4,10 @@ The calls are made from the schemas, so that a new tool or dialect is tested wit
 `unicodedata` and `regex` tell which characters are hidden, not our own tables.
 """
 
-import itertools
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +16,9 @@ import yaml
 
 from agentfs import Policy, Workspace, dialects
 from agentfs.base.visible import one_line
+from tests import kit
 from tests.conftest import part_or_all
+from tests.tool_calls import calls_for, kinds_of
 
 NAMES = (
     "line\nFORGED line.txt", "return\rFORGED line.txt", "separator\u2028FORGED line.txt",
@@ -30,12 +32,8 @@ CONTENT = (
     "plain\n"
 )
 DIRECTORY = "dir\nFORGED line"
-NOTEBOOK = {
-    "cells": [{"cell_type": "markdown", "source": [CONTENT], "metadata": {}}],
-    "metadata": {},
-    "nbformat": 4,
-    "nbformat_minor": 5,
-}
+CELLS = [{"cell_type": "markdown", "source": [CONTENT], "metadata": {}}]
+NOTEBOOK = {"cells": CELLS, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 PATHS = (
     *(NAMES[0], NAMES[5], NAMES[6], NAMES[9]),
     *(DIRECTORY, ".", "link\nFORGED line", "dangling\x1b", "hostile.ipynb", "plain.txt"),
@@ -47,16 +45,11 @@ EMOJI = "👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3 🏳\ufe0f\u200d🌈"
 
 
 def put(top):
-    (top / DIRECTORY).mkdir(parents=True)
-    for name in NAMES:
-        (top / name).write_text(CONTENT, newline="")
-        (top / DIRECTORY / name).write_text(CONTENT, newline="")
-    (top / "hostile.ipynb").write_text(json.dumps(NOTEBOOK))
+    names = [*NAMES, *(f"{DIRECTORY}/{name}" for name in NAMES), "ignored\u202e.log", "plain.txt"]
+    kit.put(top, names, CONTENT)
+    kit.put(top, {"hostile.ipynb": json.dumps(NOTEBOOK), ".gitignore": "*\u202e.log\u200b\n*\u202e.log\n"})
     (top / "link\nFORGED line").symlink_to(NAMES[0])
     (top / "dangling\x1b").symlink_to("nowhere\nFORGED line")
-    (top / "ignored\u202e.log").write_text(CONTENT, newline="")
-    (top / ".gitignore").write_text("*\u202e.log\u200b\n*\u202e.log\n")
-    (top / "plain.txt").write_text(CONTENT, newline="")
 
 
 # A hidden or line-ending character, except tab and line feed.
@@ -77,15 +70,14 @@ def check(dialect: str, name: str, given: Any, result: Any) -> None:
     assert "\t" not in result.short_result, where
 
 
-def values_for(name: str, schema: Mapping[str, Any], path: str) -> list[Any]:
+def values_for(path: str, name: str, schema: Mapping[str, Any]) -> list[Any]:
     """Return values for a parameter: the hostile path and texts, and every choice."""
     if "enum" in schema:
         return list(schema["enum"])
-    kinds = {schema.get("type"), *(each.get("type") for each in schema.get("anyOf", ()))}
-    items = schema.get("items") or next((e["items"] for e in schema.get("anyOf", ()) if "items" in e), {})
+    kinds, items = kinds_of(schema)
     if items.get("type") == "object":
         properties = items["properties"]
-        return [[{key: values_for(key, properties[key], path)[-1] for key in properties}]]
+        return [[{key: values_for(path, key, properties[key])[-1] for key in properties}]]
     found: list[Any] = []
     if "string" in kinds or items.get("type") == "string":
         text = path if name in PATH_NAMES else CONTENT if name in CONTENT_NAMES else "needle"
@@ -93,23 +85,7 @@ def values_for(name: str, schema: Mapping[str, Any], path: str) -> list[Any]:
         found = [text, *also]
     if items.get("type") in {"string", "integer"}:
         found = [[each] for each in found] or [[1, 2]]
-    if kinds & {"integer", "number"}:
-        found.append(1)
-    if "boolean" in kinds:
-        found += [True, False]
-    return found
-
-
-def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield arguments for a tool: the required ones, then each optional parameter with each value."""
-    properties, required = schema["properties"], schema.get("required", [])
-    choices = [values_for(name, properties[name], path) for name in required]
-    for several in itertools.islice(itertools.product(*choices), 8):
-        given = dict(zip(required, several, strict=True))
-        yield given
-        for name in properties.keys() - set(required):
-            for value in values_for(name, properties[name], path):
-                yield {**given, name: value}
+    return found + [1] * bool(kinds & {"integer", "number"}) + [True, False] * ("boolean" in kinds)
 
 
 def patches_for(path: str) -> list[dict[str, str]]:
@@ -132,7 +108,6 @@ def patches_for(path: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("dialect", ["agentfs", *(each for each in dialects.names() if each != "memory")])
 def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, dialect, every):
     policy = Policy(overwrite="always")
-    schemas = []
     with Workspace("/", policy=policy) as ws:
         schemas = ws.tools("all" if dialect == "agentfs" else None, dialect=dialect).schemas("mcp")
     driven = 0
@@ -140,7 +115,8 @@ def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, 
         name = offered["name"]
         for at, path in enumerate(PATHS):
             patches = patches_for(path) if name == "apply_patch" else []
-            calls = [*calls_for(offered["inputSchema"], path), *patches][(number + at) % every :: every]
+            calls = [*calls_for(offered["inputSchema"], partial(values_for, path), 8), *patches]
+            calls = calls[(number + at) % every :: every]
             if not calls:
                 continue
             top = tmp_path / name

@@ -1,19 +1,17 @@
 """The workspace as a whole: behaviour that its methods share."""
 
 import errno
-import inspect
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentfs import Edit, Limits, Policy, Workspace, dialects, workspace
+from agentfs import Limits, Policy, Workspace, workspace
 from agentfs.fs import Root
 from agentfs.providers import FORMATS
 from agentfs.text.display import estimate_tokens
-from tests import kit
-from tests.kit import code_of, error_of, put
+from tests.kit import code_of, put
 from tests.tool_calls import accepts
 
 
@@ -69,44 +67,6 @@ def test_next_of_every_paged_method_is_accepted_and_goes_on(tmp_path, name, argu
     assert len({*texts}) == len(texts) > 1
 
 
-ARGUMENTS: dict[str, tuple[object, ...]] = {
-    "read": ("f.txt",), "write": ("f.txt", "x"), "edit": ("f.txt", "one", "two"),
-    "multi_edit": ("f.txt", [Edit("one", "two")]), "edit_lines": ("f.txt", []),
-    "replace": ("one", "two"), "delete": ("f.txt",), "move": ("f.txt", "g.txt"), "glob": ("*",),
-    "grep": ("one",), "rollback": ("here",),
-}  # fmt: skip
-METHODS = [
-    name
-    for name, method in inspect.getmembers(Workspace, inspect.isfunction)
-    if not name.startswith("_") and name != "close"
-]
-
-
-@pytest.mark.parametrize("watch", [False, True])
-@pytest.mark.parametrize("name", METHODS)
-def test_each_method_of_a_closed_workspace_says_that_it_is_closed(tmp_path, name, watch):
-    put(tmp_path, {"f.txt": "one\n"})
-    ws = Workspace(tmp_path, watch=watch)
-    view = ws.view(workdir=".")
-    output = kit.keep(ws, "kept text")
-    ws.close()
-    ws.close()
-    for each in (ws, view):
-        error = error_of(getattr(each, name), *ARGUMENTS.get(name, ()))
-        assert (error.code, "closed" in str(error)) == ("closed", True)
-        assert isinstance(error, ValueError), "as of a closed file"
-    assert code_of(ws.read, output) == "closed"
-    assert (tmp_path / "f.txt").read_text() == "one\n"
-
-
-def test_each_property_that_needs_the_root_says_that_it_is_closed(tmp_path):
-    ws = Workspace(tmp_path)
-    ws.close()
-    for name in ("containment", "watch", "__enter__"):
-        assert code_of(lambda name=name: getattr(ws, name)()) == "closed"
-    assert (ws.root, ws.recovery_notes) == (str(tmp_path), ())
-
-
 def test_a_view_may_add_rules_of_ask_and_removes_none(tmp_path):
     put(tmp_path, {"f.txt": "one\n"})
     with Workspace(tmp_path, policy=Policy(ask=["delete"])) as ws:
@@ -115,28 +75,6 @@ def test_a_view_may_add_rules_of_ask_and_removes_none(tmp_path):
         for rules in ([], ["read"]):
             assert code_of(ws.view, policy=Policy(ask=rules)) == "invalid_argument"
         assert ws.read("f.txt").content == "one\n"
-
-
-@pytest.mark.parametrize("dialect", ["agentfs", *dialects.BUILT_IN])
-def test_each_tool_of_a_closed_workspace_says_that_it_is_closed(tmp_path, dialect):
-    (tmp_path / "f.txt").write_text("one\n")
-    with Workspace(tmp_path) as ws:
-        tools = ws.tools("all" if dialect == "agentfs" else None, dialect=dialect)
-    sent = {
-        "path": "/memories/f.txt" if dialect == "memory" else "f.txt",
-        "file_path": "f.txt", "pattern": "one", "query": "one", "content": "x", "literal": "one",
-        "old_string": "one", "new_string": "x", "command": "view", "to": "g", "paths": ["f.txt"],
-        "edits": [{"old_string": "one", "new_string": "x"}], "rg_args": "one", "roots": ["."],
-        "changes": [{"line_id": "abcdef", "new_content": "x"}],
-        "input": "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch",
-    }  # fmt: skip
-    for schema in tools.schemas("anthropic"):
-        expected = schema["input_schema"]
-        needed = {*expected.get("required", ()), "old_string", "roots", *["path"] * (dialect == "memory")}
-        given = {name: sent[name] for name in expected["properties"].keys() & sent.keys() & needed}
-        result = tools.call(schema["name"], given)
-        assert "closed" in result.content, (schema["name"], result)
-        assert "descriptor" not in result.content
 
 
 def test_a_transaction_that_has_ended_changes_nothing(ws, tmp_path):
