@@ -1,5 +1,7 @@
 """The text of every result keeps to `Limits.output_tokens`, and says what was cut and how to continue."""
 
+import re
+
 import pytest
 
 from agentfs import Limits, Policy, Workspace
@@ -39,31 +41,20 @@ def test_no_text_is_over_the_budget(tree, name, budget):
     assert fits(result.text, limits), result.text
 
 
-@pytest.mark.parametrize("mode", ["content", "files_with_matches", "count", "summary"])
-@pytest.mark.parametrize("budget", [300, 1500])
-def test_the_pages_of_a_cut_search_put_together_are_all_of_it(tree, mode, budget):
+@pytest.mark.parametrize(("name", "arguments", "budget"), [
+    ("ls", {}, 200), ("glob", {"pattern": "*.py"}, 200),
+    *(("grep", {"pattern": "value_(3|17) ", "output_mode": mode}, budget)
+      for mode in ("content", "files_with_matches", "count", "summary") for budget in (300, 1500)),
+])  # fmt: skip
+def test_the_pages_of_a_cut_answer_put_together_are_all_of_it(tree, name, arguments, budget):
+    shown = []
     with Workspace(tree, limits=Limits(output_tokens=budget)) as ws:
-        result, lines = ws.grep("value_(3|17) ", output_mode=mode), []
-        while True:
-            lines += [line for line in result.text.split("\n") if line.startswith("module_")]
-            if result.next is None:
-                break
-            result = ws.grep(**result.next["arguments"])
-    assert sorted({line.split(":")[0] for line in lines}) == [
-        f"module_{number:03}.py" for number in range(120)
-    ]
-
-
-@pytest.mark.parametrize("name", ["ls", "glob"])
-def test_the_pages_of_a_cut_list_put_together_are_all_of_it(tree, name):
-    with Workspace(tree, limits=Limits(output_tokens=200)) as ws:
-        result, shown = CALLS[name](ws), []
-        while True:
-            shown += [line.split()[0] for line in result.text.split("\n") if line.startswith("module_")]
-            if result.next is None:
-                break
-            result = getattr(ws, name)(**result.next["arguments"])
-    assert shown == [f"module_{number:03}.py" for number in range(120)]
+        while arguments is not None:
+            result = getattr(ws, name)(**arguments)
+            shown += re.findall(r"^module_\d+\.py", result.text, re.MULTILINE)
+            arguments = result.next and result.next["arguments"]
+    every = [f"module_{number:03}.py" for number in range(120)]
+    assert (sorted({*shown}) if name == "grep" else shown) == every
 
 
 def test_a_search_is_cut_step_by_step(tree):

@@ -7,11 +7,11 @@ from importlib import import_module
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
+from agentfs import Limits, Policy, Protect, Workspace
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.policy_file import read_policy_file, settings_of
-from agentfs.errors import InvalidArgumentError, RefusedError
 from tests.forked import run_command
+from tests.kit import code_of, error_of, put
 
 ALL = """
 deny = ["read(private/**)"]
@@ -35,19 +35,14 @@ timeout = 2.5
 
 @pytest.fixture
 def root(tmp_path):
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "a.txt").write_text("one\n")
-    return root
+    return put(tmp_path / "project", {"a.txt": "one\n"})
 
 
 @pytest.fixture
 def file(tmp_path):
     def write(text, *names):
-        path = tmp_path.joinpath(*names or ("config", "policy.toml"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
+        name = "/".join(names) or "config/policy.toml"
+        return put(tmp_path, {name: text}) / name
 
     return write
 
@@ -62,9 +57,8 @@ def checked(path, root, **options):
 
 
 def refused(path):
-    with pytest.raises(AgentFSError) as raised:
-        read(path)
-    return f"{raised.value}\n{raised.value.hint}"
+    error = error_of(read, path)
+    return f"{error}\n{error.hint}"
 
 
 def test_a_file_sets_policy_limits_and_names(file, root):
@@ -118,8 +112,8 @@ def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
 @pytest.mark.parametrize("rule", ["edit({)", "edit(../x)", "read( x)", 'read("x")', "read(/root/secrets/**)"])
 def test_a_wrong_rule_of_a_file_is_an_error_of_the_workspace(file, root, rule):
     """`deny = ["read(/root/secrets/**)"]` was accepted and protected nothing."""
-    with pytest.raises(InvalidArgumentError):
-        Workspace(root, policy=read(file(f"deny = [{rule!r}]")).policy)
+    policy = read(file(f"deny = [{rule!r}]")).policy
+    assert code_of(Workspace, root, policy=policy) == "invalid_argument"
 
 
 def test_a_file_that_cannot_be_read_is_an_error(file, tmp_path):
@@ -145,8 +139,7 @@ def test_each_setting_of_a_policy_and_of_limits_can_be_in_a_file(file):
 def test_a_file_in_the_workspace_is_refused(file, root, place):
     """Attack: a model edits the policy that it works under."""
     path = file("", "project", *place.split("/"))
-    with pytest.raises(RefusedError, match="where a model could use it"):
-        checked(path, root)
+    assert "where a model could use it" in error_of(checked, path, root).message
     assert checked(path, root, read_only=True).policy.read_only
 
 
@@ -167,8 +160,7 @@ def test_a_file_is_refused_if_a_link_on_the_way_is_in_the_workspace(file, root, 
     first = next(iter(links))
     path = tmp_path / ("outside.toml" if "outside.toml" in links else first)
     path = path / "policy.toml" if path.is_dir() else path
-    with pytest.raises(RefusedError):
-        checked(path, root)
+    assert code_of(checked, path, root) == "refused"
 
 
 def test_a_link_to_the_workspace_does_not_hide_that_a_file_is_in_it(file, root, tmp_path):
@@ -178,8 +170,7 @@ def test_a_link_to_the_workspace_does_not_hide_that_a_file_is_in_it(file, root, 
     around = tmp_path / "config" / ".." / "around"
     for spelled in (path, tmp_path / "around" / "policy.toml", around / "policy.toml"):
         for directory in (root, tmp_path / "around", os.path.relpath(root)):
-            with pytest.raises(RefusedError):
-                checked(spelled, directory)
+            assert code_of(checked, spelled, directory) == "refused"
 
 
 def test_a_file_beside_the_workspace_is_accepted(file, root, monkeypatch):

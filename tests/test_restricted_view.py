@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Edit, Policy, Workspace
 from tests import kit
 
 NAME, TEXT = "hiddenname", "hiddentext"
@@ -15,11 +15,10 @@ NAME, TEXT = "hiddenname", "hiddentext"
 @pytest.fixture
 def ws(tmp_path) -> Iterator[Workspace]:
     """A workspace with steps inside and outside of `in`, one step in both, and an interrupted change."""
-    for directory in ("in", "out"):
-        (tmp_path / directory).mkdir()
-    (tmp_path / "in" / "a.txt").write_text("shown\nlines of a text\n")
-    (tmp_path / "in" / "large.txt").write_text("a line of a large file\n" * 9000)
-    (tmp_path / "out" / f"{NAME}.txt").write_text(f"{TEXT}\nanother {TEXT} of some length\n")
+    kit.put(tmp_path, {
+        "in/a.txt": "shown\nlines of a text\n", "in/large.txt": "a line of a large file\n" * 9000,
+        f"out/{NAME}.txt": f"{TEXT}\nanother {TEXT} of some length\n",
+    })  # fmt: skip
     with Workspace(tmp_path, policy=Policy(overwrite="always")) as workspace:
         workspace._root.recovery_notes = (f'a change of "out/{NAME}.txt" was undone',)
         workspace.read(f"out/{NAME}.txt")
@@ -65,9 +64,7 @@ def calls(ws: Workspace, view: Workspace) -> dict[str, Callable[[], Any]]:
         "recovery notes": lambda: view.recovery_notes,
         "notes of a view of it": lambda: view.view().recovery_notes,
         "miss": lambda: view.edit("in/a.txt", f"another {TEXT[:-4]}text of some length", "x"),
-        "miss of several": lambda: view.multi_edit(
-            "in/a.txt", [{"old_string": "another h", "new_string": "x"}]
-        ),
+        "miss of several": lambda: view.multi_edit("in/a.txt", [Edit("another h", "x")]),
         "missing": lambda: view.read(f"{NAME[:-1]}.txt"),
         "missing below": lambda: view.read(f"out/{NAME[:-2]}.txt"),
         "move": lambda: view.move("in/a.txt", "out/a.txt"),
@@ -103,9 +100,7 @@ def test_conflicts_outside_of_a_restricted_view_are_not_shown(ws, tmp_path):
     view = ws.view(only=["in"])
     for act in (view.undo, lambda: view.undo(2), lambda: view.rollback("start")):
         said = said_by(act)
-        assert "outside" in said
-        assert NAME not in said
-        assert TEXT not in said
+        assert ("outside" in said, NAME in said, TEXT in said) == (True, False, False)
     assert (tmp_path / "out" / f"{NAME}2.txt").read_text() == f"theirs {TEXT}\n"
 
 
@@ -120,12 +115,9 @@ def test_a_restricted_view_undoes_its_own_steps_and_keeps_its_own_outputs(ws, tm
 
 
 def test_regression_a_directory_whose_name_begins_like_that_of_a_view_is_outside_of_it(tmp_path):
-    for name in ("in", "inner"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.txt").write_text("one\n")
+    kit.put(tmp_path, ["in/a.txt", "inner/a.txt"], "one\n")
     with Workspace(tmp_path) as ws:
         view = ws.view(only=["in"])
         assert view.read("in/a.txt").content == "one\n"
-        for call in (lambda: view.read("inner/a.txt"), lambda: view.edit("inner/a.txt", "one", "two")):
-            with pytest.raises(AgentFSError):
-                call()
+        kit.error_of(view.read, "inner/a.txt")
+        kit.error_of(view.edit, "inner/a.txt", "one", "two")

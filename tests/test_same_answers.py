@@ -15,6 +15,7 @@ import pytest
 from agentfs import AgentFSError, Limits, Workspace, connect
 from tests.remote.over_pipe import open_pipe
 from tests.search.watched import unhurried
+from tests.tree_difference import snapshot
 
 KINDS = ("cold", "watched", "persistent", "remote")
 LIMITS = Limits(watch_bytes=64 * 1024, file_bytes=32 * 1024, grep_results=20, glob_results=15, timeout=30)
@@ -42,20 +43,12 @@ class Acts:
 
     def outside(self):
         """Return the name of a change by another program, with its arguments."""
-        content = self.chosen.choice(
-            [
-                self.text().encode(),
-                b"\0binary\n",
-                self.text().encode("utf-16"),
-                b"alpha\n" * 9000,
-                b"caf\xe9\n",
-            ]
-        )
+        others = [self.text().encode("utf-16"), b"\0binary\n", b"alpha\n" * 9000, b"caf\xe9\n"]
+        content = self.chosen.choice([self.text().encode(), *others])
         if self.chosen.random() < 0.15:
             return "rules", (self.chosen.choice(DIRECTORIES), self.chosen.choice(RULES))
-        name = self.chosen.choice(
-            ["put", "put", "append", "unlink", "rename", "rmtree", "mkdir", "symlink", "link"]
-        )
+        names = "put put append unlink rename rmtree mkdir symlink link"
+        name = self.chosen.choice(names.split())
         return name, (self.path(), self.path(), content)
 
     def call(self):
@@ -139,17 +132,6 @@ def answer(workspace, name, arguments):
     return [plain(result.to_dict(), workspace.root), plain(result.text, workspace.root)]
 
 
-def snapshot(root: Path):
-    found = {}
-    for directory, names, files in os.walk(root):
-        for name in [*names, *files]:
-            path = Path(directory, name)
-            status = path.lstat()
-            content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-            found[os.path.relpath(path, root)] = (status.st_mode, status.st_nlink * path.is_file(), content)
-    return found
-
-
 def open_all(base: Path, stack: ExitStack):
     roots = [base / kind for kind in KINDS]
     for root in roots:
@@ -185,9 +167,7 @@ def test_four_kinds_of_workspace_answer_alike(tmp_path, seed, count):
                     act_outside(tmp_path / kind, name, arguments)
                 continue
             name, arguments = acts.call()
-            first, *others = [answer(each, name, arguments) for each in workspaces]
-            for kind, other in zip(KINDS[1:], others, strict=True):
-                assert other == first, (number, kind, name, arguments)
-            first, *others = [snapshot(tmp_path / kind) for kind in KINDS]
-            for kind, other in zip(KINDS[1:], others, strict=True):
-                assert other == first, (number, kind, name, arguments)
+            answers = [answer(each, name, arguments) for each in workspaces]
+            for found in (answers, [snapshot(tmp_path / kind) for kind in KINDS]):
+                for kind, other in zip(KINDS, found, strict=True):
+                    assert other == found[0], (number, kind, name, arguments)

@@ -21,28 +21,11 @@ def test_uvx_runs_the_command_that_has_the_name_of_the_distribution(tmp_path, re
     cache = request.config.cache.mkdir("uv")
     uvx = [sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable, "--cache-dir", str(cache)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [*uvx, "--from", str(wheel), "agentfs-workspace", "call", "ls"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    list_it = [*uvx, "--from", str(wheel), "agentfs-workspace", "call", "ls"]
+    done = subprocess.run(list_it, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == wheel.name
-    serve = [
-        "env",
-        "-u",
-        "PYTHONPATH",
-        *uvx,
-        "--from",
-        str(wheel),
-        "agentfs",
-        "serve",
-        "--root",
-        str(tmp_path),
-    ]
-    with connect(serve, ".") as ws:  # as the remote command of ssh
+    serve = ["env", "-u", "PYTHONPATH", *uvx, "--from", str(wheel), "agentfs", "serve"]
+    with connect([*serve, "--root", str(tmp_path)], ".") as ws:  # as the remote command of ssh
         assert ws.root == str(tmp_path)
         assert ws.stat(wheel.name).size == wheel.stat().st_size

@@ -15,6 +15,7 @@ import pytest
 from agentfs import AgentFSError, Limits, Workspace
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments
 from tests.conftest import program
+from tests.kit import error_of, put
 
 USUAL = {
     "ignore_case": False, "smart_case": False, "glob": None, "type": None,
@@ -22,75 +23,60 @@ USUAL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("rg_args", "meant"), [
-    (None, {}),
-    ("", {}),
-    ([], {}),
-    ("-i", {"ignore_case": True}),
-    ("--ignore-case", {"ignore_case": True}),
-    ("-S", {"smart_case": True}),
-    ("-i -s", {}),
-    ("-s --smart-case", {"smart_case": True}),
-    ("-F", {"fixed_strings": True}),
-    ("--fixed-strings -w", {"fixed_strings": True, "word": True}),
-    ("--word-regexp", {"word": True}),
-    ("-U", {"multiline": True}),
-    ("-A3", {"after": 3}),
-    ("-A 3 -A 4", {"after": 4}),
-    ("-A=3", {"after": 3}),
-    ("--after-context=3", {"after": 3}),
-    ("-B 2 --context 1", {"before": 2, "context": 1}),
-    ("-g '*.py' --glob=!test_*", {"glob": ["*.py", "!test_*"]}),
-    ("-g '!test_*' -g '*.py' -g '!a'", {"glob": ["!test_*", "*.py", "!a"]}),
-    ("-g 'two words'", {"glob": ["two words"]}),
-    ("-tpy --type js", {"type": ["py", "js"]}),
-    ("-t py -g 'src/**'", {"glob": ["src/**"]}),
-    ("-t py -g '!src'", {"type": ["py"], "glob": ["!src"]}),
-    ("-m 5", {"max_count": 5}),
-    ("-L -. --no-ignore", {"follow_symlinks": True, "hidden": True, "include_ignored": True}),
-    ("--follow --hidden", {"follow_symlinks": True, "hidden": True}),
-    ("--max-filesize 1M", {"max_filesize": "1M"}),
-    ("-E latin1", {"encoding": "latin1"}),
-    ("-Eauto", {}),
-    ("-E latin1 -E auto", {}),
-    ("--sort path", {"sort": "path"}),
-    ("--sort=modified", {"sort": "oldest"}),
-    ("--sortr path", {"sort": "reverse"}),
-    ("--sort path --sortr modified", {"sort": "modified"}),
-    ("--sortr=none", {"sort": "path"}),
-    ("-d 2 -d1", {"max_depth": 1}),
-    ("--count-matches", {"output_mode": "count"}),
-    ("-p -I --heading --pretty --no-filename", {}),
-    ("-j4 --threads 1 --text -a --no-messages --no-config --crlf", {}),
-    ("--no-ignore-vcs", {"include_ignored": True}),
-    ("-U --multiline-dotall", {"multiline": True, "dot_all": True}),
-    ("-iwA3", {"ignore_case": True, "word": True, "after": 3}),
-    (["-i", "-A", "3"], {"ignore_case": True, "after": 3}),
-    (["-A 3", "--glob *.py"], {"after": 3, "glob": ["*.py"]}),
-    (["-g", "a b*"], {"glob": ["a b*"]}),
-    ("-n -H -N --line-number --with-filename --no-heading --color never --color=always -P", {}),
-    ("-x", {"whole_line": True}),
-    ("-x -F", {"whole_line": True, "fixed_strings": True}),
-    ("-x -w", {"word": True}),
-    ("-w --line-regexp", {"whole_line": True}),
-    ("-v", {"invert": True}),
-    ("-v -w", {"invert": True, "word": True}),
-    ("--invert-match -x", {"invert": True, "whole_line": True}),
-    ("-o", {}),
-    ("-l", {"output_mode": "files_with_matches"}),
-    ("-l --count", {"output_mode": "count"}),
-    ("-c --files-with-matches", {"output_mode": "files_with_matches"}),
-    ("-T py -tjs", {"type": ["!py", "js"]}),
-    ("-u", {"include_ignored": True}),
-    ("-uu", {"include_ignored": True, "hidden": True}),
-    ("-u --unrestricted -u", {"include_ignored": True, "hidden": True}),
-    ("--max-depth 2 --max-depth=1", {"max_depth": 1}),
-    ("--iglob '*.PY'", {"glob": ["*.[Pp][Yy]"]}),
-    ("--iglob '!a[b-d]\\*' -g a", {"glob": ["a", "![aA][B-Db-d]\\*"]}),
-])  # fmt: skip
+# What several spellings mean, beside `USUAL`.
+MEANT = [
+    ({}, None, "", [], "-i -s", "-o", "-Eauto", "-E latin1 -E auto", "-p -I --heading --pretty --no-filename",
+     "-j4 --threads 1 --text -a --no-messages --no-config --crlf",
+     "-n -H -N --line-number --with-filename --no-heading --color never --color=always -P"),
+    ({"ignore_case": True}, "-i", "--ignore-case"),
+    ({"smart_case": True}, "-S", "-s --smart-case"),
+    ({"fixed_strings": True}, "-F"),
+    ({"fixed_strings": True, "word": True}, "--fixed-strings -w"),
+    ({"word": True}, "--word-regexp", "-x -w"),
+    ({"whole_line": True}, "-x", "-w --line-regexp"),
+    ({"whole_line": True, "fixed_strings": True}, "-x -F"),
+    ({"invert": True}, "-v"),
+    ({"invert": True, "word": True}, "-v -w"),
+    ({"invert": True, "whole_line": True}, "--invert-match -x"),
+    ({"multiline": True}, "-U"),
+    ({"multiline": True, "dot_all": True}, "-U --multiline-dotall"),
+    ({"after": 3}, "-A3", "-A=3", "--after-context=3"),
+    ({"after": 4}, "-A 3 -A 4"),
+    ({"before": 2, "context": 1}, "-B 2 --context 1"),
+    ({"ignore_case": True, "word": True, "after": 3}, "-iwA3"),
+    ({"ignore_case": True, "after": 3}, ["-i", "-A", "3"]),
+    ({"after": 3, "glob": ["*.py"]}, ["-A 3", "--glob *.py"]),
+    ({"glob": ["*.py", "!test_*"]}, "-g '*.py' --glob=!test_*"),
+    ({"glob": ["!test_*", "*.py", "!a"]}, "-g '!test_*' -g '*.py' -g '!a'"),
+    ({"glob": ["two words"]}, "-g 'two words'", ["-g", "two words"]),
+    ({"glob": ["*.[Pp][Yy]"]}, "--iglob '*.PY'"),
+    ({"glob": ["a", "![aA][B-Db-d]\\*"]}, "--iglob '!a[b-d]\\*' -g a"),
+    ({"type": ["py", "js"]}, "-tpy --type js"),
+    ({"type": ["!py", "js"]}, "-T py -tjs"),
+    ({"glob": ["src/**"]}, "-t py -g 'src/**'"),
+    ({"type": ["py"], "glob": ["!src"]}, "-t py -g '!src'"),
+    ({"max_count": 5}, "-m 5"),
+    ({"follow_symlinks": True, "hidden": True}, "--follow --hidden"),
+    ({"follow_symlinks": True, "hidden": True, "include_ignored": True}, "-L -. --no-ignore"),
+    ({"include_ignored": True}, "--no-ignore-vcs", "-u"),
+    ({"include_ignored": True, "hidden": True}, "-uu", "-u --unrestricted -u"),
+    ({"max_filesize": "1M"}, "--max-filesize 1M"),
+    ({"encoding": "latin1"}, "-E latin1"),
+    ({"sort": "path"}, "--sort path", "--sortr=none"),
+    ({"sort": "oldest"}, "--sort=modified"),
+    ({"sort": "reverse"}, "--sortr path"),
+    ({"sort": "modified"}, "--sort path --sortr modified"),
+    ({"max_depth": 1}, "-d 2 -d1", "--max-depth 2 --max-depth=1"),
+    ({"output_mode": "count"}, "--count-matches", "-l --count"),
+    ({"output_mode": "files_with_matches"}, "-l", "-c --files-with-matches"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rg_args", "meant"), [(each, meant) for meant, *spelled in MEANT for each in spelled]
+)
 def test_arguments_are_kept_in_meaning(rg_args, meant):
-    given = read_arguments(rg_args)
-    assert given.options == {**USUAL, **meant}
+    assert read_arguments(rg_args).options == {**USUAL, **meant}
 
 
 def test_options_around_a_pattern_keep_its_meaning(tmp_path):
@@ -122,62 +108,33 @@ def test_very_long_rg_args_are_refused_at_once(make):
     assert time.process_time() - started < 5, "taking them apart one by one takes minutes"
 
 
+# Each is refused by its first word.
+REFUSED = [
+    "--pre cat", "--pre-glob '*'", "-z", "--search-zip", "-e other", "-f patterns.txt", "--file=patterns.txt",
+    "--json", "--passthru", "-q", "-0", "--files", "--color blue", "--max-depth 0", "--pcre2=yes", "-r x",
+    "--hostname-bin=x", "--ignore-file=x", "--no-ignore-dot", "--sortr created", "-d 0", "-j x", "--text=yes",
+    "--follo", "-t", "--sort", "--hidden=yes", "--sort accessed", "-A x", "-A -1", "-m 0", "-E none",
+    "-- src", "src", "-",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("rg_args", "named"), [
-    ("--pre cat", "--pre"),
-    (["--pre=cat"], "--pre"),
-    ("--pre-glob '*'", "--pre-glob"),
-    ("-z", "-z"),
-    ("--search-zip", "--search-zip"),
-    ("-e other", "-e"),
-    ("-f patterns.txt", "-f"),
-    ("--file=patterns.txt", "--file"),
-    ("--json", "--json"),
-    ("--passthru", "--passthru"),
-    ("-q", "-q"),
-    ("-iq", "-q"),
-    ("-0", "-0"),
-    ("--files", "--files"),
-    ("--color blue", "--color"),
-    ("--max-depth 0", "--max-depth"),
-    ("--pcre2=yes", "--pcre2"),
-    ("-r x", "-r"),
-    ("--hostname-bin=x", "--hostname-bin"),
-    ("--ignore-file=x", "--ignore-file"),
-    ("--no-ignore-dot", "--no-ignore-dot"),
-    ("--sortr created", "--sortr"),
-    ("-d 0", "-d"),
-    ("-j x", "-j"),
-    ("--text=yes", "--text"),
-    ("--follo", "--follo"),
-    ("-t", "-t"),
-    ("--sort", "--sort"),
-    ("--hidden=yes", "--hidden"),
-    ("--sort accessed", "--sort"),
-    ("-A x", "-A"),
-    ("-A -1", "-A"),
-    ("-m 0", "-m"),
-    ("-E none", "-E"),
-    ("-- src", "--"),
-    ("src", "src"),
-    ("-", "-"),
-    ("'unclosed", "closing quotation"),
+    *((each, each.replace("=", " ").split()[0]) for each in REFUSED),
+    (["--pre=cat"], "--pre"), ("-iq", "-q"), ("'unclosed", "closing quotation"),
 ])  # fmt: skip
 def test_other_arguments_are_refused_by_name(rg_args, named):
-    with pytest.raises(AgentFSError) as caught:
-        read_arguments(rg_args)
-    assert caught.value.code == "invalid_argument"
-    assert named.lower() in caught.value.message.lower()
-    assert ALLOWED in caught.value.hint
+    error = error_of(read_arguments, rg_args)
+    assert error.code == "invalid_argument"
+    assert named.lower() in error.message.lower()
+    assert ALLOWED in error.hint
 
 
 def test_refused_arguments_run_nothing(tmp_path):
     """With the real rg, each of these runs a command or reads a file outside the root."""
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root/a.txt").write_text("needle\n")
+    put(tmp_path, ["root/a.txt", "secret"], "needle\n")
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/owned\ncat\n")
     program.chmod(0o755)
-    (tmp_path / "secret").write_text("needle\n")
     with Workspace(tmp_path / "root") as ws:
         tools = ws.tools(dialect="dominds")
         for attack in (
@@ -219,14 +176,13 @@ def tree(django_source, tmp_path_factory):
     utils = django_source / "django" / "utils"
     most = shutil.ignore_patterns("[a-s]*.py", "t[er]*.py")
     root = shutil.copytree(utils, tmp_path_factory.mktemp("rg") / "utils", ignore=most)
-    (root / ".gitignore").write_text("*.log\nignored/\n")
-    (root / "a.log").write_text("needle in a log\n")
-    (root / "ignored").mkdir()
-    (root / "ignored/import.rst").write_text("import needle\n")
-    (root / ".hidden.rst").write_text("hidden needle import\n")
-    (root / "notes.md").write_text("# Needle\n\nimport text, a.b and aXb\n")
-    (root / "latin.txt").write_bytes("caf\xff needle\n".encode("latin-1"))
-    (root / "wide.txt").write_bytes("\ufeffwide needle é\n".encode("utf-16-le"))
+    put(root, {
+        ".gitignore": "*.log\nignored/\n", "a.log": "needle in a log\n",
+        "ignored/import.rst": "import needle\n", ".hidden.rst": "hidden needle import\n",
+        "notes.md": "# Needle\n\nimport text, a.b and aXb\n",
+        "latin.txt": "caf\xff needle\n".encode("latin-1"),
+        "wide.txt": "\ufeffwide needle é\n".encode("utf-16-le"),
+    })  # fmt: skip
     (root / "linked.md").symlink_to("notes.md")
     (root / "linked").symlink_to("translation")
     for number, path in enumerate(sorted(root.rglob("*"))):

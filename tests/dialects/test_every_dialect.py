@@ -32,14 +32,10 @@ def by_line_id(path, old, new):
         read = say("read", path)
         lines = dict(re.findall(r"\[LID:(\w+)\] (.*)", read.data["output"])) if read.success else {}
         name = next((name for name, line in lines.items() if old in line), None)
-        if name is not None:
-            new_content = lines[name].replace(old, new)
-        else:
+        new_content = new if name is None else lines[name].replace(old, new)
+        if name is None:
             near = difflib.get_close_matches(old, lines.values(), 1)
-            name, new_content = (
-                next((name[:-1] + "x" for name in lines if lines[name] in near), "ffffff"),
-                new,
-            )
+            name = next((name[:-1] + "x" for name in lines if lines[name] in near), "ffffff")
         return "edit_lines", {"file_path": path, "changes": [{"line_id": name, "new_content": new_content}]}
 
     return spoken
@@ -50,66 +46,55 @@ def in_memory(path):
     return path if path.startswith("/") else f"/memories/{path}".removesuffix("/.")
 
 
+def call(words, first=str):
+    """Return an act: a tool, and the parameters that get its arguments, if `=` does not say their values."""
+    tool, *parameters = words.split()
+
+    def spoken(path, *more):
+        values = iter([first(path), *more])
+        sent = (each.split("=") if "=" in each else (each, next(values)) for each in parameters)
+        return tool, dict(sent)
+
+    return spoken
+
+
+def patch(text):
+    """Return an act of `apply_patch`."""
+    return lambda *given: ("apply_patch", {"input": f"*** Begin Patch\n{text.format(*given)}\n*** End Patch"})
+
+
 SPOKEN = {
     "agentfs": {
-        "look": lambda path: ("ls", {"path": path}),
-        "find": lambda pattern: ("glob", {"pattern": pattern}),
-        "search": lambda pattern, path: ("grep", {"pattern": pattern, "path": path}),
-        "read": lambda path: ("read", {"path": path}),
-        "write": lambda path, text: ("write", {"path": path, "content": text}),
-        "edit": lambda path, old, new: ("edit", {"path": path, "old_string": old, "new_string": new}),
+        "look": call("ls path"), "find": call("glob pattern"), "search": call("grep pattern path"),
+        "read": call("read path"), "write": call("write path content"),
+        "edit": call("edit path old_string new_string"),
     },
     "wave": {
-        "look": lambda path: ("LS", {"path": path}),
-        "find": lambda pattern: ("Glob", {"pattern": pattern}),
-        "search": lambda pattern, path: ("Grep", {"pattern": pattern, "path": path}),
-        "read": lambda path: ("Read", {"file_path": path}),
-        "write": lambda path, text: ("Write", {"file_path": path, "content": text}),
-        "edit": lambda path, old, new: ("Edit", {"file_path": path, "old_string": old, "new_string": new}),
+        "look": call("LS path"), "find": call("Glob pattern"), "search": call("Grep pattern path"),
+        "read": call("Read file_path"), "write": call("Write file_path content"),
+        "edit": call("Edit file_path old_string new_string"),
     },
     "text-editor": {
-        "look": lambda path: (EDITOR, {"command": "view", "path": path}),
-        "read": lambda path: (EDITOR, {"command": "view", "path": path}),
-        "write": lambda path, text: (EDITOR, {"command": "create", "path": path, "file_text": text}),
-        "edit": lambda path, old, new: (
-            EDITOR,
-            {"command": "str_replace", "path": path, "old_str": old, "new_str": new},
-        ),
+        **dict.fromkeys(("look", "read"), call(f"{EDITOR} command=view path")),
+        "write": call(f"{EDITOR} command=create path file_text"),
+        "edit": call(f"{EDITOR} command=str_replace path old_str new_str"),
     },
     "apply-patch": {
-        "write": lambda path, text: (
-            "apply_patch",
-            {"input": f"*** Begin Patch\n*** Add File: {path}\n+{text.rstrip()}\n*** End Patch"},
-        ),
-        "edit": lambda path, old, new: (
-            "apply_patch",
-            {"input": f"*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"},
-        ),
+        "write": lambda path, text: patch("*** Add File: {}\n+{}")(path, text.rstrip()),
+        "edit": patch("*** Update File: {}\n@@\n-{}\n+{}"),
     },
     "memory": {
-        "look": lambda path: ("memory", {"command": "view", "path": in_memory(path)}),
-        "read": lambda path: ("memory", {"command": "view", "path": in_memory(path)}),
-        "write": lambda path, text: (
-            "memory",
-            {"command": "create", "path": in_memory(path), "file_text": text},
-        ),
-        "edit": lambda path, old, new: (
-            "memory",
-            {"command": "str_replace", "path": in_memory(path), "old_str": old, "new_str": new},
-        ),
+        **dict.fromkeys(("look", "read"), call("memory command=view path", in_memory)),
+        "write": call("memory command=create path file_text", in_memory),
+        "edit": call("memory command=str_replace path old_str new_str", in_memory),
     },
     "rye": {
-        "look": lambda path: ("ls", {"path": path}),
-        "find": lambda pattern: ("glob", {"pattern": pattern}),
-        "search": lambda pattern, path: ("grep", {"pattern": pattern, "path": path}),
-        "read": lambda path: ("read", {"file_path": path}),
-        "write": lambda path, text: ("write", {"file_path": path, "content": text}),
-        "edit": by_line_id,
+        "look": call("ls path"), "find": call("glob pattern"), "search": call("grep pattern path"),
+        "read": call("read file_path"), "write": call("write file_path content"), "edit": by_line_id,
     },
     "dominds": {
-        "look": lambda path: ("list_dir", {"path": path}),
-        "search": lambda pattern, path: ("ripgrep_snippets", {"pattern": pattern, "path": path}),
-        "read": lambda path: ("read_file", {"path": path}),
+        "look": call("list_dir path"), "search": call("ripgrep_snippets pattern path"),
+        "read": call("read_file path"),
     },
     "tree-sitter-analyzer": {
         "look": lambda path: ("list_files", {"roots": [path], "depth": 1}),
@@ -117,15 +102,11 @@ SPOKEN = {
         "search": lambda pattern, path: ("search_content", {"query": pattern, "roots": [path]}),
     },
     "codescout": {
-        "look": lambda path: ("list_dir", {"path": path}),
-        "find": lambda pattern: ("find_file", {"pattern": pattern}),
-        "search": lambda pattern, path: ("search_pattern", {"pattern": pattern, "path": path}),
-        "read": lambda path: ("read_file", {"path": path}),
-        "write": lambda path, text: ("create_file", {"path": path, "content": text}),
-        "edit": lambda path, old, new: ("edit_file", {"path": path, "old_string": old, "new_string": new}),
+        "look": call("list_dir path"), "find": call("find_file pattern"),
+        "search": call("search_pattern pattern path"), "read": call("read_file path"),
+        "write": call("create_file path content"), "edit": call("edit_file path old_string new_string"),
     },
-}
-# The other arguments of an act besides its path.
+}  # fmt: skip
 # The other arguments of an act besides its path.
 AROUND = {
     "write": lambda path: (path, "text\n"),
@@ -263,18 +244,12 @@ def test_all_dialects_at_once_write_one_journal(tmp_path):
             assert (tmp_path / "a.txt").read_text() == f"{number} of all\n"
 
 
+OUTSIDE = ("../outside/", "{outside}/", "dir/../../outside/", "link-out/")
 HOSTILE = {
-    "../outside/secret.txt": "outside_workspace",
-    "{outside}/secret.txt": "outside_workspace",
-    "dir/../../outside/secret.txt": "outside_workspace",
-    "link-out/secret.txt": "outside_workspace",
-    "link-to-secret": "outside_workspace",
-    "loop": "link_loop",
-    "fifo": "not_regular",
-    "a\0b": "invalid_path",
-    "x" * 300: "name_too_long",
+    **dict.fromkeys((*(f"{place}secret.txt" for place in OUTSIDE), "link-to-secret"), "outside_workspace"),
+    "loop": "link_loop", "fifo": "not_regular", "a\0b": "invalid_path", "x" * 300: "name_too_long",
     "file.txt/below": "not_a_directory",
-}
+}  # fmt: skip
 # The error for a path that must be a directory.
 LOOKED_AT = {"fifo": ["not_a_directory"]}
 
@@ -439,23 +414,14 @@ def _globs(option, pattern):
     return {"query": "needle", "count_only_matches": True, **globs, **option}
 
 
-# Searches with a glob as ripgrep takes it, and the paths in their answers.
 # Searches with a glob as ripgrep takes it: the call, and the paths in its answer.
 SEARCHES = {
-    "wave": (lambda path, glob: ("Grep", {"pattern": "needle", "path": path, "glob": glob}), "counts"),
-    "rye": (
-        lambda path, glob: ("grep", {"pattern": "needle", "path": path, "include": glob}),
-        "matches/file",
-    ),
-    "dominds": (
-        lambda path, glob: ("ripgrep_files", {"pattern": "needle", "path": path, "globs": glob}),
-        "matches/path",
-    ),
+    "wave": (call("Grep pattern=needle path glob"), "counts"),
+    "rye": (call("grep pattern=needle path include"), "matches/file"),
+    "dominds": (call("ripgrep_files pattern=needle path globs"), "matches/path"),
     "tree-sitter-analyzer": (
-        lambda path, glob: ("find_and_grep", _globs({"roots": [path]}, glob)),
-        "file_counts",
-    ),
-}
+        lambda path, glob: ("find_and_grep", _globs({"roots": [path]}, glob)), "file_counts"),
+}  # fmt: skip
 RG_GLOBS = ["*.c", "src/*.c", "src/**", "!src/core/**", "**/core/*.c", "!src/*.c", "{src,lib}/*.c", "s*/a.c"]
 
 
@@ -470,10 +436,10 @@ def test_globs_start_where_ripgrep_starts_them(tmp_path, path):
         argv = [program("rg"), "-l", "--no-config", "-g", glob, "needle", path]
         rg = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
         expected = {os.path.relpath(tmp_path / each, tmp_path) for each in rg.split()}
-        for name, (call, place) in SEARCHES.items():
+        for name, (search, place) in SEARCHES.items():
             with Workspace(tmp_path) as ws:
                 field, _, key = place.partition("/")
-                found = ws.tools(dialect=name).call(*call(path, glob)).data[field]
+                found = ws.tools(dialect=name).call(*search(path, glob)).data[field]
             paths = {each[key] for each in found} if key else set(found)
             assert paths == expected or not expected, (name, glob)
 

@@ -22,18 +22,9 @@ def tree(tmp_path_factory):
     rng = random.Random(3)
     subprocess.run(["git", "init", "-q", str(top)], check=True)
     names = [
-        "Makefile",
-        "main.c",
-        "Main.C",
-        "util.py",
-        "x.tar.gz",
-        ".env",
-        "README.md",
-        "a b.txt",
-        "é.py",
-        "py",
+        "Makefile", "main.c", "Main.C", "util.py", "x.tar.gz", ".env", "README.md", "a b.txt", "é.py", "py",
         "run",
-    ]
+    ]  # fmt: skip
     directories = ["", "src/", "docs/"]
     for directory in directories[1:]:
         (top / directory).mkdir()

@@ -1,5 +1,6 @@
 """A watched workspace answers as one that is opened at that moment, whatever happens to the tree."""
 
+import functools
 import os
 import shutil
 import tempfile
@@ -22,24 +23,30 @@ DIRECTORIES = ["", "a", "b", "a/b", "a/b/c", ".hidden", "build", ".git", ".git/i
 FILES = ["x.txt", "y.py", "build", ".gitignore", ".ignore", ".env", ".dot", "é.txt", "exclude", "HEAD"]
 RULES = ["build/\n", "*.txt\n", "!x.txt\n", "y.py\nb\n", "", "# nothing\n", "/a\n"]
 CONTENTS = [
-    b"",
-    b"needle\n",
-    b"one\nNeedle two\nneedle\n",
-    b"\x00needle\n",
-    "\ufeffneedle é\n".encode(),
-    "needle wide\n".encode("utf-16"),
-    b"needle \xff latin\r\nneedle\r\n",
-    b"x" * 40_000,
-    b"hay\n" * 3000,
-    b"hay\n" * 9000 + b"needle\n",
-    "neeſdle ſ\n".encode(),
-]
+    b"", b"needle\n", b"one\nNeedle two\nneedle\n", b"\x00needle\n", "\ufeffneedle é\n".encode(),
+    "needle wide\n".encode("utf-16"), b"needle \xff latin\r\nneedle\r\n", b"x" * 40_000,
+    b"hay\n" * 3000, b"hay\n" * 9000 + b"needle\n", "neeſdle ſ\n".encode(),
+]  # fmt: skip
 
 
 def put(path, content, mode="wb"):
     """Write a file; if it has become a FIFO, fail instead of waiting for a reader."""
     with open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666)) as file:
         file.write(content)
+
+
+def change(**given):
+    """Return `rule` for a change by others, which the state of the tree may forbid."""
+
+    def decorate(act):
+        @functools.wraps(act)
+        def run(self, **values):
+            with suppress(OSError):
+                act(self, **values)
+
+        return rule(**given)(run)
+
+    return decorate
 
 
 class Changes(RuleBasedStateMachine):
@@ -80,124 +87,112 @@ class Changes(RuleBasedStateMachine):
     def at(self, directory, name):
         return self.root / directory / name
 
-    @rule(directory=directories, name=names, content=contents)
+    @change(directory=directories, name=names, content=contents)
     def write(self, directory, name, content):
-        with suppress(OSError):
-            put(self.at(directory, name), content)
+        put(self.at(directory, name), content)
 
-    @rule(directory=directories, content=contents)
+    @change(directory=directories, content=contents)
     def append(self, directory, content):
-        with suppress(OSError):
-            put(self.at(directory, "x.txt"), content, "ab")
+        put(self.at(directory, "x.txt"), content, "ab")
 
-    @rule(directory=directories, size=st.sampled_from([0, 3, 20_000]))
+    @change(directory=directories, size=st.sampled_from([0, 3, 20_000]))
     def truncate(self, directory, size):
-        with suppress(OSError):
-            os.truncate(self.at(directory, "x.txt"), size)
+        os.truncate(self.at(directory, "x.txt"), size)
 
-    @rule(directory=directories, content=contents, back=st.booleans())
+    @change(directory=directories, content=contents, back=st.booleans())
     def write_same_size_and_time(self, directory, content, back):
         path = self.at(directory, "x.txt")
-        with suppress(OSError):
-            status = path.stat()
-            with path.open("r+b") as file:
-                file.write(content[: status.st_size])
-            if back:
-                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        status = path.stat()
+        with path.open("r+b") as file:
+            file.write(content[: status.st_size])
+        if back:
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    @rule(
+    @change(
         directory=st.sampled_from(["", "a", "a/b"]),
         text=st.sampled_from(RULES),
         name=st.sampled_from([".gitignore", ".ignore"]),
     )
     def rules(self, directory, text, name):
-        with suppress(OSError):
-            put(self.at(directory, name), text.encode())
+        put(self.at(directory, name), text.encode())
 
-    @rule(text=st.sampled_from(RULES))
+    @change(text=st.sampled_from(RULES))
     def exclude(self, text):
-        with suppress(OSError):
-            (self.root / ".git/info").mkdir(parents=True, exist_ok=True)
-            for name in ("objects", "refs"):
-                (self.root / ".git" / name).mkdir(exist_ok=True)
-            put(self.root / ".git/HEAD", b"ref: refs/heads/main\n")
-            put(self.root / ".git/info/exclude", text.encode())
+        (self.root / ".git/info").mkdir(parents=True, exist_ok=True)
+        for name in ("objects", "refs"):
+            (self.root / ".git" / name).mkdir(exist_ok=True)
+        put(self.root / ".git/HEAD", b"ref: refs/heads/main\n")
+        put(self.root / ".git/info/exclude", text.encode())
 
-    @rule(one=directories, other=directories, name=names, new=names)
+    @change(one=directories, other=directories, name=names, new=names)
     def rename(self, one, other, name, new):
-        with suppress(OSError):
-            self.at(one, name).rename(self.at(other, new))
+        self.at(one, name).rename(self.at(other, new))
 
-    @rule(one=directories, other=directories)
+    @change(one=directories, other=directories)
     def move_directory(self, one, other):
-        with suppress(OSError):
-            if one:
-                self.at(one, "").rename(self.at(other, f"moved{len(one)}"))
+        if one:
+            self.at(one, "").rename(self.at(other, f"moved{len(one)}"))
 
-    @rule(directory=directories, stays=st.booleans(), write=st.booleans())
+    @change(directory=directories, stays=st.booleans(), write=st.booleans())
     def move_out(self, directory, stays, write):
-        with suppress(OSError):
-            if directory:
-                away = self.outside / "away"
-                shutil.rmtree(away, ignore_errors=True)
-                self.at(directory, "").rename(away)
-                if write:
-                    put(away / "x.txt", b"needle while away\n")
-                if not stays:
-                    away.rename(self.at(directory, ""))
+        if directory:
+            away = self.outside / "away"
+            shutil.rmtree(away, ignore_errors=True)
+            self.at(directory, "").rename(away)
+            if write:
+                put(away / "x.txt", b"needle while away\n")
+            if not stays:
+                away.rename(self.at(directory, ""))
 
-    @rule(directory=directories)
+    @change(directory=directories)
     def make(self, directory):
-        with suppress(OSError):
-            self.at(directory, "").mkdir(parents=True)
+        self.at(directory, "").mkdir(parents=True)
 
     @rule(directory=directories)
     def remove_tree(self, directory):
         if directory:
             shutil.rmtree(self.at(directory, ""), ignore_errors=True)
 
-    @rule(directory=directories, content=contents)
+    @change(directory=directories, content=contents)
     def delete_and_recreate(self, directory, content):
-        with suppress(OSError):
-            if directory:
-                shutil.rmtree(self.at(directory, ""), ignore_errors=True)
-                self.at(directory, "").mkdir()
-                put(self.at(directory, "x.txt"), content)
+        if directory:
+            shutil.rmtree(self.at(directory, ""), ignore_errors=True)
+            self.at(directory, "").mkdir()
+            put(self.at(directory, "x.txt"), content)
 
-    @rule(directory=directories, name=names)
+    @change(directory=directories, name=names)
     def delete(self, directory, name):
-        with suppress(OSError):
-            self.at(directory, name).unlink()
+        self.at(directory, name).unlink()
 
-    @rule(directory=directories, name=names, mode=st.sampled_from([0o644, 0o755, 0o600]))
+    @change(directory=directories, name=names, mode=st.sampled_from([0o644, 0o755, 0o600]))
     def chmod(self, directory, name, mode):
-        with suppress(OSError):
-            self.at(directory, name).chmod(mode)
+        self.at(directory, name).chmod(mode)
 
-    @rule(one=directories, other=directories, name=names, new=names, content=contents, then=st.integers(0, 4))
+    @change(
+        one=directories, other=directories, name=names, new=names, content=contents, then=st.integers(0, 4)
+    )
     def hard_link(self, one, other, name, new, content, then):
-        with suppress(OSError):
-            os.link(self.at(one, name), self.at(other, new))
-            if then:
-                with self.at(other, new).open("r+b") as file:
-                    file.write(content)
-            if then == 2:
-                self.at(other, new).unlink()
-            elif then == 3:
-                self.at(other, new).rename(self.outside / "linked")
-            elif then == 4:
-                self.at(other, new).rename(self.at(one, "moved")).unlink()
+        os.link(self.at(one, name), self.at(other, new))
+        if then:
+            with self.at(other, new).open("r+b") as file:
+                file.write(content)
+        if then == 2:
+            self.at(other, new).unlink()
+        elif then == 3:
+            self.at(other, new).rename(self.outside / "linked")
+        elif then == 4:
+            self.at(other, new).rename(self.at(one, "moved")).unlink()
 
-    @rule(directory=directories, name=names, to=st.sampled_from(["x.txt", "../a", "b", "/etc", "../outside"]))
+    @change(
+        directory=directories, name=names, to=st.sampled_from(["x.txt", "../a", "b", "/etc", "../outside"])
+    )
     def link(self, directory, name, to):
-        with suppress(OSError):
-            self.at(directory, name).symlink_to(to)
+        self.at(directory, name).symlink_to(to)
 
-    @rule(directory=directories, name=names)
+    @change(directory=directories, name=names)
     def replace_by_fifo(self, directory, name):
-        with suppress(OSError):
-            self.at(directory, name).unlink()
-            os.mkfifo(self.at(directory, name))
+        self.at(directory, name).unlink()
+        os.mkfifo(self.at(directory, name))
 
     @rule(directory=directories, content=contents)
     def own_change(self, directory, content):
