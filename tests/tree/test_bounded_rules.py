@@ -14,6 +14,7 @@ from agentfs.tree import ignore_sources
 from tests import kit
 from tests.conftest import needs
 from tests.kit import put
+from tests.tree.judges import git, git_files
 
 MIB = 1 << 20
 
@@ -75,13 +76,6 @@ with Workspace({str(root)!r}) as ws:
     return int(run.stdout)
 
 
-def of_git(root: Path) -> list[str]:
-    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
-    command = ["git", "ls-files", "-coz", "--exclude-standard"]
-    found = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode()
-    return sorted(found.split("\0")[:-1])
-
-
 def random_lines(rng: random.Random, size: int) -> str:
     lines: list[str] = []
     while size > 0:
@@ -114,7 +108,8 @@ def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path,
     with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
         result = kit.find(ws, types="f", hidden=True, limit=1000)
     assert result.skipped.unread_rules == ()
-    assert sorted(entry.path for entry in result.files) == of_git(tmp_path)
+    git(tmp_path, "init", "-q")
+    assert sorted(entry.path for entry in result.files) == git_files(tmp_path)
 
 
 def test_rule_files_are_bounded_together_where_they_hold_together(

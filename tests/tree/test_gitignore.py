@@ -1,54 +1,28 @@
 """Ignore rules, judged by git."""
 
-import os
-import re
 import subprocess
-import warnings
 
-import pathspec
 import pytest
-from pathspec.patterns.gitignore import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+from wcmatch import glob
 
-from agentfs.fs import Root
-from agentfs.policy import Policy
 from agentfs.tree.gitignore import IgnoreRules, Sources, read_rules
-from agentfs.tree.walk import Walk
 from tests.conftest import needs, program
 from tests.kit import put
+from tests.tree.judges import git, git_files, walked_files
 
 pytestmark = needs("git")
 
-ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-
-
-def git_files(top):
-    command = ["git", "-C", str(top), "ls-files", "-co", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, capture_output=True, check=True, env=ENVIRONMENT).stdout
-    return sorted(os.fsdecode(name) for name in listed.split(b"\0") if name)
-
-
-def walked_files(top):
-    with Root(top, Policy()) as root:
-        walk = Walk(
-            root, ".", max_entries=10**6, others=True, hidden=lambda name: name in {".gitignore", ".ignore"}
-        )
-        found = []
-        for visit in walk:
-            found += [f"{visit.path}/{each.name}" if visit.path else each.name for each in visit.files]
-    return found
+RULES = {".gitignore", ".ignore"}
 
 
 @pytest.fixture
 def repository(tmp_path):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, env=ENVIRONMENT)
-
+    git(tmp_path, "init", "-q")
     return lambda files: put(tmp_path, files)
 
 
-# Kinds of lines that pathspec 1.1 reads otherwise than git does, which wcmatch therefore translates. When
-# pathspec agrees on one, `test_pathspec_still_disagrees` fails, and the kind can be dropped from
-# `gitignore._PATHSPEC_AGREES`.
+# Lines that pathspec 1.1 reads otherwise than git does, which wcmatch therefore translates.
 KINDS = {
     "a named class": ("[[:digit:]]x\n", ["1x", "ax", ":]x"]),
     "an escape in a class": ("[\\]a]x\n", ["]x", "ax", "\\a]x"]),
@@ -68,70 +42,37 @@ KINDS = {
 }
 
 
-def unignored_by_pathspec(lines, names):
-    """Return the names that pathspec leaves, asked from the top down as git decides.
+AS_GIT = {
+    "*.py[co]": ["a.pyc", "a.py", "d/a.pyo"],
+    "f*o": ["foo", "fo", "d/fxo/a", "of"],
+    "doc/*.tm?": ["doc/a.tmp", "a.tmp", "doc/e/a.tmp"],
+    "**/d/x?": ["d/xa", "a/d/xa", "xa", "d/e/xa"],
+    "d/**/x?": ["d/xa", "d/e/f/xa", "e/d/xa"],
+    "d/*": ["d/a", "d/e/a", "a"],
+    "[a-z]\\*?/": ["a*x/a", "A*x/a", "axx/a"],
+    "?[b]a": ["bba", "bba\n", "ba"],
+}
 
-    Its regexes are matched by `re`, as `gitignore` matches them, also where google-re2 is installed.
-    """
-    spec = pathspec.GitIgnoreSpec.from_lines(lines, backend="simple")
-    above = {name: [name[:at] for at, char in enumerate(name, 1) if char == "/"] for name in names}
-    return [name for name in names if not any(map(spec.match_file, [*above[name], name]))]
 
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_git_agrees_on_a_kind_that_pathspec_does_not_translate(repository, monkeypatch, kind):
-    rules, names = KINDS[kind]
-    monkeypatch.setattr(GitIgnoreSpecPattern, "pattern_to_regex", None)
+@pytest.mark.parametrize("case", [*KINDS, *AS_GIT])
+def test_git_agrees_and_only_one_of_two_libraries_translates(repository, monkeypatch, case):
+    """pathspec translates what it reads as git does, and wcmatch the rest."""
+    rules, names = KINDS.get(case) or (f"{case}\n", AS_GIT[case])
+    owner, name = (GitIgnoreSpecPattern, "pattern_to_regex") if case in KINDS else (glob, "translate")
+    monkeypatch.setattr(owner, name, None)
     top = repository({**dict.fromkeys(names, ""), ".gitignore": rules})
-    assert sorted(walked_files(top)) == git_files(top)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_pathspec_still_disagrees(repository, kind):
-    rules, names = KINDS[kind]
-    top = repository({**dict.fromkeys(names, ""), ".gitignore": rules})
-    try:
-        warnings.simplefilter("ignore", FutureWarning)  # of `[[:`, by `re`
-        left = unignored_by_pathspec(rules.split("\n"), names)
-    except (GitIgnorePatternError, re.error):
-        return
-    assert sorted([".gitignore", *left]) != git_files(top), "drop this kind: pathspec agrees with git now"
-
-
-@pytest.mark.parametrize(("rule", "names"), [
-    ("*.py[co]", ["a.pyc", "a.py", "d/a.pyo"]),
-    ("f*o", ["foo", "fo", "d/fxo/a", "of"]),
-    ("doc/*.tm?", ["doc/a.tmp", "a.tmp", "doc/e/a.tmp"]),
-    ("**/d/x?", ["d/xa", "a/d/xa", "xa", "d/e/xa"]),
-    ("d/**/x?", ["d/xa", "d/e/f/xa", "e/d/xa"]),
-    ("d/*", ["d/a", "d/e/a", "a"]),
-    ("[a-z]\\*?/", ["a*x/a", "A*x/a", "axx/a"]),
-    ("?[b]a", ["bba", "bba\n", "ba"]),
-])  # fmt: skip
-def test_pathspec_translates_what_it_reads_as_git_does(repository, monkeypatch, rule, names):
-    translated = []
-    translate = GitIgnoreSpecPattern.pattern_to_regex
-
-    def record(pattern):
-        translated.append(pattern)
-        return translate(pattern)
-
-    monkeypatch.setattr(GitIgnoreSpecPattern, "pattern_to_regex", record)
-    monkeypatch.setattr("wcmatch.glob.translate", None)
-    top = repository({**dict.fromkeys(names, ""), ".gitignore": f"{rule}\n"})
-    assert sorted(walked_files(top)) == git_files(top)
-    assert translated
+    assert sorted(walked_files(top, RULES)) == git_files(top)
 
 
 def test_a_gitignore_counts_without_a_repository(tmp_path):
     put(tmp_path, {".gitignore": "b\n", "a": "", "b": ""})
-    assert walked_files(tmp_path) == [".gitignore", "a"]
+    assert walked_files(tmp_path, RULES) == [".gitignore", "a"]
 
 
 @needs("rg")
 def test_an_ignore_file_outranks_every_gitignore(tmp_path):
     put(tmp_path, {".ignore": "!a.x\nc\n", "d/.gitignore": "*.x\n!c\n", "d/a.x": "", "d/b.x": "", "d/c": ""})
-    ours = [path for path in walked_files(tmp_path) if "/." not in path and path[0] != "."]
+    ours = walked_files(tmp_path, hidden=False)
     rg = [program("rg"), "--files", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
     judged = subprocess.run(rg, cwd=tmp_path, capture_output=True, check=True, text=True).stdout.split()
     assert ours == judged == ["d/a.x"]
@@ -142,13 +83,11 @@ def test_each_exclusion_names_the_rule_that_git_names(repository):
         {".gitignore": "# made\n\n*.log\n/out/\n", "src/.gitignore": "!keep.log\ntmp*\n", "src/keep.log": ""}
     )
     names = ["a.log", "out", "src/tmp1", "src/b.log"]
-    for name in names:
-        (top / name).mkdir() if name == "out" else (top / name).touch()
+    put(top, {name: "" for name in names if name != "out"})
+    (top / "out").mkdir()
     rules = IgnoreRules().enter("", Sources((top / ".gitignore").read_bytes()))
     below = rules.enter("src/", Sources((top / "src/.gitignore").read_bytes()))
-    command = ["git", "-C", str(top), "check-ignore", "-v", *names]
-    said = subprocess.run(command, capture_output=True, check=True, text=True, env=ENVIRONMENT).stdout
-    for line in said.splitlines():
+    for line in git(top, "check-ignore", "-v", *names).splitlines():
         source, path = line.split("\t")
         directory, _, name = path.rpartition("/")
         rule = (below if directory else rules).match(

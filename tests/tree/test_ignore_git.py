@@ -8,18 +8,15 @@ tree is also walked as a root of its own, for which those rules come from outsid
 import os
 import random
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from agentfs.fs import Root
-from agentfs.policy import Policy
 from agentfs.tree.gitignore import IgnoreRules, Sources
-from agentfs.tree.walk import Walk
 from tests.conftest import needs
 from tests.kit import put
+from tests.tree.judges import git, git_files, walked_files
 
 pytestmark = needs("git")
 
@@ -96,27 +93,9 @@ def random_tree(rng, top):
 
 
 def make_repository(base):
-    os.makedirs(f"{base}/.git/objects")
-    os.makedirs(f"{base}/.git/refs")
-    os.makedirs(f"{base}/.git/info")
+    for name in ("objects", "refs", "info"):
+        os.makedirs(f"{base}/.git/{name}")
     write(f"{base}/.git/HEAD", b"ref: refs/heads/main\n")
-
-
-def environment(config):
-    found = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    return found | {"GIT_CONFIG_GLOBAL": config}
-
-
-def git_files(base, config):
-    command = ["git", "-C", base, "ls-files", "-co", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, capture_output=True, check=True, env=environment(config)).stdout
-    return sorted(os.fsdecode(name) for name in listed.split(b"\0") if name)
-
-
-def git_ignores(base, names, config):
-    command = ["git", "-C", base, "check-ignore", "--no-index", *names]
-    said = subprocess.run(command, capture_output=True, check=False, env=environment(config))
-    return set(os.fsdecode(said.stdout).split())
 
 
 # Whatever might match a slash: negated and named classes, ranges across it, wildcards, escapes.
@@ -153,11 +132,8 @@ def slash_disagreements(seed, count, memory):
         os.mkdir(f"{memory}/{number}")
         write(f"{memory}/{number}/.gitignore", patterns[-1].encode() + b"\n")
     asked = [f"{number}/{path}" for number in range(count) for path in SLASH_PATHS]
-    command = ["git", "-C", str(memory), "check-ignore", "--no-index", "--stdin", "-z"]
-    given = {"input": os.fsencode("\0".join(asked)), "env": environment(os.devnull)}
-    said = subprocess.run(command, capture_output=True, check=False, **given)
-    assert not said.stderr
-    expected = set(os.fsdecode(said.stdout).split("\0"))
+    said = git(memory, "check-ignore", "--no-index", "--stdin", "-z", given=os.fsencode("\0".join(asked)))
+    expected = set(said.split("\0"))
     rules = [IgnoreRules().enter("", Sources(pattern.encode())) for pattern in patterns]
     wrong = [
         (patterns[number], path)
@@ -173,16 +149,6 @@ def test_only_a_slash_and_two_stars_match_a_slash_as_with_git(memory, seed, patt
     count, wrong = slash_disagreements(seed, patterns, memory)
     assert count > patterns / 3
     assert wrong == []
-
-
-def walked_files(top, path="."):
-    with Root(top, Policy()) as root:
-        walk = Walk(root, path, max_entries=10**6, others=True, hidden=True)
-        found = []
-        for visit in walk:
-            prefix = f"{visit.directory.real_path}/" if visit.directory.real_path else ""
-            found += [prefix + each.name for each in visit.files]
-    return sorted(found)
 
 
 def compare(seeds, memory, monkeypatch):
@@ -204,14 +170,15 @@ def compare(seeds, memory, monkeypatch):
             write(f"{base}/.git/info/exclude", random_rules(rng, 2))
         for seed in batch:
             random_tree(random.Random(seed), f"{base}/t{seed}")
-        judged = git_files(base, config)
-        assert walked_files(base) == judged, f"trees {batch}"
+        judged = git_files(base, config=config)
+        assert sorted(walked_files(base)) == judged, f"trees {batch}"
         if surrounded:
             names = [f"t{seed}" for seed in batch]
             # Git enters no ignored directory; a root is entered, whatever is said of it.
-            for name in set(names) - git_ignores(base, names, config):
+            ignored_trees = git(base, "check-ignore", "--no-index", *names, config=config).split()
+            for name in {*names} - {*ignored_trees}:
                 below = [path[len(name) + 1 :] for path in judged if path.startswith(f"{name}/")]
-                assert walked_files(f"{base}/{name}") == below, f"tree {name}, rules from outside"
+                assert sorted(walked_files(f"{base}/{name}")) == below, f"tree {name}, rules from outside"
         compared += len(batch)
         shutil.rmtree(base)
     return compared
@@ -244,12 +211,10 @@ def test_regression_an_empty_part_after_two_stars_is_read_as_by_git(memory):
         "x/aa/f",
         "aa/bbc/f",
     ]
-    subprocess.run(["git", "init", "-q", memory], check=True)
+    git(memory, "init", "-q")
     for number, pattern in enumerate(patterns):
         put(memory / str(number), {**dict.fromkeys(names, ""), ".gitignore": f"{pattern}\n"})
-    listed = git_files(str(memory), os.devnull)
-    with Root(memory, Policy()) as root:
-        walk = Walk(root, ".", max_entries=100_000)
-        walked = [f"{visit.path}/{file.name}" for visit in walk for file in visit.files]
+    listed = git_files(memory)
+    walked = walked_files(memory, hidden=False)
     assert walked
     assert set(walked) == {path for path in listed if not path.endswith(".gitignore")}

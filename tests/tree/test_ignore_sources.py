@@ -13,23 +13,13 @@ from agentfs.fs.trees import OpenTree, RootHandle
 from tests import kit
 from tests.conftest import needs, program
 from tests.kit import put
+from tests.tree.judges import git, git_files, plant
 
 pytestmark = needs("git")
 
 
-def git(*arguments, cwd, config=os.devnull):
-    names = {f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    environment |= {"GIT_CONFIG_GLOBAL": str(config), **names}
-    given = {"cwd": cwd, "env": environment, "text": True}
-    return sorted(
-        subprocess.run(["git", *arguments], capture_output=True, check=True, **given).stdout.split()
-    )
-
-
-def git_files(cwd, config=os.devnull):
-    names = git("ls-files", "-co", "--exclude-standard", cwd=cwd, config=config)
-    return [name for name in names if "/." not in f"/{name}"]
+def shown_by_git(cwd, config=os.devnull):
+    return [name for name in git_files(cwd, config=config) if "/." not in f"/{name}"]
 
 
 def listed(top):
@@ -40,12 +30,12 @@ def listed(top):
 
 
 def make(top, *names):
-    put(top, dict.fromkeys(names, ""))
+    return put(top, dict.fromkeys(names, ""))
 
 
 @pytest.fixture
 def repository(tmp_path):
-    git("init", "-q", ".", cwd=tmp_path)
+    git(tmp_path, "init", "-q", ".")
     return tmp_path
 
 
@@ -55,7 +45,7 @@ def test_rules_above_the_root_hold_in_a_repository_and_are_never_quoted(reposito
     (repository / "in/.gitignore").write_text("!c.secretname\n")
     files, result = listed(repository / "in/root")
     assert files == ["sub/c.secretname", "b.kept"]
-    assert sorted(files) == git_files(repository / "in/root")
+    assert sorted(files) == shown_by_git(repository / "in/root")
     assert result.skipped.rules == {"a rule outside the workspace": 2}
     shown = result.text + repr(result.to_dict())
     assert "2 ignored by a rule outside the workspace" in result.text
@@ -69,7 +59,7 @@ def test_rules_above_the_root_hold_in_a_repository_and_are_never_quoted(reposito
 @pytest.mark.parametrize("watch", [False, True])
 def test_no_search_lists_what_is_in_the_directory_of_git(repository, monkeypatch, watch):
     make(repository, "a", "sub/b", *(f".git/{number}" for number in range(50)))
-    git("init", "-q", "sub/inner", cwd=repository)
+    git(repository, "init", "-q", "sub/inner")
     scanned = []
     scandir = os.scandir
 
@@ -94,49 +84,41 @@ def test_no_search_lists_what_is_in_the_directory_of_git(repository, monkeypatch
 def test_a_tracked_file_that_a_rule_ignores_is_hidden_as_by_rg_and_fd(repository):
     make(repository, "kept", "forced.x")
     (repository / ".gitignore").write_text("*.x\n")
-    git("add", "-f", "forced.x", cwd=repository)
+    git(repository, "add", "-f", "forced.x")
     found, result = listed(repository)
     assert found == ["kept"]
     assert "1 ignored by .gitignore:1 *.x" in result.text
     for command in ([program("rg"), "--files"], [program("fd"), "--type=f"]):
         done = subprocess.run(command, cwd=repository, capture_output=True, check=True, text=True)
         assert done.stdout.split() == ["kept"]
-    assert git_files(repository) == ["forced.x", "kept"], "git asks its index first"
+    assert shown_by_git(repository) == ["forced.x", "kept"], "git asks its index first"
 
 
-@pytest.mark.parametrize(
-    ("root", "rules", "repository", "files"),
-    [
-        ("root", [".git/info/exclude"], ".", ["b"]),
-        ("root", [".ignore"], ".", ["b"]),
-        ("root", [".gitignore"], "root", ["a.x", "b"]),  # no rule above the top of a repository
-        (
-            "root",
-            [".gitignore", ".ignore"],
-            None,
-            ["a.x", "b"],
-        ),  # nothing above the root without a repository
-        (".", [".gitignore"], ".", ["root/b"]),  # an empty `root/.git` begins no repository
-    ],
-)
+@pytest.mark.parametrize(("root", "rules", "repository", "files"), [
+    ("root", [".git/info/exclude"], ".", ["b"]),
+    ("root", [".ignore"], ".", ["b"]),
+    ("root", [".gitignore"], "root", ["a.x", "b"]),  # no rule above the top of a repository
+    ("root", [".gitignore", ".ignore"], None, ["a.x", "b"]),  # nothing above the root without a repository
+    (".", [".gitignore"], ".", ["root/b"]),  # an empty `root/.git` begins no repository
+])  # fmt: skip
 def test_rules_around_the_root_hold_within_a_repository(tmp_path, root, rules, repository, files):
     make(tmp_path, "root/a.x", "root/b")
     (tmp_path / "root/.git" if root == "." else tmp_path / ".git").mkdir()  # this is none for git
     if repository:
-        git("init", "-q", repository, cwd=tmp_path)
+        git(tmp_path, "init", "-q", repository)
     put(tmp_path, dict.fromkeys(rules, "*.x\n"))
     assert listed(tmp_path / root)[0] == files
     if rules != [".ignore"]:
-        assert not repository or git_files(tmp_path / root) == files
+        assert not repository or shown_by_git(tmp_path / root) == files
 
 
 @pytest.fixture
 def worktree(tmp_path):
     main = tmp_path / "main"
     main.mkdir()
-    git("init", "-q", ".", cwd=main)
-    git("commit", "-q", "--allow-empty", "-m", "x", cwd=main)
-    git("worktree", "add", "-q", "../tree", cwd=main)
+    git(main, "init", "-q", ".")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", "../tree")
     (main / ".git/info/exclude").write_text("*.x\n")
     make(tmp_path, "tree/a.x", "tree/b", "tree/sub/c.x", "tree/sub/d")
     return tmp_path
@@ -159,7 +141,7 @@ def test_a_forged_git_file_cannot_choose_what_is_read(tmp_path):
     root = tmp_path / "root"
     make(root, "guess", "other")
     (root / ".git").write_text(f"gitdir: {outside}\n")
-    assert git_files(root) == ["other"]  # the naive way tells
+    assert shown_by_git(root) == ["other"]  # the naive way tells
     assert listed(root)[0] == ["guess", "other"]
     # Nor by way of a directory inside that claims to be a worktree's.
     put(root, {"fake/HEAD": "", "fake/gitdir": f"{root}/.git\n", "fake/commondir": f"{outside}\n"})
@@ -188,7 +170,7 @@ def test_a_git_directory_in_the_tree_does_not_lead_outside(tmp_path, common):
     forged(root, common.format(private=tmp_path / "private"))
     (root / "link").symlink_to("../private")
     if common == "../../private":
-        assert "guess" not in git_files(root)  # the naive way tells
+        assert "guess" not in shown_by_git(root)  # the naive way tells
     assert "guess" in listed(root)[0]
 
 
@@ -236,8 +218,8 @@ def test_the_configuration_of_a_repository_is_not_followed(repository, tmp_path_
     outside = tmp_path_factory.mktemp("outside") / "secrets"
     outside.write_text("guess\n")
     make(repository, "guess", "other")
-    git("config", "core.excludesFile", str(outside), cwd=repository)
-    assert git_files(repository) == ["other"]  # the naive way tells
+    git(repository, "config", "core.excludesFile", str(outside))
+    assert shown_by_git(repository) == ["other"]  # the naive way tells
     assert listed(repository)[0] == ["guess", "other"]
 
 
@@ -266,13 +248,8 @@ def test_regression_the_users_global_excludes_hold_and_are_never_quoted(
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setenv("HOME", str(home))
     make(repository, "a.guess", "b", "top", "sub/top", "sub/c.guess")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
-    command = ["git", "ls-files", "-co", "--exclude-standard"]
-    judged = subprocess.run(
-        command, cwd=repository, env=environment, capture_output=True, check=True, text=True
-    )
     files, result = listed(repository)
-    assert sorted(files) == sorted(judged.stdout.split()) == ["b", "sub/top"]
+    assert sorted(files) == git_files(repository, config=None, home=home) == ["b", "sub/top"]
     assert result.skipped.rules == {"a rule outside the workspace": 3}
     assert "*.guess" not in result.text
 
@@ -298,7 +275,7 @@ def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch,
     root, outside = tmp_path / "root", tmp_path / "outside"
     make(root, "guess", "other")
     (root / ".git").mkdir()
-    git("init", "-q", ".", cwd=root)
+    git(root, "init", "-q", ".")
     outside.mkdir()
     put(outside, {"secret": "guess\n", "config": OUTSIDE.format(outside=outside)})
     for name, path in {"names-mine": "mine", "names-way": "way/secret"}.items():
@@ -306,33 +283,22 @@ def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch,
     (outside / "link").symlink_to(root / "back")
     (outside / "root").symlink_to(root)
     files, environment = INSIDE[case]
-    for name, written in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        content = written.format(outside=outside)
-        if content.startswith("-> "):
-            (root / name).symlink_to(content[3:])
-        else:
-            (root / name).write_text(content)
+    plant(root, {name: text.format(outside=outside) for name, text in files.items()})
     monkeypatch.setenv("HOME", str(root))
     for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(root=root, outside=outside))
-    told = subprocess.run(
-        ["git", "check-ignore", "guess"], cwd=root, capture_output=True, check=False, text=True
-    )
-    assert told.stdout == "guess\n", "the naive way tells"
+    told = subprocess.run(["git", "check-ignore", "guess"], cwd=root, capture_output=True, check=False)
+    assert told.stdout == b"guess\n", "the naive way tells"
     assert "guess" in listed(root)[0]
 
 
 def test_configuration_outside_is_followed_through_links(repository, tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
-    put(
-        home, {"dotfiles/git/config": "[core]\n\texcludesFile = ~/excludes\n", "dotfiles/excludes": "guess\n"}
-    )
-    (home / ".gitconfig").symlink_to("way/git/../git/config")
-    (home / "way").symlink_to("dotfiles")
-    (home / "excludes").symlink_to(home / "way/excludes")
+    files = {"dotfiles/git/config": "[core]\n\texcludesFile = ~/excludes\n", "dotfiles/excludes": "guess\n"}
+    links = {".gitconfig": "-> way/git/../git/config", "way": "-> dotfiles"}
+    plant(home, {**files, **links, "excludes": f"-> {home}/way/excludes"})
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
     monkeypatch.delenv("XDG_CONFIG_HOME")
@@ -357,9 +323,9 @@ def test_global_excludes_begin_anew_in_each_repository(repository, monkeypatch, 
     config.write_text(f"[core]\n\texcludesFile = {excludes}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     make(repository, "top", "sub/top", "inner/top", "inner/sub/top")
-    git("init", "-q", "inner", cwd=repository)
-    judged = [f"inner/{name}" for name in git_files(repository / "inner", config)]
-    judged += [name for name in git_files(repository, config) if not name.startswith("inner")]
+    git(repository, "init", "-q", "inner")
+    judged = [f"inner/{name}" for name in shown_by_git(repository / "inner", config)]
+    judged += [name for name in shown_by_git(repository, config) if not name.startswith("inner")]
     assert sorted(listed(repository)[0]) == sorted(judged) == ["inner/sub/top", "sub/top"]
 
 
@@ -378,7 +344,7 @@ SPOIL = {
 def test_a_rule_file_that_is_none_is_counted_wherever_it_stands(tmp_path, monkeypatch, spoil, place):
     top = tmp_path / "a" / "b"
     make(top, "x")
-    git("init", "-q", "." if place.startswith(".git/") else "..", cwd=top)
+    git(top, "init", "-q", "." if place.startswith(".git/") else "..")
     config = tmp_path / "config"
     config.write_text(f"[core]\n\texcludesFile = {tmp_path}/excludes\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))

@@ -12,6 +12,7 @@ from agentfs.policy import Policy
 from agentfs.tree.walk import MAX_LEVELS, Walk, path_order
 from tests.conftest import needs, program
 from tests.kit import put, refused
+from tests.tree.judges import plant
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def root(tmp_path):
 
 
 def make(top, *names):
-    put(top, dict.fromkeys(names, ""))
+    return put(top, dict.fromkeys(names, ""))
 
 
 def walk_of(root, path=".", **options):
@@ -33,59 +34,32 @@ def files_of(walk):
 
 
 # The files of a tree, where a walk starts, its options, and the files that it finds.
+LOGS = {"a/b/x.log": "", "a/b/y.tmp": "", "a/b/z": "", ".gitignore": "*.log\n", "a/.gitignore": "/b/y.tmp\n"}
+HIDDEN = {".git/config": "", ".hid": "", "a.log": "", ".gitignore": "*.log\n"}
+IGNORED = {"out/a": "", "out/b.log": "", ".gitignore": "/out/\n*.log\n"}
+LINKED = {"a/b/x.log": "", "a/b/z": "", ".gitignore": "/a/b/x.log\n", "link": "-> a"}
+DEEP = {"x": "", "a/x": "", "a/b/x": ""}
+NAMED = {"a/x": "", "b/a/x": "", "b/c": "", "a.c": ""}
+LEAVE_OUT = {"exclude": lambda path, is_dir: is_dir and path.endswith("a")}
 WALKS = {
-    "hidden and ignored": (
-        {".git/config": "", ".hid": "", "a.log": "", ".gitignore": "*.log\n"},
-        ".",
-        {"hidden": True, "ignored": True},
-        [".gitignore", ".hid", "a.log"],
-    ),
+    "hidden and ignored": (HIDDEN, ".", {"hidden": True, "ignored": True}, [".gitignore", ".hid", "a.log"]),
     "the git file of a worktree": ({".git": "", "a": ""}, ".", {"hidden": True}, ["a"]),
-    "a named directory that is ignored": (
-        {"out/a": "", "out/b.log": "", ".gitignore": "/out/\n*.log\n"},
-        "out",
-        {},
-        ["out/a"],
-    ),
+    "a named directory that is ignored": (IGNORED, "out", {}, ["out/a"]),
     "a named directory that is hidden": ({".h/c": ""}, ".h", {}, [".h/c"]),
-    "rules above the start": (
-        {
-            "a/b/x.log": "",
-            "a/b/y.tmp": "",
-            "a/b/z": "",
-            ".gitignore": "*.log\n",
-            "a/.gitignore": "/b/y.tmp\n",
-        },
-        "a/b",
-        {},
-        ["a/b/z"],
-    ),
-    "rules through a link": (
-        {"a/b/x.log": "", "a/b/z": "", ".gitignore": "/a/b/x.log\n", "link": "-> a"},
-        "link/b",
-        {},
-        ["link/b/z"],
-    ),
+    "rules above the start": (LOGS, "a/b", {}, ["a/b/z"]),
+    "rules through a link": (LINKED, "link/b", {}, ["link/b/z"]),
     "links to directories": ({"a/x": "", "a/up": "-> .."}, ".", {"others": True}, ["a/up", "a/x"]),
-    "depth 1": ({"x": "", "a/x": "", "a/b/x": ""}, ".", {"depth": 1}, ["x"]),
-    "depth 2": ({"x": "", "a/x": "", "a/b/x": ""}, ".", {"depth": 2}, ["a/x", "x"]),
-    "any depth": ({"x": "", "a/x": "", "a/b/x": ""}, ".", {"depth": 0}, ["a/b/x", "a/x", "x"]),
-    "an exclusion": (
-        {"a/x": "", "b/a/x": "", "b/c": "", "a.c": ""},
-        ".",
-        {"exclude": lambda path, is_dir: is_dir and path.endswith("a")},
-        ["a.c", "b/c"],
-    ),
+    "depth 1": (DEEP, ".", {"depth": 1}, ["x"]),
+    "depth 2": (DEEP, ".", {"depth": 2}, ["a/x", "x"]),
+    "any depth": (DEEP, ".", {"depth": 0}, ["a/b/x", "a/x", "x"]),
+    "an exclusion": (NAMED, ".", LEAVE_OUT, ["a.c", "b/c"]),
 }
 
 
 @pytest.mark.parametrize("case", WALKS)
 def test_a_walk_finds_these_files(root, tmp_path, case):
     files, start, options, found = WALKS[case]
-    put(tmp_path, {name: text for name, text in files.items() if text[:3] != "-> "})
-    for name, text in files.items():
-        if text[:3] == "-> ":
-            (tmp_path / name).symlink_to(text[3:])
+    plant(tmp_path, files)
     walk = walk_of(root, start, **options)
     assert files_of(walk) == found
     assert walk.skipped.vcs == any(name.startswith(".git") and "ignore" not in name for name in files)
@@ -155,31 +129,19 @@ def test_skipped_names_are_counted_by_reason(root, tmp_path):
     assert skipped.reached is None
 
 
-def test_a_directory_that_vanishes_is_counted(root, tmp_path):
+@pytest.mark.parametrize("decoy", [False, True])
+def test_a_directory_that_vanishes_or_becomes_a_link_is_counted(root, tmp_path, tmp_path_factory, decoy):
+    outside = make(tmp_path_factory.mktemp("outside"), "secret")
     make(tmp_path, "a/x", "b/x")
     walk = walk_of(root)
     seen = []
     for visit in walk:
         seen += [f"{visit.path}/{each.name}" for each in visit.files]
         if visit.path == "a":
-            (tmp_path / "b/x").unlink()
-            (tmp_path / "b").rmdir()
+            (tmp_path / "b").rename(tmp_path / "c" if decoy else outside / "b")
+            if decoy:
+                os.symlink(outside, tmp_path / "b")
     assert seen == ["a/x"]
-    assert walk.skipped.unreadable == 1
-
-
-def test_a_directory_swapped_for_a_link_is_not_followed(root, tmp_path, tmp_path_factory):
-    outside = tmp_path_factory.mktemp("outside")
-    (outside / "secret").touch()
-    make(tmp_path, "a/x", "b/x")
-    walk = walk_of(root)
-    seen = []
-    for visit in walk:
-        seen += [each.name for each in visit.files]
-        if visit.path == "a":
-            (tmp_path / "b").rename(tmp_path / "c")
-            os.symlink(outside, tmp_path / "b")
-    assert seen == ["x"]
     assert walk.skipped.unreadable == 1
 
 
@@ -268,15 +230,9 @@ def test_starts_that_overlap_count_once_what_is_left_out(root, tmp_path):
 
 
 def test_links_are_followed_inside_and_not_in_a_circle(root, tmp_path, tmp_path_factory):
-    outside = tmp_path_factory.mktemp("outside")
-    make(outside, "secret")
-    make(tmp_path, "a/x", "b/ignored", "b/y")
-    (tmp_path / "b/.gitignore").write_text("ignored\n")
-    os.symlink("../b", tmp_path / "a" / "l")
-    os.symlink("../a", tmp_path / "b" / "back")
-    os.symlink("a/x", tmp_path / "f")
-    os.symlink(outside, tmp_path / "out")
-    os.symlink("nowhere", tmp_path / "broken")
+    outside = make(tmp_path_factory.mktemp("outside"), "secret")
+    plant(tmp_path, {"a/x": "", "b/ignored": "", "b/y": "", "b/.gitignore": "ignored\n", "a/l": "-> ../b"})
+    plant(tmp_path, {"b/back": "-> ../a", "f": "-> a/x", "out": f"-> {outside}", "broken": "-> nowhere"})
     walk = walk_of(root, follow=True)
     assert files_of(walk) == ["a/l/y", "a/x", "b/back/x", "b/y", "f"]
     # Twice around the circle, one way out, one that leads nowhere.
@@ -286,9 +242,7 @@ def test_links_are_followed_inside_and_not_in_a_circle(root, tmp_path, tmp_path_
 
 
 def test_a_listing_has_directories_first_and_links_to_directories_among_them(root, tmp_path):
-    make(tmp_path, "a", "b/x", "z/y/x")
-    os.symlink("b", tmp_path / "n")
-    os.symlink("a", tmp_path / "m")
+    plant(tmp_path, {"a": "", "b/x": "", "z/y/x": "", "n": "-> b", "m": "-> a"})
     seen = []
     for visit in walk_of(root, others=True, directories=True, listing=True):
         names = visit.files if visit.child is None else [visit.child]
