@@ -55,7 +55,7 @@ class Database:
         self.temporary = not path
         self._directory = directory
         self._lock = RLock()
-        self._opening = True
+        self.is_opening = True  # errors then name the directory, which a model must not see
         self._closed = False
         self._forked = False
         self._deferred: list[Statement] = []
@@ -79,10 +79,6 @@ class Database:
         self._forked = True
         if connection is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # prevents the close
-
-    def opened(self) -> None:
-        """Leave the path out of errors from now on: a model must not see where the directory is."""
-        self._opening = False
 
     def read(self, *queries: str | Statement) -> list[list[Any]]:
         """Return the rows of each query, all from one transaction."""
@@ -131,12 +127,12 @@ class Database:
     def damaged(self, what: str) -> FileIOError:
         """Return the error for a damaged database."""
         error = self._failed(f"is damaged: {what}")
-        if self._opening:
+        if self.is_opening:
             error.hint = "Move the directory away and begin a new one: the files of the workspace stay."
         return error
 
     def _failed(self, what: str, number: int = errno.EIO) -> FileIOError:
-        where = f"The state directory {quote(self.path) if self._opening else 'of this workspace'}"
+        where = f"The state directory {quote(self.path) if self.is_opening else 'of this workspace'}"
         if self.temporary:
             where = "The temporary file with the history of this workspace"
         return FileIOError(
@@ -212,7 +208,7 @@ class Database:
             code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
             if code in _DAMAGED:
                 raise self.damaged(str(error)) from None
-            if code in _BUSY and self._opening and self._directory is not None:
+            if code in _BUSY and self.is_opening and self._directory is not None:
                 raise no_locks(self.path, f"{error}, though no other workspace uses it") from None
             raise self._failed(f"failed: {error}", _ERRNO.get(code, errno.EIO)) from None
         except OSError as error:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
-from itertools import count
+from itertools import chain, count
 from threading import RLock
 from typing import Any
 
@@ -14,7 +14,7 @@ from agentfs.base.advice import plural
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, ClosedError, NotFoundError
 from agentfs.fs import Change, FileNode, MovedNode, Node, Root, entry_type, expanded, quote
-from agentfs.fs.node import NotRestoredError
+from agentfs.fs.node import ConcurrentChange, NotRestoredError
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
 from agentfs.history.log import LinesBy, Log, Step, Toggle
 from agentfs.history.rows import node_to_json, step_to_json
@@ -28,10 +28,6 @@ _END_BEGUN: Statement = ("UPDATE steps SET begun = 0 WHERE begun", ())
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE begun", ())
 
 Bases = Mapping[str, Node | None]  # the accepted nodes, by path
-
-
-class Overtaken(Exception):  # noqa: N818 - a signal within this package
-    """The journal has changed since an undo or redo was computed."""
 
 
 class Journal:
@@ -125,7 +121,7 @@ class Journal:
             by_others: Lines by other authors.
             toggles: What an undo, redo or rollback takes back or makes again.
             accepted: Nodes that become bases at the end of the step.
-            at: The position at which the changes were computed; raises Overtaken at another.
+            at: The position at which the changes were computed; raises ConcurrentChange at another.
         """
         step = Step(
             tuple(map(self.contents.keep, changes)),
@@ -141,7 +137,7 @@ class Journal:
             if self.ended:
                 raise ClosedError("This transaction has ended.")
             if at is not None and at != self.log.position:
-                raise Overtaken
+                raise ConcurrentChange
             bases = {path: node and self.contents.keep_node(node) for path, node in (accepted or {}).items()}
             accepting = [_accepted_row({**self.accepted, **bases})] if bases else []
             recordings, made = self.main.recordings, step
@@ -290,20 +286,16 @@ class Journal:
 
     def _bound(self) -> None:
         """Drop the oldest steps while there are too many, or their contents take too many bytes."""
-        contents, log = self.contents, self.log
-        is_full = contents.total_bytes > self._most_bytes
-        if not (is_full or log.is_too_long):
+        contents, log, recordings = self.contents, self.log, self.main.recordings
+        if contents.total_bytes <= self._most_bytes and not log.is_too_long:
             return
-        others = digests_of(self.accepted.values())
-        if self.main.recordings is not None:
-            others |= digests_of(self.main.recordings.needed(forget_unused=is_full))
-        while (is_full or log.is_too_long) and len(log.after(0)) > 1:
+        others = digests_of(chain(self.accepted.values(), recordings.needed() if recordings else ()))
+        while len(log.after(0)) > 1 and (contents.total_bytes > self._most_bytes or log.is_too_long):
             log.drop_oldest()
-            changes = (change for step in log.after(0) for change in step.changes)
-            contents.collect(
-                others | digests_of(node for each in changes for node in (each.before, each.after))
+            nodes = (
+                node for step in log.after(0) for each in step.changes for node in (each.before, each.after)
             )
-            is_full = contents.total_bytes > self._most_bytes
+            contents.collect(others | digests_of(nodes))
         drop = ("DELETE FROM steps WHERE number <= ?", (log.dropped,))
         self._defer([put_meta("dropped", log.dropped), drop, put_meta("checkpoints", log.checkpoints)])
 

@@ -1,12 +1,12 @@
 """The methods of a workspace that look at its journal: checkpoint, changes; and its transactions."""
 
 import os
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 
 from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, Root, quote
 from agentfs.history.database import Contents
@@ -57,9 +57,7 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
         found.append(Change(net.path, net.before, now, net.moved_from))
     notes = path_notes(root.display_path, marked)
     if dropped:
-        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))
-        gone = "step 1 is no longer kept" if dropped == 1 else f"steps 1 to {dropped} are no longer kept"
-        notes.append(f"changes since {began}: {gone}")
+        notes.append(f"without the first {plural(dropped, 'step')}, which are no longer kept")
     labels = {each.path: step.label for step in steps if step.label for each in step.changes}
     shown = [each for each in found if not each.changes_nothing]
     return changes_result(shown, since, root.may_show, labels, notes, root.display_path)

@@ -9,13 +9,7 @@ from typing import Any
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call, plural
-from agentfs.errors import (
-    AgentFSError,
-    ClosedError,
-    DeadlineExceededError,
-    InvalidArgumentError,
-    RefusedError,
-)
+from agentfs.errors import AgentFSError, ClosedError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
@@ -80,12 +74,8 @@ class OpenRecordings:
             if not any(each.ignored >= opened.ignored for each in self._open):
                 scan = self._scan(opened)
                 self._seen, self._basis = scan.paths, scan.basis
+            self._journal.record(None, [self._row([*self._open, opened][0])])
             self._open.append(opened)
-            try:
-                self._journal.record(None, [self._row()])
-            except BaseException:
-                self._open.remove(opened)
-                raise
 
     def end(self, opened: OpenRecording) -> None:
         """End a recording, and add its step to the journal. If this fails, it is tried again later."""
@@ -102,9 +92,7 @@ class OpenRecordings:
         except BaseException as error:
             opened.has_failed = True
             if isinstance(error, AgentFSError) and not isinstance(error, ClosedError | RefusedError):
-                late = isinstance(error, DeadlineExceededError)
-                message = f"The recording {quote(opened.label)} has no step yet: "
-                message += "looking at the tree takes too long." if late else error.message
+                message = f"The recording {quote(opened.label)} has no step yet ({error.code})."
                 hint = "Its changes are kept: the next recording, undo, rollback or changes makes it."
                 raise type(error)(message, hint=hint, details=error.details) from None
             raise
@@ -145,9 +133,9 @@ class OpenRecordings:
             if seen is not None:
                 self._seen[path] = seen
 
-    def needed(self, *, forget_unused: bool) -> Iterable[Node | None]:
-        """Return the nodes whose contents are needed; optionally forget what only saves time."""
-        if forget_unused and not self._open:
+    def needed(self) -> Iterable[Node | None]:
+        """Return the nodes whose contents are needed; forget what only saves time."""
+        if not self._open:
             self._seen, self._basis = {}, None
         return [seen.node for seen in self._seen.values()]
 
@@ -207,14 +195,14 @@ class OpenRecordings:
         if step is not None:
             opened.parts.append(step)
 
-    def _row(self) -> Statement:
-        """Return the statement that stores the open recording, in case that this process dies."""
+    def _row(self, first: OpenRecording) -> Statement:
+        """Return the statement that stores the first open recording, in case that this process dies."""
         seen = [
             (path, node_to_json(each.node), each.reason, None if each.node else each.status)
             for path, each in (self._seen.items() if self._journal.is_kept else ())
         ]
-        plain = {"label": self._open[0].label, "ignored": self._open[0].ignored, "seen": seen}
-        return put_meta("recordings", {**plain, "position": self._journal.log.position})
+        facts = {"label": first.label, "ignored": first.ignored, "position": self._journal.log.position}
+        return put_meta("recordings", {**facts, "seen": seen})
 
 
 def check_whole(root: Root) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from agentfs.base import call_context
@@ -95,16 +95,15 @@ def changes_result(
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     caches = new_caches(changes)
     inside = tuple(f"{each}/" for each in caches)
-    present = {change.path for change in changes if isinstance(change.after, FileNode)}
     read = {path: patch for path, patch in patches.items() if not path.startswith(inside)}
-    shown, following, way = _shown_patches(read, present, since, display)
+    shown, following, way = _shown_patches(read, since, display)
     lines = [head, *notes, *file_lines(files, [*map(display, caches)]), *shown, *filter(None, [way])]
     patch = b"".join(patches.values())
     return ChangesResult(files, patch, since, notes=tuple(notes), text=Joined("\n", *lines), next=following)
 
 
 def _shown_patches(
-    patches: Mapping[str, bytes], present: Container[str], since: str | None, display: Display
+    patches: Mapping[str, bytes], since: str | None, display: Display
 ) -> tuple[list[str], NextCall | None, str]:
     """Return the lines of patches by path for a model, the call for the paths left out, and a footer.
 
@@ -115,21 +114,18 @@ def _shown_patches(
     unshown = f"{plural(len(binary), 'binary file')} without a patch here" if binary else ""
     shown: list[str] = []
     room = _PATCH_CHARS
-    for number, (path, patch) in enumerate(patches.items()):
+    for number, patch in enumerate(patches.values()):
         part, complete = _first_lines(patch, _PATCH_LINES - len(shown), room)
         shown += part
         room -= sum(map(len, part)) + len(part)
         if not complete:
-            # A patch that is too long alone is left to `read`.
-            rest = [*patches][number or 1 :]
+            rest = [*patches][number or 1 :]  # one that is too long alone is not tried again
             scope = {} if since is None else {"since": since}
             paths = [*map(display, rest[:MOST_OFFERED])]
             following = call("changes", **scope, paths=paths) if rest else None
-            read = Advice("the file: ", call("read", path=display(path)))
             left = sum(each.count(b"\n") for each in patches.values()) - len(shown)
-            file = read if number == 0 and path in present else ""
             more = f"{plural(left, 'more line')} of the patch"
-            return shown, following, footer(unshown, more, file, continuation(following))
+            return shown, following, footer(unshown, more, continuation(following))
     return shown, None, footer(unshown)
 
 

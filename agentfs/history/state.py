@@ -42,7 +42,7 @@ def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits
                 recordings.restore(recording, root, limits)
             root.recovery_notes += (recordings.end_restored(),)
         database.flush()
-        database.opened()
+        database.is_opening = False  # no error names the directory from now on
     except BaseException:
         if database is not None:
             database.close()
@@ -154,8 +154,7 @@ def _settle_begun(journal: Journal, begun: Step | None) -> tuple[str, ...]:
     made = journal.made(begun)
     journal.replace_begun(made)
     done = f"the change of {name_paths(_paths(made))} was made, and undo takes it back"
-    if not made.changes or _paths(made) == _paths(begun):
-        done = "it is complete, and in the journal" if made.changes else "it was not made"
+    done = done if made.changes else "it was not made"
     return (f"a change of {name_paths(_paths(begun))} was under way when a process died; {done}",)
 
 

@@ -20,7 +20,6 @@ from agentfs.fs import (
     display_name,
 )
 from agentfs.history.log import UndoPlan, file_moves, is_same_node
-from agentfs.text.diff import line_changes
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
 
@@ -231,32 +230,21 @@ def merge_nodes(
         return Merged(theirs)
     if isinstance(base, FileNode) and isinstance(ours, FileNode) and isinstance(theirs, FileNode):
         return _merge_files(path, base, ours, theirs, once=once)
-    return _clash(path, base, theirs)
+    return Merged(None, Clash(path, base, theirs))
 
 
 def _merge_files(path: str, base: FileNode, ours: FileNode, theirs: FileNode, *, once: bool) -> Merged:
     mode = theirs.mode if ours.mode in (base.mode, theirs.mode) else ours.mode
     if theirs.mode not in (mode, base.mode) or (once and ours == theirs):
-        return _clash(path, base, theirs)
+        return Merged(None, Clash(path, base, theirs))
     if ours.digest in (base.digest, theirs.digest):
         return Merged(replace(theirs, mode=mode))
     if theirs.digest == base.digest:
         return Merged(replace(ours, mode=mode, metadata=theirs.metadata))
     blobs = [Blob("100644", node.load()) for node in (base, ours, theirs)]
     if any(blob.is_binary for blob in blobs):
-        return _clash(path, base, theirs)
+        return Merged(None, Clash(path, base, theirs))
     text, conflicts = merge_texts(*(blob.text for blob in blobs), once=once)
     if text is None:
         return Merged(None, Clash(path, base, theirs, conflicts))
     return Merged(FileNode.of(mode, text.encode("latin-1"), theirs.metadata))
-
-
-def _clash(path: str, base: Node | None, theirs: Node | None) -> Merged:
-    """Return a clash with the lines of a file that others have changed; for a removal, the line before it."""
-    lines: Lines = ()
-    if isinstance(base, FileNode) and isinstance(theirs, FileNode):
-        old, new = Blob("100644", base.load()), Blob("100644", theirs.load())
-        if not (old.is_binary or new.is_binary):
-            changes = line_changes(old.text, new.text)
-            lines = tuple((min(c + 1, d), d) for _, _, c, d in changes)
-    return Merged(None, Clash(path, base, theirs, lines))

@@ -8,12 +8,12 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from agentfs.base.advice import Advice, NextCall, ParameterName, call, plural
-from agentfs.errors import BusyError, InvalidArgumentError, RefusedError
+from agentfs.base.advice import Advice, NextCall, call, plural
+from agentfs.errors import BusyError, InvalidArgumentError, RefusedError, must_be
 from agentfs.fs import Change, FileNode, Root, collapsed, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
-from agentfs.history.journal import Journal, Overtaken
+from agentfs.history.journal import Journal
 from agentfs.history.log import Part, UndoPlan, is_in_scope
 from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, path_notes
 from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
@@ -79,7 +79,7 @@ def retried(make: Callable[[], _T]) -> _T:
     """Call a function again while others change files or the journal."""
     deadline = time.monotonic() + _RETRY_SECONDS
     while time.monotonic() < deadline:
-        with suppress(Overtaken, ConcurrentChange):
+        with suppress(ConcurrentChange):
             return make()
     raise BusyError(
         f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
@@ -113,7 +113,7 @@ def _carry_out(
     outcome = merge_plan(plan, disk)
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
-            raise Overtaken
+            raise ConcurrentChange
         if not partly:
             return plan, outcome, Applied()
         plan = plan.without({each.path for each in clashes})
@@ -185,16 +185,13 @@ def record_restored(tracker: ReadTracker, changes: Iterable[Change]) -> None:
             tracker.record_restore(each.path, each.after.digest)
 
 
-def _first(units: Sequence[Sequence[Part]], steps: int, verb: str, out_of_reach: str = "") -> Iterable[Part]:
+def _first(units: Sequence[Sequence[Part]], steps: int, verb: str, missing: str = "") -> Iterable[Part]:
     """Return the parts of the first units; raise if `steps` is below 1 or over their number."""
     count = len(units)
     if 1 <= steps <= count:
         return chain(*units[:steps])
-    message, hint = Advice(f"Only {plural(count, 'step')} can be {verb}ne.{out_of_reach}"), Advice()
     if steps < 1:
-        message = Advice(ParameterName("steps"), f" must be 1 or more, not {steps}.")
-    elif not count:
-        message = Advice(f"There is nothing to {verb}.{out_of_reach}")
-    else:
-        hint = Advice("Call ", call(verb, steps=count), ".")
-    raise InvalidArgumentError(message, hint=hint, details={"parameter": "steps", "steps": count})
+        raise must_be("steps", "1 or more", steps, "")
+    message = f"Only {plural(count, 'step')} can be {verb}ne." if count else f"There is nothing to {verb}."
+    hint = Advice("Call ", call(verb, steps=count), ".") if count else ""
+    raise InvalidArgumentError(message + missing, hint=hint, details={"parameter": "steps", "steps": count})

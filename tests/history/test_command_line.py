@@ -186,6 +186,7 @@ def test_repairs_are_reported(root, over):
     done = run("call", "undo", "--state", over[-1])
     assert done.returncode == 0
     assert done.stderr == (
-        'agentfs: a change of "a.txt" was under way when a process died; it is complete, and in the journal\n'
+        'agentfs: a change of "a.txt" was under way when a process died; the change of "a.txt" was'
+        " made, and undo takes it back\n"
     )
     assert (root / "a.txt").read_text() == "one\ntwo\n"

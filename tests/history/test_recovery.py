@@ -67,7 +67,7 @@ def test_a_step_that_was_made_stands(dies):
         (top / name).write_text("two\n")
     with Workspace(top, state=state) as ws:
         (note,) = ws.recovery_notes
-        assert note.endswith("was under way when a process died; it is complete, and in the journal")
+        assert note.endswith('died; the change of "a", "b" was made, and undo takes it back')
         ws.undo()
     assert (top / "a").read_text() == (top / "b").read_text() == "one\n"
 
