@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_120,
-    ("history",): 2_815,
+    ("history",): 2_778,
     ("reading", "shown"): 1_228,
     ("search", "patterns"): 2_743,
     ("watch",): 1_118,
