@@ -25,24 +25,20 @@ def paths(table: str, column: int) -> list[str]:
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row[column])]
 
 
-def test_the_map_names_each_module_and_package():
-    there = {
+def test_the_map_names_each_module_and_package_and_behaviours_in_modules_that_exist():
+    modules = {
         path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
     named = [name.rstrip("/") for name in paths(MAP, 0)]
-    assert sorted(named) == sorted(there - {"__init__.py", "__main__.py"})
-
-
-def test_each_behaviour_is_in_a_module_that_exists():
-    named = paths(BEHAVIOURS, 1)
-    assert len(named) >= 10
-    assert [name for name in named if not (PACKAGE / name).exists()] == []
+    assert sorted(named) == sorted(modules - {"__init__.py", "__main__.py"})
+    behaviours = paths(BEHAVIOURS, 1)
+    assert len(behaviours) >= 10
+    assert [name for name in behaviours if not (PACKAGE / name).exists()] == []
 
 
 def test_each_law_has_its_test():
-    for line in re.findall(
-        r"^\|.*", (ROOT / "tests" / "README.md").read_text(encoding="utf-8"), re.MULTILINE
-    ):
+    laws = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^\|.*", laws, re.MULTILINE):
         for file, test in re.findall(r"`([\w/]+\.py)`(?:: `(\w+)`)?", line.rpartition(" | ")[2]):
             source = (ROOT / "tests" / file).read_text(encoding="utf-8")
             assert f"def {test}" in source, f"{file}: {test}"

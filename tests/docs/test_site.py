@@ -17,7 +17,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 
 import agentfs
-from scripts.browser import Browser, running, wait_for
+from scripts.browser import Browser, running
 from scripts.build_site import build, navigation, served
 from scripts.pages import blocks_of, commands_of, with_files
 from tests.conftest import needs, part_or_all, program
@@ -36,13 +36,11 @@ NOT_FOR_USERS = {
 }  # fmt: skip
 # What has no example, as it takes more than a block of code.
 NO_EXAMPLE = {
-    "DeadlineExceededError": "a call of seconds",
-    "BusyError": "another process",
-    "FileIOError": "a disk that fails",
-    "UnsupportedSystemError": "another operating system",
-    "DisconnectedError": "a connection that is lost",
-    "DeniedError": "a file of another user",
-}
+    "DeadlineExceededError",  # a call of seconds
+    "BusyError",  # another process
+    "FileIOError",  # a disk that fails
+    "UnsupportedSystemError", "DisconnectedError", "DeniedError",  # another system, connection or user
+}  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -178,16 +176,14 @@ def public_names() -> Iterator[str]:
             documented_elsewhere = inspect.isclass(value) and (issubclass(value, dict) or name == "connect")
             members = vars(value) if inspect.isclass(value) and not documented_elsewhere else {}
             for member, defined in members.items():
-                method = inspect.isfunction(defined) or isinstance(
-                    defined, (property, functools.cached_property)
-                )
-                if method and member[0] != "_":
+                computed = isinstance(defined, (property, functools.cached_property))
+                if (inspect.isfunction(defined) or computed) and member[0] != "_":
                     yield f"{module}.{name}.{member}"
 
 
-def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):
-    """tests/test_docs.py runs the examples."""
-    wrong = []
+def test_each_public_name_is_in_the_reference_with_an_example_that_runs(site, pages):
+    """tests/test_docs.py runs the examples; models get the docstrings too."""
+    everything, wrong = (site / "llms-full.txt").read_text(encoding="utf-8"), []
     for name in public_names():
         own_name = name.rpartition(".")[2]
         if own_name in NOT_FOR_USERS:
@@ -197,29 +193,25 @@ def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):
             wrong.append(f"{name} is on no page")
         files = [ROOT / f"docs{address}index.md" for address in found]
         files += [ROOT / f"docs{address.removesuffix('/')}.md" for address in found]
-        code = [
-            block.content
-            for file in files
-            if file.exists()
-            for block in blocks_of(file)
-            if block.language == "python"
-        ]
+        blocks = [block for file in files if file.exists() for block in blocks_of(file)]
+        code = [block.content for block in blocks if block.language == "python"]
         if own_name not in NO_EXAMPLE and not any(re.search(rf"\b{own_name}\b", each) for each in code):
             wrong.append(f"{name} has no example")
+        value = pydoc.locate(name)
+        if (inspect.isclass(value) or inspect.isfunction(value)) and f"`{name}" not in everything:
+            wrong.append(f"{name} has no docstring for models")
     assert wrong == [], "\n".join(wrong)
 
 
 def test_the_description_of_a_result_is_one_item(site):
     """A result of several lines was shown as several results."""
-    returned = [
-        (file, section.count('class="doc-section-item'))
-        for file in site.rglob("index.html")
-        for section in re.findall(
-            r"Returns:</span>(.*?)(?=doc-section-title|</article|<h[2-5])", file.read_text(), re.DOTALL
-        )
-    ]
-    assert len(returned) > 50
-    assert [each for each in returned if each[1] > 1] == []
+    pattern = re.compile(r"Returns:</span>(.*?)(?=doc-section-title|</article|<h[2-5])", re.DOTALL)
+    pages = {file: pattern.findall(file.read_text()) for file in site.rglob("index.html")}
+    assert sum(map(len, pages.values())) > 50
+    several = {
+        file for file, found in pages.items() if any(each.count("doc-section-item") > 1 for each in found)
+    }
+    assert several == set()
 
 
 def test_models_get_a_list_of_the_pages_and_all_their_text(site):
@@ -240,18 +232,6 @@ def test_models_get_a_list_of_the_pages_and_all_their_text(site):
             source = with_files((ROOT / "docs" / name).read_text(encoding="utf-8"))
             kept = [line for line in source.splitlines() if not line.startswith((":::", "    "))]
             assert set(kept) <= set(page.splitlines())
-
-
-def test_models_get_the_docstring_of_each_public_name(site):
-    everything = (site / "llms-full.txt").read_text(encoding="utf-8")
-    missing = []
-    for name in public_names():
-        member = name.rpartition(".")[2]
-        value = pydoc.locate(name)
-        documented = inspect.isclass(value) or inspect.isfunction(value)
-        if documented and member not in NOT_FOR_USERS and f"`{name}" not in everything:
-            missing.append(name)
-    assert missing == []
 
 
 def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
@@ -343,64 +323,3 @@ def test_a_browser_shows_each_page_in_all_windows_and_copies_only_code(browser, 
         if expected and (copied := browser.run(COPY)) != expected:
             wrong.append((address, copied, expected))
     assert (wrong, browser.complaints) == ([], [])
-
-
-SEARCH = "[...document.body.children].map(each => each.shadowRoot).find(root => root)"
-FIRST_HITS = {
-    "windows": "/questions/#does-it-run-on-windows-or-macos",
-    "macos": "/questions/#does-it-run-on-windows-or-macos",
-    "async": "/how-to/own-tools/#async-functions",
-    "http": "/how-to/mcp/#over-http",
-    "undo": "/reference/methods/journal/",
-    "rollback": "/reference/methods/journal/#agentfs.Workspace.rollback",
-    "secrets": "/how-to/secrets/",
-    "mcp": "/how-to/mcp/",
-    "claude code": "/how-to/mcp/#claude-code",
-    "cursor": "/how-to/mcp/#cursor",
-    "openai": "/how-to/frameworks/#openai",
-    "install": "/tutorial/#1-install",
-    "permission": "/reference/permissions/",
-    "several agents": "/how-to/several-agents/",
-    "encoding": "/reference/methods/read/#encodings",
-    "pdf": "/reference/methods/read/#text-images-pdf-and-notebooks",
-    "notebook": "/reference/methods/edit/#notebooks",
-    "ssh": "/how-to/remote/#ssh-docker-podman-kubectl",
-    "docker": "/how-to/remote/#ssh-docker-podman-kubectl",
-    "gitignore": "/reference/methods/ls/#ignore-rules",
-    "ripgrep": "/reference/methods/grep/#beside-ripgrep",
-    "edit refused": "/questions/#why-was-an-edit-refused",
-    "tokens": "/internals/tokens/",
-    "watch": "/how-to/watch/",
-}
-
-
-def search(browser: Browser, text: str) -> str:
-    """Return the address of the first hit of a search."""
-    browser.run(f"{SEARCH}.querySelector('input').select()")
-    browser.send("Input.insertText", text="qqqq")  # found nowhere, so that no hit of the last search is left
-    wait_for(lambda: browser.run(f"!{SEARCH}.querySelector('[role=option]')"))
-    browser.run(f"{SEARCH}.querySelector('input').select()")
-    browser.send("Input.insertText", text=text)
-    first = f"{SEARCH}.querySelector('[role=option]')?.getAttribute('href')"
-    found = urlsplit(wait_for(lambda: browser.run(first)))
-    return found.path + (f"#{found.fragment}" if found.fragment else "")
-
-
-@needs("chromium")
-@pytest.mark.parametrize(
-    ("width", "height", "scheme"),
-    [
-        pytest.param(*each, marks=[pytest.mark.long] * (number in {1, 3}))
-        for number, each in enumerate(WINDOWS)
-    ],
-)
-def test_a_search_finds_the_page_that_answers(browser, server, width, height, scheme):
-    browser.resize(width, height, scheme)
-    browser.open(server + "/")
-    opener = ".md-search__button" if width > 1000 else ".md-header__button[for=__search]"
-    browser.run(f"document.querySelector('{opener}').click()")
-    wait_for(lambda: browser.run(f"!!{SEARCH}?.querySelector('dialog[open] input')"))
-    browser.run(f"{SEARCH}.querySelector('input').focus()")
-    found = {text: search(browser, text) for text in FIRST_HITS}
-    assert found == FIRST_HITS
-    assert browser.complaints == []

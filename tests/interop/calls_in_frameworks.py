@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from scripts.pages import blocks_of
+from tests.interop.calls_of_adapters import pydantic_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md"
 # In the order of the calls; each framework makes every one of them.
@@ -43,48 +44,23 @@ def openai_agents(program, calls):
 
 
 def pydantic_ai(program, calls):
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.messages import ToolReturnPart
 
-    planned = iter(calls)
-
-    def model(messages, info):
-        call = next(planned, None)
-        return ModelResponse([ToolCallPart(*call) if call else TextPart("done")])
-
-    messages = program["agent"].run_sync("go", model=FunctionModel(model)).all_messages()
+    model = pydantic_model(iter([[(name, name, arguments)] for name, arguments in calls]), {})
+    messages = program["agent"].run_sync("go", model=model).all_messages()
     yield from [part.content for each in messages for part in each.parts if isinstance(part, ToolReturnPart)]
 
 
 def anthropic(program, calls):
     """The tool runner, over a stand-in of the API."""
-    import httpx2
-    from anthropic import Anthropic
+    from tests.frameworks.scripted import Script, client
 
-    planned = iter(calls)
-    sent = []
-
-    def api(request):
-        body = json.loads(request.content)
-        sent.append(body["messages"])
-        call = next(planned, None)
-        use = {"type": "tool_use", "id": "t", "name": call[0], "input": call[1]} if call else None
-        message = {
-            "id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None,
-            "content": [use or {"type": "text", "text": "done"}],
-            "stop_reason": "tool_use" if use else "end_turn",
-            "usage": {"input_tokens": 1, "output_tokens": 1},
-        }  # fmt: skip
-        return httpx2.Response(200, json=message)
-
-    client = Anthropic(api_key="none", http_client=httpx2.Client(transport=httpx2.MockTransport(api)))
-    runner = client.beta.messages.tool_runner(
+    script = Script(*calls)
+    runner = client(script).beta.messages.tool_runner(
         model="m", max_tokens=9, tools=program["tools"], messages=[{"role": "user", "content": "go"}]
     )
     runner.until_done()
-    for messages in sent[1:]:
-        content = messages[-1]["content"][0]["content"]
-        yield content if isinstance(content, str) else content[0]["text"]
+    yield from [text for text, _ in script.answers]
 
 
 def langchain(program, calls):

@@ -28,14 +28,10 @@ def text_of(arguments):
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
-def pydantic_ai(tools):
-    from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolDenied
-    from pydantic_ai.messages import BinaryContent, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+def pydantic_model(turns, seen):
+    """Return a model of pydantic-ai that makes the calls of each turn, and keeps what it was sent."""
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
-
-    from agentfs.frameworks import pydantic_ai as adapter
-
-    turns, seen = iter(TURNS), {}
 
     def model(messages, info):
         seen["instructions"] = info.instructions
@@ -43,9 +39,45 @@ def pydantic_ai(tools):
         calls = [ToolCallPart(name, given, tool_call_id=key) for key, name, given in next(turns, ())]
         return ModelResponse(calls or [TextPart("done")])
 
+    return FunctionModel(model)
+
+
+def openai_model(turns, seen):
+    """Return such a model of OpenAI's agents."""
+    from agents import Model, ModelResponse, Usage
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    class StandIn(Model):
+        async def get_response(self, system_instructions, tools, **_):
+            seen["instructions"] = system_instructions
+            seen["schemas"] = {tool.name: tool.params_json_schema for tool in tools}
+            calls = [
+                {"type": "function_call", "call_id": key, "name": name, "arguments": text_of(given)}
+                for key, name, given in next(turns, ())
+            ]
+            text = ResponseOutputText(type="output_text", text="done", annotations=[])
+            message = {"id": "m", "type": "message", "role": "assistant", "status": "completed"}
+            output = [ResponseFunctionToolCall(**each) for each in calls]
+            output = output or [ResponseOutputMessage(**message, content=[text])]
+            return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+        def stream_response(self, *_, **__):
+            raise NotImplementedError
+
+    return StandIn()
+
+
+def pydantic_ai(tools):
+    from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolDenied
+    from pydantic_ai.messages import BinaryContent, ToolReturnPart
+
+    from agentfs.frameworks import pydantic_ai as adapter
+
+    seen = {}
     agent = Agent(
-        FunctionModel(model), toolsets=[adapter.toolset(tools)], output_type=[str, DeferredToolRequests]
-    )
+        pydantic_model(iter(TURNS), seen), toolsets=[adapter.toolset(tools)],
+        output_type=[str, DeferredToolRequests],
+    )  # fmt: skip
     first = agent.run_sync("go")
     seen["asked"] = {key: shown["diff"] for key, shown in first.output.metadata.items()}
     decided = DeferredToolResults(approvals={"allowed": True, "refused": ToolDenied("Keep it.")})
@@ -113,34 +145,14 @@ def langchain(tools):
 
 
 def openai_agents(tools):
-    from agents import Agent, Model, ModelResponse, Runner, Usage
-    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+    from agents import Agent, Runner
 
     from agentfs.frameworks import openai_agents as adapter
 
-    turns, seen = iter(TURNS), {}
-
-    class StandIn(Model):
-        async def get_response(self, system_instructions, tools, **_):
-            seen["instructions"] = system_instructions
-            seen["schemas"] = {tool.name: tool.params_json_schema for tool in tools}
-            output = [
-                ResponseFunctionToolCall(
-                    type="function_call", call_id=key, name=name, arguments=text_of(given)
-                )
-                for key, name, given in next(turns, ())
-            ]
-            text = ResponseOutputText(type="output_text", text="done", annotations=[])
-            message = ResponseOutputMessage(
-                id="m", type="message", role="assistant", status="completed", content=[text]
-            )
-            return ModelResponse(output=output or [message], usage=Usage(), response_id=None)
-
-        def stream_response(self, *_, **__):
-            raise NotImplementedError
-
+    seen = {}
+    model = openai_model(iter([*TURNS, [], [("malformed", "read", "{"), CALLS[3]]]), seen)
     offered = adapter.tools(tools, approval=True)
-    agent = Agent("files", instructions=tools.instructions(), model=StandIn(), tools=offered)
+    agent = Agent("files", instructions=tools.instructions(), model=model, tools=offered)
     paused = Runner.run_sync(agent, "go")
     state = paused.to_state()
     seen["asked"] = {}
@@ -157,9 +169,7 @@ def openai_agents(tools):
         key: [items[key].custom_data, output if isinstance(output, str) else output[0]["text"]]
         for key, output in outputs.items()
     }
-    unasked = agent.clone(tools=adapter.tools(tools))
-    turns = iter([[("malformed", "read", "{"), CALLS[3]]])
-    run = Runner.run_sync(unasked, "go")
+    run = Runner.run_sync(agent.clone(tools=adapter.tools(tools)), "go")
     assert not run.interruptions
     items = [item for item in run.new_items if item.type == "tool_call_output_item"]
     assert [item.custom_data["code"] for item in items] == ["invalid_argument", "refused"]

@@ -10,18 +10,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from agentfs import CallContext, Toolset, Workspace, tool
+from tests.interop.calls_of_adapters import openai_model, pydantic_model
 from tests.tools.gate_table import COLUMNS, KINDS, Cell
 
 
 def pydantic_ai(tools, cell):
     from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.messages import ToolReturnPart
 
     from agentfs.frameworks import pydantic_ai as adapter
 
-    turns = iter([[ToolCallPart(cell.name, cell.arguments, tool_call_id="1")], [TextPart("done")]])
-    model = FunctionModel(lambda *_: ModelResponse(next(turns)))
+    model = pydantic_model(iter([[("1", cell.name, cell.arguments)]]), {})
     done = Agent(model, toolsets=[adapter.toolset(tools)]).run_sync("go")
     parts = [part for message in done.all_messages() for part in message.parts]
     [part] = [part for part in parts if isinstance(part, ToolReturnPart)]
@@ -39,28 +38,12 @@ def langchain(tools, cell):
 
 
 def openai_agents(tools, cell):
-    from agents import Agent, Model, ModelResponse, Runner, Usage
-    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+    from agents import Agent, Runner
 
     from agentfs.frameworks import openai_agents as adapter
 
-    arguments = json.dumps(cell.arguments)
-    text = ResponseOutputText(type="output_text", text="done", annotations=[])
-    turns = iter([
-        ResponseFunctionToolCall(type="function_call", call_id="1", name=cell.name, arguments=arguments),
-        ResponseOutputMessage(
-            id="m", type="message", role="assistant", status="completed", content=[text]
-        ),
-    ])  # fmt: skip
-
-    class StandIn(Model):
-        async def get_response(self, *_, **__):
-            return ModelResponse(output=[next(turns)], usage=Usage(), response_id=None)
-
-        def stream_response(self, *_, **__):
-            raise NotImplementedError
-
-    done = Runner.run_sync(Agent("table", model=StandIn(), tools=adapter.tools(tools)), "go")
+    model = openai_model(iter([[("1", cell.name, cell.arguments)]]), {})
+    done = Runner.run_sync(Agent("table", model=model, tools=adapter.tools(tools)), "go")
     [item] = [item for item in done.new_items if item.type == "tool_call_output_item"]
     return item.raw_item["output"]
 

@@ -1,6 +1,5 @@
 """The agent of each framework, with a scripted model, does one task; `test_backends.py` runs this."""
 
-import asyncio
 import json
 
 import pytest
@@ -136,10 +135,3 @@ async def test_an_agent_fixes_the_program_sees_no_secret_and_is_undone(tmp_path,
     with task(tmp_path) as ws:
         _, first, _, second, refused, cat = await agent(ws)
         check_answers(first, second, refused, cat)
-
-
-async def until(condition):
-    """Wait until a condition holds, for 30 s at most."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - a condition of other processes
-            await asyncio.sleep(0.02)

@@ -3,42 +3,20 @@
 import os
 
 import pytest
-from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, ToolMessage
 
 from agentfs.frameworks.deepagents import Backend
+from tests.commands.conftest import SECRET
+from tests.frameworks.scenario import TEST, WRONG
+from tests.interop.suite_agents import told_by_deepagents as told
+from tests.kit import put
 
-SECRET = "hunter2"
-FILES = {
-    "app.py": "def add(a, b):\n    return a - b\n",
-    "test_app.py": "from app import add\nassert add(2, 2) == 4, 'wrong'\nprint('passed')\n",
-    ".env": f"KEY={SECRET}\n",
-}
-
-
-class Model(GenericFakeChatModel):
-    def bind_tools(self, tools, **_):
-        return self
+FILES = {"app.py": WRONG, "test_app.py": TEST, ".env": SECRET}
 
 
 @pytest.fixture
 def tree(tmp_path):
-    for name, content in FILES.items():
-        (tmp_path / name).write_text(content)
-    return tmp_path
-
-
-def told(backend, calls):
-    """Run an agent whose model makes calls, one a turn; return what it was told."""
-    turns = [
-        AIMessage("", tool_calls=[{"name": name, "args": given, "id": str(number)}])
-        for number, (name, given) in enumerate(calls)
-    ]
-    agent = create_deep_agent(Model(messages=iter([*turns, AIMessage("done")])), backend=backend)
-    done = agent.invoke({"messages": [{"role": "user", "content": "go"}]})
-    return [str(each.content) for each in done["messages"] if isinstance(each, ToolMessage)]
+    return put(tmp_path, FILES)
 
 
 def test_an_evicted_result_stays_readable(tree):

@@ -50,14 +50,10 @@ def test_the_backend_fails_only_the_tests_of_deepagents_that_contradict_its_prot
         python_of, tmp_path, "suite_deepagents.py", "recorded", "-o", "asyncio_mode=auto"
     )
     assert failed == {
-        "test_glob",
-        "test_glob_basic_pattern",
-        "test_glob_hidden_files_explicitly",
-        "test_glob_with_character_class",
-        "test_glob_with_directories",
-        "test_glob_with_question_mark",
+        "test_glob", "test_glob_basic_pattern", "test_glob_hidden_files_explicitly",
+        "test_glob_with_character_class", "test_glob_with_directories", "test_glob_with_question_mark",
         "test_write_existing_file_fails",
-    }, printed
+    }, printed  # fmt: skip
     assert counts == {"passed": 79, "failed": 7}
 
 
@@ -69,13 +65,16 @@ def test_the_agents_do_the_task_and_the_backends_meet_bad_input(python_of, tmp_p
     assert counts == {"passed": passed}, printed
 
 
-@pytest.mark.parametrize(("name", "use"), [
-    ("deepagents", "module.Backend(root).read('a.txt').file_data['content']"),
-    ("langchain", "module.tools(ws.tools(['read']))[0].invoke({'path': 'a.txt'})"),
-    ("pydantic_ai", "asyncio.run(module.WorkspaceBackend(root).read_bytes('a.txt')).decode()"),
+@pytest.mark.parametrize(("listed", "name", "use"), [
+    ("backends.txt", "deepagents", "module.Backend(root).read('a.txt').file_data['content']"),
+    ("backends.txt", "langchain", "module.tools(ws.tools(['read']))[0].invoke({'path': 'a.txt'})"),
+    ("backends.txt", "pydantic_ai",
+     "asyncio.run(module.WorkspaceBackend(root).read_bytes('a.txt')).decode()"),
+    ("frameworks.txt", "openai_agents",
+     "[ws.read('a.txt').text for each in module.tools(ws.tools()) if each.name == 'read'][0]"),
 ])  # fmt: skip
-def test_an_adapter_of_a_newer_framework_warns_once_and_works(python_of, tmp_path, name, use):
+def test_an_adapter_of_a_newer_framework_warns_once_and_works(python_of, tmp_path, listed, name, use):
     (tmp_path / "a.txt").write_text("text\n")
-    warned, used = imported_with_newer_package(python_of("backends.txt"), tmp_path, name, use)
+    warned, used = imported_with_newer_package(python_of(listed), tmp_path, name, use)
     assert warned == 1
     assert "text" in used

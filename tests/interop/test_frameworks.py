@@ -12,10 +12,11 @@ import pytest
 
 from agentfs import Toolset, Workspace
 from agentfs.arguments.hints import Name
-from agentfs.results import Image, ReadResult
+from agentfs.results import ReadResult
 from scripts.pages import NO_PROGRAMS, ROOT, TUTORIAL, blocks_of, sessions
 from tests.interop import calls_of_adapters, gate_in_frameworks
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS, programs
+from tests.providers.test_provider import calls, look
 from tests.tool_samples import CLOSED
 from tests.tools.gate_table import COLUMNS, KINDS
 
@@ -43,10 +44,8 @@ def test_a_framework_shows_what_call_gives(run, tmp_path, framework):
     for directory in (own, its):
         directory.mkdir()
         (directory / "a.txt").write_text(FILE)
-    requirements = "google_adk.txt" if framework == "google-adk" else "frameworks.txt"
-    printed, answered = json.loads(
-        run(its, HERE / "calls_in_frameworks.py", framework, requirements=requirements)
-    )
+    listed = "google_adk.txt" if framework == "google-adk" else "frameworks.txt"
+    printed, answered = json.loads(run(its, HERE / "calls_in_frameworks.py", framework, requirements=listed))
     with Workspace(own) as ws:
         tools = ws.tools()
         wanted = [tools.call(name, arguments).content for name, arguments in CALLS]
@@ -61,17 +60,6 @@ def test_a_framework_shows_what_call_gives(run, tmp_path, framework):
         assert printed.startswith("It holds:")
         assert "a.txt" in printed
     assert (its / "b.txt").read_text() == "old\n"
-
-
-@pytest.mark.parametrize("framework", ["autogen", "llama-index"])
-def test_a_framework_shows_the_description_of_each_parameter(run, tmp_path, framework):
-    seen = json.loads(run(tmp_path, HERE / "described_parameters.py", framework))
-    with Workspace(tmp_path) as ws:
-        own = {tool["name"]: tool["inputSchema"]["properties"] for tool in ws.tools().schemas("mcp")}
-    assert {name: [*each] for name, each in seen.items()} == {name: [*each] for name, each in own.items()}
-    for name, parameters in own.items():
-        for parameter, schema in parameters.items():
-            assert seen[name][parameter].startswith(schema["description"][:40])
 
 
 @pytest.mark.parametrize("code", PROGRAMS, ids=PROGRAMS.values())
@@ -102,16 +90,6 @@ def test_a_typed_loop_needs_no_ignore_and_runs(run, tmp_path, loop):
     assert "marker.txt" in printed
 
 
-def look(path: str) -> ReadResult:
-    """Look.
-
-    Args:
-        path: File.
-    """
-    images = (Image("QQ==", "image/png"),) if path == "picture" else ()
-    return ReadResult(path, "text", "", 0, 0, 0, 0, "x", images=images, text="seen")
-
-
 def dashed(path: Annotated[str, Name("-p")]) -> ReadResult:
     """Look.
 
@@ -131,17 +109,7 @@ def test_the_providers_own_types_take_schemas_and_replies(run, tmp_path):
     }
     replies = {}
     for path in ("a", "picture", 7.5):
-        text = json.dumps({"path": path})
-        for name, call in (
-            ("openai", {"id": "1", "type": "function", "function": {"name": "look", "arguments": text}}),
-            (
-                "openai-responses",
-                {"type": "function_call", "call_id": "1", "name": "look", "arguments": text},
-            ),
-            ("anthropic", {"type": "tool_use", "id": "1", "name": "look", "input": {"path": path}}),
-            ("mcp", {"name": "look", "arguments": {"path": path}}),
-            ("gemini", {"name": "look", "args": {"path": path}}),
-        ):
+        for name, call in calls(path).items():
             replies.setdefault(name, []).extend(Toolset([look]).answer([call]))
     sent = tmp_path / "sent.json"
     sent.write_text(json.dumps({"schemas": schemas, "replies": replies}))

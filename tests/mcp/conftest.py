@@ -2,12 +2,9 @@
 
 import pytest
 
+from tests.kit import put
+
 
 @pytest.fixture
 def tree(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "c.txt").write_text("three\n")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "d.txt").write_text("three\n")
-    return tmp_path
+    return put(tmp_path, {"a.txt": "one\ntwo\nthree\n", "sub/c.txt": "three\n", "other/d.txt": "three\n"})

@@ -95,10 +95,3 @@ async def test_a_command_in_the_background_ends_with_the_server(tree):
         await connected.call_tool("run", {"command": sleep, "background": True})
         await until(lambda: processes(mark))
     await until(lambda: not processes(mark))
-
-
-async def test_many_commands_at_once_get_their_own_answers(tree, way):
-    async with client(tree, *policy_file(tree, way)) as connected:
-        calls = [connected.call_tool("run", {"command": f"echo only-{number}."}) for number in range(4)]
-        for number, result in enumerate(await asyncio.gather(*calls)):
-            assert f"only-{number}." in told(result)

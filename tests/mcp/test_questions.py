@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from mcp import MCPError, types
+from mcp import Client, MCPError, types
+from mcp.server.mcpserver import MCPServer
 
-from agentfs.mcp import questions
+from agentfs import Policy, Workspace
+from agentfs.frameworks import ask
+from agentfs.mcp import questions, sdk_tools
+from tests.kit import put
 from tests.mcp.servers import client, process_client, told
 
 EDIT = {"path": "a.txt", "old_string": "two", "new_string": "2"}
@@ -19,7 +23,7 @@ MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
 class User:
-    """A user who gives the answers in order, and the questions that were asked."""
+    """A user who gives the answers in order, or none in time, and the questions that were asked."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -28,6 +32,8 @@ class User:
     async def __call__(self, context, params):
         self.asked.append(params.message)
         answer = self.answers.pop(0)
+        if answer == "never":
+            await asyncio.sleep(3600)
         if callable(answer):
             answer = answer()
         return answer if isinstance(answer, types.ErrorData) else types.ElicitResult(action=answer)
@@ -46,54 +52,33 @@ async def test_a_user_who_accepts_allows_the_change_that_was_shown(tree, mode):
     assert "\n-two\n+2\n" in message
 
 
-@MODES
-@pytest.mark.parametrize(("answer", "said"), [
-    ("decline", "The user did not allow this call."),
-    ("cancel", "The user closed the question without an answer."),
+@pytest.mark.parametrize(("mode", "answer", "said"), [
+    *((mode, answer, said) for mode in ("legacy", "auto") for answer, said in (
+        ("decline", "The user did not allow this call."),
+        ("cancel", "The user closed the question without an answer."), (None, "this client cannot ask"),
+        (None, "change the rules of the server, or use a client that can ask"))),
+    ("legacy", "never", "did not answer within 0.3 seconds"),
+    ("legacy", types.ErrorData(code=-32603, message="no window"), "could not ask the user"),
 ])  # fmt: skip
-async def test_a_call_that_the_user_does_not_accept_is_refused(tree, mode, answer, said):
-    user = User(answer)
-    async with client(tree, "--ask", "change", mode=mode, elicitation_callback=user) as connected:
+async def test_a_call_that_the_user_does_not_accept_is_refused(tree, monkeypatch, mode, answer, said):
+    options = {} if answer is None else {"elicitation_callback": User(answer)}
+    if answer == "never":
+        monkeypatch.setattr(questions, "ANSWER_SECONDS", 0.3)
+    async with client(tree, "--ask", "change", mode=mode, **options) as connected:
         refused = await connected.call_tool("edit", EDIT)
     assert refused.is_error
-    assert told(refused).startswith(said)
+    assert said in told(refused)
     assert "Do not try again" in told(refused)
     assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
 @MODES
-async def test_a_client_that_cannot_ask_is_told_what_the_user_can_do(tree, mode):
-    async with client(tree, "--ask", "change", mode=mode) as connected:
-        refused = await connected.call_tool("edit", EDIT)
-    assert refused.is_error
-    assert "this client cannot ask" in told(refused)
-    assert "change the rules of the server, or use a client that can ask" in told(refused)
-    assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
-
-
-async def test_a_user_who_does_not_answer_in_time_refuses(tree, monkeypatch):
-    monkeypatch.setattr(questions, "ANSWER_SECONDS", 0.3)
-
-    async def never(context, params):
-        await asyncio.sleep(3600)
-
-    async with client(tree, "--ask", "change", mode="legacy", elicitation_callback=never) as connected:
-        refused = await connected.call_tool("edit", EDIT)
-    assert "did not answer within 0.3 seconds" in told(refused)
-    assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
-
-
-async def test_a_client_that_fails_to_ask_refuses(tree):
-    user = User(types.ErrorData(code=-32603, message="no window"))
-    async with client(tree, "--ask", "change", mode="legacy", elicitation_callback=user) as connected:
-        refused = await connected.call_tool("edit", EDIT)
-    assert "could not ask the user" in told(refused)
-
-
-@MODES
-async def test_a_question_in_a_process_of_its_own(tree, mode):
+@pytest.mark.parametrize("remote", [False, True])
+async def test_a_question_in_a_process_of_its_own_or_about_files_on_another_machine(tree, mode, remote):
     user = User("accept", "decline")
-    async with process_client(tree, "--ask", "change", mode=mode, elicitation_callback=user) as connected:
+    serve = ("--connect", f"{shlex.quote(sys.executable)} -m agentfs serve --root {tree}") if remote else ()
+    opened = client if remote else process_client
+    async with opened(tree, "--ask", "change", *serve, mode=mode, elicitation_callback=user) as connected:
         assert not (await connected.call_tool("edit", EDIT)).is_error
         assert (await connected.call_tool("delete", {"path": "a.txt"})).is_error
     assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
@@ -101,21 +86,8 @@ async def test_a_question_in_a_process_of_its_own(tree, mode):
 
 
 @MODES
-async def test_a_question_about_files_on_another_machine(tree, mode):
-    user = User("accept", "decline")
-    serve = f"{shlex.quote(sys.executable)} -m agentfs serve --root {tree}"
-    options = ("--ask", "change", "--connect", serve)
-    async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
-        done = await connected.call_tool("edit", EDIT)
-        assert not done.is_error, told(done)
-        assert (await connected.call_tool("edit", {**EDIT, "old_string": "one"})).is_error
-    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
-
-
-@MODES
 async def test_questions_at_once_get_their_own_answers(tree, mode):
-    for number in range(20):
-        (tree / f"{number}.txt").write_text("old\n")
+    put(tree, [f"{number}.txt" for number in range(20)], "old\n")
     asked = []
 
     async def odd_numbers(context, params):
@@ -134,18 +106,28 @@ async def test_questions_at_once_get_their_own_answers(tree, mode):
     assert len(asked) == 20
 
 
-async def test_a_file_that_changes_while_the_user_is_asked_is_asked_about_again(tree):
-    """Attack: the user allows one change, and another one would be made."""
+@pytest.mark.parametrize("own", [False, True])
+@MODES
+async def test_a_file_that_changes_while_the_user_is_asked_is_not_changed(tree, mode, own):
+    """Attack: the user allows one change, and another one would be made; also in a server of one's own."""
 
     def meanwhile():
         (tree / "a.txt").write_text("zero\ntwo\n")
         return "accept"
 
     user = User(meanwhile, "decline")
-    async with client(tree, "--ask", "change", elicitation_callback=user) as connected:
-        refused = await connected.call_tool("edit", EDIT)
+    with Workspace(tree, policy=Policy(allow=["read"], on_ask=ask)) as ws:
+        server = MCPServer("files", tools=sdk_tools(ws.tools()))
+        opened = Client(server, mode=mode, elicitation_callback=user) if own else client(
+            tree, "--ask", "change", mode=mode, elicitation_callback=user
+        )  # fmt: skip
+        async with opened as connected:
+            refused = await connected.call_tool("edit", EDIT)
     assert refused.is_error
-    assert [" zero\n" in message for message in user.asked] == [False, True]
+    if mode == "legacy":  # the call waits for the answer
+        assert "have changed since the call was allowed" in told(refused)
+    else:  # the call is repeated, and its question is another one
+        assert [" zero\n" in message for message in user.asked] == [False, True]
     assert (tree / "a.txt").read_text() == "zero\ntwo\n"
 
 
@@ -206,18 +188,16 @@ async def test_a_change_that_the_question_does_not_show_is_asked_about_again(tre
 @MODES
 async def test_a_question_without_a_diff_shows_the_arguments(tree, mode):
     """The arguments of `multi_edit` are not JSON, and the paths of `replace` may be many."""
-    for number in range(50):
-        (tree / f"{number}.txt").write_text("old\n")
+    put(tree, [f"{number}.txt" for number in range(50)], "old\n")
+    change = {"old_string": "old", "new_string": "new"}
     user = User("decline", "decline", "accept", "accept", "decline")
     options = ("--ask", "read(a.txt)", "--ask", "change")
     async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
         edits = [{"old_string": "none", "new_string": "x"}]
         assert (await connected.call_tool("multi_edit", {"path": "a.txt", "edits": edits})).is_error
-        assert (await connected.call_tool("replace", {"old_string": "old", "new_string": "new"})).is_error
+        assert (await connected.call_tool("replace", change)).is_error
         for number in (0, 1):
-            await connected.call_tool(
-                "edit", {"path": f"{number}.txt", "old_string": "old", "new_string": "new"}
-            )
+            await connected.call_tool("edit", {"path": f"{number}.txt", **change})
         assert (await connected.call_tool("undo", {"steps": 2})).is_error
     assert "old_string='none'" in user.asked[0]
     assert " and 30 more files. Allow it?" in user.asked[1]

@@ -117,6 +117,7 @@ def test_a_change_under_way_is_whole_or_not_made(tree):
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == INTERRUPTED
     assert (tree / "big.txt").read_text() in ("a\n" * 200_000, "bb\n" * 200_000)
+    assert {each.name for each in tree.iterdir()} == {"a.txt", "big.txt"}
 
 
 @pytest.mark.full

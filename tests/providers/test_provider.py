@@ -36,7 +36,7 @@ def calls(path):
     text = json.dumps({"path": path})
     return {
         "openai": {"id": "c1", "type": "function", "function": {"name": "look", "arguments": text}},
-        "responses": {"type": "function_call", "call_id": "c1", "name": "look", "arguments": text},
+        "openai-responses": {"type": "function_call", "call_id": "c1", "name": "look", "arguments": text},
         "anthropic": {"type": "tool_use", "id": "t1", "name": "look", "input": {"path": path}},
         "gemini": {"id": "g1", "name": "look", "args": {"path": path}},
         "mcp": {"name": "look", "arguments": {"path": path}},
@@ -58,13 +58,13 @@ def test_the_reply_to_a_call():
     response = {"name": "look", "id": "g1", "response": {"output": "<a>"}}
     assert found == {
         "openai": [{"role": "tool", "tool_call_id": "c1", "content": "<a>"}],
-        "responses": [{"type": "function_call_output", "call_id": "c1", "output": "<a>"}],
+        "openai-responses": [{"type": "function_call_output", "call_id": "c1", "output": "<a>"}],
         "anthropic": [{"role": "user", "content": [answered]}],
         "gemini": [{"role": "user", "parts": [{"functionResponse": response}]}],
         "mcp": [{"content": [part("<a>")], "isError": False}],  # structured content would hide the text
     }
     assert TOOLS.answer([{"functionCall": calls("a")["gemini"]}]) == found["gemini"]
-    for name in ("openai", "anthropic", "responses"):
+    for name in ("openai", "anthropic", "openai-responses"):
         assert TOOLS.answer([objects(calls("a")[name])]) == found[name], "objects are read like dicts"
 
 
@@ -81,7 +81,7 @@ def test_the_replies_to_several_calls_with_an_image():
     assert second["content"] == "<a>"
     assert third["role"] == "user"
     assert third["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}
-    first, second = found["responses"]
+    first, second = found["openai-responses"]
     assert [each["type"] for each in first["output"]] == ["input_text", "input_image"]
     [message] = found["anthropic"]
     assert [each["content"] for each in message["content"]] == [[part("<picture>"), IMAGE], [part("<a>")]]
@@ -120,7 +120,12 @@ def test_notes_are_separate_from_the_content_in_each_format():
     tools = Toolset([Tool(function=count, name="look")])
     found = {name: messages[0] for name, messages in replies("a", tools=tools).items()}
     joined = "47\n[at least, in a]\n[out of time]"
-    assert found["openai"]["content"] == found["responses"]["output"] == tools.functions()[0]("a") == joined
+    assert (
+        found["openai"]["content"]
+        == found["openai-responses"]["output"]
+        == tools.functions()[0]("a")
+        == joined
+    )
     texts = [part(text) for text in ("47", "at least, in a", "out of time")]
     assert found["anthropic"]["content"][0]["content"] == found["mcp"]["content"] == texts
     response = found["gemini"]["parts"][0]["functionResponse"]["response"]
