@@ -31,7 +31,7 @@ MOST = {
     ("reading", "shown"): 1_228,
     ("search", "patterns"): 2_743,
     ("watch",): 1_118,
-    ("tree",): 1_056,
+    ("tree",): 1_050,
     ("text",): 965,
     ("fs",): 2_810,
     ("base", "concurrency"): 708,

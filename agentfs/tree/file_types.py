@@ -16,7 +16,7 @@ def _table(text: str) -> dict[str, str]:
 
 
 # Types of `rg --type-list` (ripgrep 15) that models ask for. `.x` means `*.x`; `=.x` means the name `.x`.
-_TYPES = _table("""
+TYPES = _table("""
 asm: .S .asm .s; bat: .bat .cmd; c: .c .h .H .c.in .h.in .H.in .cats .C .C.in; clojure: .clj .cljc .cljs
 .cljx; cmake: .cmake CMakeLists.txt; config: .cfg .conf .config .ini; cpp: .C .h .H .C.in .h.in .H.in .cpp
 .hpp .cpp.in .hpp.in .cxx .hxx .cxx.in .hxx.in .cc .cc.in .hh .hh.in .inl; cs: .cs; css: .css .scss; dart:
@@ -50,11 +50,6 @@ typescript: ts; yml: yaml
 _LISTED = re.compile(r"[^\s,|]+")
 
 
-def type_names() -> list[str]:
-    """Return the names of the types, without aliases."""
-    return sorted(_TYPES)
-
-
 def _glob(text: str) -> str:
     return f"{'*' * text.startswith('.')}{text.removeprefix('=')}"
 
@@ -71,7 +66,7 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     globs = [
         f"{'!' * name.startswith('!')}{_glob(each)}"
         for name in dict.fromkeys(reversed(listed))
-        for each in _TYPES[_find(name.removeprefix("!"))].split()
+        for each in TYPES[_find(name.removeprefix("!"))].split()
     ]
     return compile_globs(globs[::-1])
 
@@ -80,15 +75,17 @@ def _find(name: str) -> str:
     """Return the type of a name."""
     key = name.strip().lower().removeprefix("*").removeprefix(".")
     key = _ALIASES.get(key, key)
-    if key in _TYPES:
+    if key in TYPES:
         return key
-    near = closest(key, [*_TYPES, *_ALIASES], 3, 0.5)
-    advice: str = f"Nearest: {', '.join(near)}."
-    if not near:
+    near = closest(key, [*TYPES, *_ALIASES], 3, 0.5)
+    advice: str = Advice("Leave ", ParameterName("type"), " out.")
+    if near:
+        advice = f"Nearest: {', '.join(near)}."
+    elif key.isalnum():
         by_name = Advice("To choose files by name, ", Retry({"glob": f"*.{key}"}, ("type",)), ".")
-        advice = FirstOf(by_name, Advice("Leave ", ParameterName("type"), " out."))
+        advice = FirstOf(by_name, advice)
     raise InvalidArgumentError(
         f"There is no file type {literal(name)}.",
         hint=advice,
-        details={"type": name[:200], "nearest": near, "types": type_names()},
+        details={"type": name[:200], "nearest": near, "types": sorted(TYPES)},
     )

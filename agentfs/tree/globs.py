@@ -141,10 +141,8 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = _MAX_C
         problem = f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)})."
     elif "{" in pattern:
         expanded = _expand_braces(pattern, most, most_characters)
-    if len(expanded) > most:
-        problem = f"The braces of the glob expand into more than {MAX_EXPANDED} patterns."
-    elif sum(map(len, expanded)) > most_characters:
-        problem = f"With its braces expanded the glob has more than {_MAX_CHARACTERS} characters."
+    if len(expanded) > most or sum(map(len, expanded)) > most_characters:
+        problem = f"The glob expands into over {MAX_EXPANDED} patterns or {_MAX_CHARACTERS} characters."
     if problem:
         hint = "Use `*` in place of long alternatives, or several globs."
         raise InvalidPatternError(problem, hint=hint, details={"pattern": pattern[:200]})

@@ -39,11 +39,6 @@ class Visit(NamedTuple):
     files: list[DirEntry]  # with links and special files if the walk has `others`
     child: DirEntry | None  # the directory after them, if the walk has `directories`
 
-    @property
-    def path(self) -> str:
-        """The path of the directory, relative to the root; "" for the root."""
-        return self.directory.path
-
     def entries(self, *, directories_first: bool) -> list[DirEntry]:
         """Return the files and the directory in the order of the walk."""
         if self.child is None:
@@ -318,7 +313,8 @@ class Walk:
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
                 self._skip("vcs")
-                self._report_left_out(level, [entry])
+                if self.on_left_out is not None:
+                    self.on_left_out(level.directory, [entry])
             elif self.hidden is True or (self.hidden and self.hidden(name)):
                 visible.append(entry)
             else:
@@ -340,7 +336,8 @@ class Walk:
             self._reached = "timeout"
         if ignored:
             self._exclude(level, ignored)
-            self._report_left_out(level, [entry for entry, _ in ignored])
+            if self.on_left_out is not None:
+                self.on_left_out(level.directory, [entry for entry, _ in ignored])
         return [*kept, *pinned] if pinned else kept
 
     def _exclude(self, level: Level, entries: Sequence[tuple[DirEntry, IgnoreRule | None]]) -> None:
@@ -351,10 +348,6 @@ class Walk:
             for entry, rule in entries[:room]:
                 part.excluded.append(Excluded(path + entry.name, below + entry.name, entry, rule))
             part.more.update(rule for _, rule in entries[room:])
-
-    def _report_left_out(self, level: Level, entries: list[DirEntry]) -> None:
-        if self.on_left_out is not None:
-            self.on_left_out(level.directory, entries)
 
     def _divide(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the level and return the files."""

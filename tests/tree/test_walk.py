@@ -30,7 +30,7 @@ def walk_of(root, path=".", **options):
 
 
 def files_of(walk):
-    return [f"{visit.path}/{each.name}".lstrip("/") for visit in walk for each in visit.files]
+    return [f"{visit.directory.path}/{each.name}".lstrip("/") for visit in walk for each in visit.files]
 
 
 # The files of a tree, where a walk starts, its options, and the files that it finds.
@@ -86,7 +86,10 @@ def test_files_come_in_the_order_of_their_paths(root, tmp_path):
 def test_a_visit_tells_where_it_is(root, tmp_path):
     make(tmp_path, "a/b/c.txt", "a/d.txt", "x.txt")
     walk = walk_of(root, "a", directories=True)
-    seen = [(v.path, v.below, v.depth, v.child and v.child.name, [f.name for f in v.files]) for v in walk]
+    seen = [
+        (v.directory.path, v.below, v.depth, v.child and v.child.name, [f.name for f in v.files])
+        for v in walk
+    ]
     assert seen == [("a", "", 1, "b", []), ("a/b", "b/", 2, None, ["c.txt"]), ("a", "", 1, None, ["d.txt"])]
 
 
@@ -136,8 +139,8 @@ def test_a_directory_that_vanishes_or_becomes_a_link_is_counted(root, tmp_path, 
     walk = walk_of(root)
     seen = []
     for visit in walk:
-        seen += [f"{visit.path}/{each.name}" for each in visit.files]
-        if visit.path == "a":
+        seen += [f"{visit.directory.path}/{each.name}" for each in visit.files]
+        if visit.directory.path == "a":
             (tmp_path / "b").rename(tmp_path / "c" if decoy else outside / "b")
             if decoy:
                 os.symlink(outside, tmp_path / "b")
@@ -255,7 +258,7 @@ def test_entries_that_vanish_while_they_are_walked_harm_nothing(root, tmp_path):
     for order in ({"listing": True}, {}):
         walk = walk_of(root, others=True, directories=True, **order)
         for visit in walk:
-            if visit.path == "a":
+            if visit.directory.path == "a":
                 subprocess.run(["rm", "-rf", str(tmp_path / "b"), str(tmp_path / "d")], check=True)
         assert walk.skipped.unreadable == 1
         make(tmp_path, "b/c/x", "d")
