@@ -22,6 +22,5 @@ from agentfs.fs.node import (
 )
 from agentfs.fs.oserrors import typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, is_temporary_name, quote
-from agentfs.fs.protect import name_matcher
 from agentfs.fs.read_buffer import BINARY, KeptText, ReadBuffer
 from agentfs.fs.root import Root

@@ -6,7 +6,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from agentfs.errors import AccessError, AgentFSError, LinkLoopError, NotFoundError
 from agentfs.fs import oserrors, syscalls
@@ -20,29 +20,7 @@ from agentfs.results import Entry
 _Outcome = TypeVar("_Outcome")
 
 
-class DirEntry(Protocol):
-    """The part of `os.DirEntry` that walks use; links are not followed."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    def is_file(self, *, follow_symlinks: bool = ...) -> bool:
-        """Return True for a regular file."""
-        ...
-
-    def is_dir(self, *, follow_symlinks: bool = ...) -> bool:
-        """Return True for a directory."""
-        ...
-
-    def is_symlink(self) -> bool:
-        """Return True for a link."""
-        ...
-
-    def stat(self, *, follow_symlinks: bool = ...) -> os.stat_result:
-        """Return its status."""
-        ...
+DirEntry: TypeAlias = os.DirEntry[str]  # or another object with these methods, such as a kept entry
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:

@@ -312,12 +312,8 @@ def type_of(mode: int) -> EntryType:
 
 def entry_type(node: Node | None) -> EntryType:
     """Return the type of a node in results; "file" for None."""
-    match node:
-        case LinkNode():
-            return "symlink"
-        case DirectoryNode() | MovedTree():
-            return "directory"
-        case MovedNode():
-            return node.kind
-        case _:
-            return "file"
+    if isinstance(node, MovedNode):
+        return node.kind
+    if isinstance(node, LinkNode):
+        return "symlink"
+    return "directory" if isinstance(node, DirectoryNode | MovedTree) else "file"

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any, Self, TypeVar
 
 from agentfs.errors import AccessError
-from agentfs.fs import Directory, DirEntry, display_name, syscalls
+from agentfs.fs import Directory, display_name, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import regular_status
 from agentfs.watch.kept_entries import KeptDirectory, KeptFile
@@ -56,7 +56,7 @@ class WatchedDirectory(Directory):
         for first in range(0, len(entries), size):
             yield entries[first : first + size]
 
-    def enter(self, listed: DirEntry) -> Directory:
+    def enter(self, listed: Any) -> Directory:
         """Open a directory in this one to walk through it; a link is not followed."""
         if isinstance(listed, KeptDirectory) and (listed.watch >= 0 or listed.tree.enter(listed)):
             # Reuse the object of the last walk: with the same parent, it has the same path.
