@@ -1,11 +1,12 @@
 """Threads and event loops: calls off the loop, several at once, in their time."""
 
+import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from agentfs.base import call_context
@@ -19,26 +20,14 @@ _MOST_THREADS = 256  # of all toolsets; a call that waits for a permission answe
 _slot_owners: ContextVar[frozenset["Runner"]] = ContextVar("agentfs_slot_owners", default=frozenset())
 
 
-class _Threads:
-    """The threads of all toolsets, made on first use."""
-
-    def __init__(self) -> None:
-        self.after_fork()
-        watch_forks(self)
-
-    def after_fork(self) -> None:
-        """Start without threads, because a forked child has none of the parent's."""
-        self._lock = threading.Lock()
-        self._pool: futures.ThreadPoolExecutor | None = None
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        with self._lock:
-            if self._pool is None:
-                self._pool = futures.ThreadPoolExecutor(_MOST_THREADS, "agentfs")
-            return self._pool.submit(function, *arguments)
+@cache
+def _threads() -> "futures.ThreadPoolExecutor":
+    """Return the threads of all toolsets, made on first use."""
+    return futures.ThreadPoolExecutor(_MOST_THREADS, "agentfs")
 
 
-_threads = _Threads()
+if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of the parent's threads
 
 
 class Runner:
@@ -108,9 +97,7 @@ class Runner:
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
         """Await a coroutine function with each of several tuples of arguments; return ordered results."""
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(function(*each)) for each in arguments]
-        return [task.result() for task in running]
+        return await asyncio.gather(*(function(*each) for each in arguments))
 
     def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
         """Call a function in threads with each of several tuples of arguments; return ordered results."""
@@ -127,7 +114,7 @@ class Runner:
     def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
-            return _threads.submit(context.run, self._run_in_slot, function, *arguments)
+            return _threads().submit(context.run, self._run_in_slot, function, *arguments)
         thread = futures.ThreadPoolExecutor(
             1, "agentfs-inner"
         )  # all threads of the pool may wait for inner calls

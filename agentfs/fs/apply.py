@@ -120,19 +120,6 @@ def _check_entries(context: RootContext, top: str, tree: MovedTree) -> None:
             context.check_names(path, (path,))
 
 
-def _present(
-    context: RootContext, change: Change, max_bytes: int, turning: Collection[str] = ()
-) -> Node | None:
-    """Return the node at the path of a change; unread if the change moves it."""
-    path, moved = change.path, change.before or change.after
-    top = next((above for above in directories_above(path) if above in turning), None) if turning else None
-    if top is not None and not isinstance(node_at(context, top, None), DirectoryNode):
-        return None  # there is a file or a link, which becomes a directory
-    is_unread = isinstance(moved, MovedNode | MovedTree)
-    present = node_at(context, path, None if is_unread else max_bytes, is_kept=False)
-    return moved if isinstance(moved, MovedTree) and isinstance(present, DirectoryNode) else present
-
-
 def _is_below(path: str, directories: Collection[str]) -> bool:
     return bool(directories) and any(above in directories for above in directories_above(path))
 
@@ -213,7 +200,7 @@ class Batch:
         self, context: RootContext, changes: Sequence[Change], turning: Collection[str]
     ) -> list[Change]:
         """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
-        present = {each.path: _present(context, each, self._max_bytes, turning) for each in changes}
+        present = {each.path: self._present(each, turning) for each in changes}
         made = _already_made(changes, present) if self._undoing else ()
         wanted: list[Change] = []
         for change in changes:
@@ -256,7 +243,7 @@ class Batch:
                 except BaseException as error:
                     self._remove_temporaries()  # reversals may need their space
                     # An interrupt may come after the last change.
-                    all_made = self._made and all(map(self._is_made, recorded))
+                    all_made = self._made and all(self._present(each) == each.after for each in recorded)
                     if isinstance(error, Exception) or not all_made:
                         with call_context.uncounted():
                             self._reverse(error)  # before the journal looks at the outcome
@@ -269,8 +256,15 @@ class Batch:
         notes = [note if one else f"{note}: {self._names(paths)}" for note, paths in self._notes.items()]
         return Applied(tuple(self._remaining), tuple(notes))
 
-    def _is_made(self, change: Change) -> bool:
-        return _present(self._context, change, self._max_bytes) == change.after
+    def _present(self, change: Change, turning: Collection[str] = ()) -> Node | None:
+        """Return the node at the path of a change; unread if the change moves it."""
+        context, path, moved = self._context, change.path, change.before or change.after
+        top = next((each for each in directories_above(path) if each in turning), None) if turning else None
+        if top is not None and not isinstance(node_at(context, top, None), DirectoryNode):
+            return None  # there is a file or a link, which becomes a directory
+        is_unread = isinstance(moved, MovedNode | MovedTree)
+        present = node_at(context, path, None if is_unread else self._max_bytes, is_kept=False)
+        return moved if isinstance(moved, MovedTree) and isinstance(present, DirectoryNode) else present
 
     def _names(self, paths: Sequence[str]) -> str:
         shown = [quote(self._context.displayed(path)) for path in sorted(paths)]
@@ -546,7 +540,7 @@ class Batch:
     def _restore_entry(self, change: Change) -> None:
         """Put the old file or link back, or remove the new one."""
         path, before, after = change.path, change.before, change.after
-        present = _present(self._context, change, self._max_bytes)
+        present = self._present(change)
         if present == before or present != after:
             return
         if before is None:

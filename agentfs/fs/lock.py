@@ -157,10 +157,7 @@ def _lock_threads() -> int | None:
 
 def _record() -> int:
     """Return the descriptor of the lock file in which this thread names its temporaries, or -1."""
-    for fd, shared in reversed(_locks.own.values()):
-        if not shared:
-            return fd
-    return -1
+    return next((fd for fd, shared in reversed(_locks.own.values()) if not shared), -1)
 
 
 def record_temporary(path: str) -> None:
