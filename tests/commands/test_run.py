@@ -153,8 +153,11 @@ def test_bad_arguments_are_refused(ws, arguments, code):
         refused(lambda: ws.run("true", env=env), "invalid_argument")  # noqa: B023 - called at once
 
 
-def test_without_a_policy_or_in_a_read_only_workspace_no_command_runs(opened, tree):
+def test_what_the_policy_does_not_allow_is_not_run(opened, tree):
     refused(lambda: opened(None).run("touch made"), "unsupported")
+    for options in ({"preview": True}, {"network": True}):
+        refused(lambda more=options: opened("recorded").run("touch made", **more), "unsupported")
+    refused(lambda: opened("sandbox"), "invalid_argument")
     for way in ("staged", "recorded"):
         refused(lambda: opened(way, read_only=True).run("touch made"), "read_only")  # noqa: B023 - called at once
     assert not (tree / "made").exists()

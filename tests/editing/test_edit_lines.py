@@ -106,6 +106,7 @@ def test_an_unknown_id_lists_the_current_ones(ws, file):
     error = failure(ws, file, one(ids[0], "x"), one("ffffff", "y"), one("zzz", "y"))
     assert error.code == "unknown_line"
     assert error.details["unknown"] == ["ffffff", "zzz"]
+    assert 'read(path="f.txt", line_ids=true)' in error.hint
     assert error.details["line_ids"] == list(ids)
     assert f"1 {ids[0]}|one" in str(error)
     assert error.details["rows"][0] == (1, ids[0], "one")

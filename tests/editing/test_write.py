@@ -218,6 +218,7 @@ def test_the_policy_always_or_never_replaces(env_of):
         (b"\xff\xfea\x00", "b", {"encoding": "utf-8"}, b"b"),
         (b"\xe9\n", "\xe8\n", {"encoding": "latin-1"}, b"\xe8\n"),
         (b"a\r\n", "b\n", {"newline": "given"}, b"b\n"),
+        (b"a\r\n", "b\r\n", {"newline": "given"}, b"b\r\n"),
         (b"a\r\n", "b\n", {"newline": "keep"}, b"b\r\n"),
         (b"a\n", "b\nc\r\n", {"newline": "\r\n"}, b"b\r\nc\r\n"),
         (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"),
@@ -228,8 +229,11 @@ def test_the_policy_always_or_never_replaces(env_of):
 def test_explicit_options_are_followed_to_the_byte(env, before, content, options, after):
     if before is not None:
         env.put(before)
-    env.write(content, overwrite=True, **options)
+    notes = env.write(content, overwrite=True, **options).notes
     assert env.get() == after
+    assert any("as given" in note for note in notes) == (
+        options == {"newline": "given"} and b"\r" not in after
+    )
 
 
 @pytest.mark.parametrize("options", [{"newline": "\n\n"}, {"encoding": "klingon"}])

@@ -159,7 +159,18 @@ def test_changes_of_the_workspace_within_the_block_are_its_own_steps(root, reope
     assert snapshot(root) == before
 
 
-MIXED = {
+CHANGES = {
+    **{
+        command: (command,)
+        for command in (
+            "rm a.txt; mkdir a.txt",
+            "rmdir empty; echo new > empty",
+            "rm link; mkdir link",
+            "rmdir empty; ln -s a.txt empty",
+            "mv a.txt b; mkdir a.txt; mv b a.txt/a.txt",
+            "mv src t; mv a.txt src; mv t a.txt",
+        )
+    },
     "the lines of a command": (
         "sed -i s/^2$/two/ a.txt",
         lambda ws: ws.edit("a.txt", "two\n", "zwei\n"),
@@ -200,15 +211,14 @@ MIXED = {
 }
 
 
-@pytest.mark.parametrize("case", MIXED)
-def test_what_a_command_changed_before_the_workspace_is_a_step_of_its_own(root, reopened, case):
-    first, act, last = MIXED[case]
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_a_command_changes_between_changes_of_the_workspace_is_a_step_of_its_own(root, reopened, case):
     states = [snapshot(root)]
     ws = reopened(policy=Policy(overwrite="always"))
     ws.checkpoint("start")
     with ws.recording("shell"):
-        for change in (lambda: run(first, root), lambda: act(ws), lambda: run(last, root)):
-            change()
+        for change in CHANGES[case]:
+            run(change, root) if isinstance(change, str) else change(ws)
             states.append(snapshot(root))
     for wanted in states[-2::-1]:
         ws.undo()
@@ -238,28 +248,6 @@ def test_a_recording_within_a_recording_has_its_own_step(root, reopened):
     assert not {"before", "within", "after"} & snapshot(root).keys()
     reopened().redo(3)
     assert (root / "before").read_text() == "x\ny\nz\n"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm a.txt; mkdir a.txt",
-        "rmdir empty; echo new > empty",
-        "rm link; mkdir link",
-        "rmdir empty; ln -s a.txt empty",
-        "mv a.txt b; mkdir a.txt; mv b a.txt/a.txt",
-        "mv src t; mv a.txt src; mv t a.txt",
-    ],
-)
-def test_a_file_that_became_a_directory_or_the_reverse_comes_back(root, reopened, command):
-    before = snapshot(root)
-    with reopened().recording("turn"):
-        run(command, root)
-    after = snapshot(root)
-    reopened().undo()
-    assert snapshot(root) == before
-    reopened().redo()
-    assert snapshot(root) == after
 
 
 # What is not covered
@@ -381,14 +369,20 @@ def test_a_workspace_that_is_closed_in_the_block_keeps_the_recording_open(root, 
     assert (root / "a.txt").read_text() == TEN
 
 
-def test_inodes_that_change_by_themselves_cost_time_only(root, reopened, monkeypatch):
-    numbers = iter(range(10**6, 10**9))
-    status = Status.of
-    monkeypatch.setattr(syscalls, "file_system", lambda _: 0x65735546)  # FUSE
-    monkeypatch.setattr(Status, "of", lambda found: status(found)._replace(inode=next(numbers)))
+@pytest.mark.parametrize(("magic", "changing"), [(0x65735546, True), (0x6969, False)], ids=["FUSE", "NFS"])
+def test_a_remote_file_system_and_inodes_that_change_by_themselves_cost_time_only(
+    root, reopened, monkeypatch, magic, changing
+):
+    numbers, status = iter(range(10**6, 10**9)), Status.of
+    monkeypatch.setattr(syscalls, "file_system", lambda _: magic)
+    if changing:
+        monkeypatch.setattr(Status, "of", lambda found: status(found)._replace(inode=next(numbers)))
+    before = snapshot(root)
     with reopened().recording("edit") as recorded:
-        (root / "a.txt").write_text("x\n")
-    assert [file.path for file in recorded.result.files] == ["a.txt"]
+        put(root, {"a.txt": "x\n", "new": "x\n"})
+    assert [file.path for file in recorded.result.files] == ["a.txt", "new"]
+    reopened().undo()
+    assert snapshot(root) == before
 
 
 @pytest.mark.parametrize("rules", [".git/info/exclude", "src/.gitignore", "src/.git/info/exclude"])

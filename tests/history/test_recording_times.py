@@ -17,7 +17,6 @@ import pytest
 import agentfs
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import DeadlineExceededError, FileIOError
-from agentfs.fs import syscalls
 from agentfs.history import scan as scan_module
 from agentfs.history.database import Database
 from agentfs.history.recording import recordings_of
@@ -521,17 +520,3 @@ def test_line_5_the_result_shows_nothing_that_rules_close(root, far, policy):
         assert b"hidden" not in result.patch
         assert b"-4" not in result.patch
         assert "hidden" not in result.text
-
-
-# With a foreign file system, the same
-
-
-def test_a_remote_file_system_is_recorded_too(root, monkeypatch):
-    monkeypatch.setattr(syscalls, "file_system", lambda _: 0x6969)
-    with Workspace(root) as ws:
-        with ws.recording("x") as recorded:
-            (root / "new").write_text("x\n")
-            (root / "src" / "03.py").write_text("x\n")
-        assert paths(recorded.result) == ["new", "src/03.py"]
-        ws.undo()
-    assert not (root / "new").exists()
