@@ -17,7 +17,7 @@ from agentfs import Toolset
 from agentfs.arguments.hints import kind_of
 from agentfs.arguments.parameters import ArgumentReader
 from agentfs.errors import InvalidArgumentError
-from tests.arguments.test_constraints import MODES, make
+from tests.arguments.test_constraints import MODES, REQUIRED, make
 from tests.provider_rules import CHECKERS, SCHEMA_OF
 
 
@@ -88,122 +88,90 @@ class Person(BaseModel):
     homes: list[Address] = Field(default_factory=list, description="Addresses.")
 
 
-received = {}
-SOURCES = PurePosixPath("src")
+# A hint, its default, what a model sends, and what the function receives.
+KINDS = [
+    (Color, REQUIRED, "red", Color.RED), (Path, REQUIRED, "src/a.py", Path("src/a.py")),
+    (datetime, REQUIRED, "2026-01-31T09:30:00Z", datetime(2026, 1, 31, 9, 30, tzinfo=UTC)),
+    (Job, REQUIRED, {"name": "build", "color": "dark-blue", "due": "2026-02-01"},
+     Job("build", Color.DARK_BLUE, date(2026, 2, 1))),
+    (Window, REQUIRED, {"first": 3}, {"first": 3}), (Level, Level.LOW, 2, Level.HIGH),
+    (Person, REQUIRED, {"name": "Ada", "born": "1815-12-10", "homes": [{"street": "A", "zip": 7}]},
+     Person(name="Ada", born=date(1815, 12, 10), homes=[Address(street="A", zip=7)])),
+    (Shape | None, None, "SQUARE", Shape.SQUARE), (Mode, Mode.FAST, "slow", Mode.SLOW),
+    (list[date] | None, None, ["2026-01-31"], [date(2026, 1, 31)]),
+    (PurePosixPath, PurePosixPath("src"), "lib", PurePosixPath("lib")),
+]  # fmt: skip
 
 
-def take(
-    color: Color,
-    where: Path,
-    at: datetime,
-    job: Job,
-    window: Window,
-    person: Person,
-    level: Level = Level.LOW,
-    shape: Shape | None = None,
-    mode: Mode = Mode.FAST,
-    days: list[date] | None = None,
-    base: PurePosixPath = SOURCES,
-) -> str:
-    """Take values.
-
-    Args:
-        color: A color.
-        where: A place.
-        at: A time.
-        job: A job.
-        window: A window.
-        person: A person.
-        level: A level.
-        shape: A shape.
-        mode: A mode.
-        days: Some days.
-        base: A directory.
-    """
-    received.update(locals())
-    return "taken"
-
-
-ARGUMENTS = {
-    "color": "red", "where": "src/a.py", "at": "2026-01-31T09:30:00Z", "window": {"first": 3}, "level": 2,
-    "job": {"name": "build", "color": "dark-blue", "due": "2026-02-01"}, "shape": "SQUARE",
-    "person": {"name": "Ada", "born": "1815-12-10", "homes": [{"street": "A", "zip": 7}]},
-    "days": ["2026-01-31"],
-}  # fmt: skip
+NULLS = {Window: {"last": None}, Person: {"color": None}}  # what a strict schema requires
 
 
 @pytest.mark.parametrize(("provider", "strict"), MODES)
-def test_every_kind_follows_each_providers_rules(provider, strict):
-    (schema,) = Toolset([take]).schemas(provider, strict=strict)
+@pytest.mark.parametrize(("hint", "default", "sent", "value"), KINDS)
+def test_every_kind_follows_each_providers_rules(provider, strict, hint, default, sent, value):
+    tools, values = make(hint, default)
+    (schema,) = tools.schemas(provider, strict=strict)
     assert CHECKERS[provider](schema, strict=strict) == []
-    nulls = {"mode": None, "base": None} if strict and "openai" in provider else {}
-    sent = json.loads(json.dumps(ARGUMENTS | nulls))
-    if nulls:
-        sent["window"]["last"] = sent["person"]["color"] = None
-    if provider == "gemini":  # only strings are enumerated
-        sent["shape"] = "ROUND"
-    errors = Draft202012Validator(SCHEMA_OF[provider](schema)).iter_errors(sent)
-    assert [error.message for error in errors] == []
-    assert Toolset([take]).call("take", sent).content == "taken"
+    result = tools.call("tell", {"x": sent})
+    assert (result.coercions, values) == ((), [value])
+    assert type(values[0]) is type(value)
+    if strict and "openai" in provider:
+        sent = {**sent, **NULLS[hint]} if hint in NULLS else sent
+        assert tools.call("tell", {"x": sent}).success
+    if provider != "gemini" or not isinstance(sent, int):  # only strings are enumerated
+        errors = Draft202012Validator(SCHEMA_OF[provider](schema)).iter_errors({"x": sent})
+        assert [error.message for error in errors] == []
 
 
-def test_the_function_receives_typed_values():
-    result = Toolset([take]).call("take", ARGUMENTS)
-    assert (result.content, result.coercions) == ("taken", ())
-    assert received == {
-        "color": Color.RED, "where": Path("src/a.py"), "at": datetime(2026, 1, 31, 9, 30, tzinfo=UTC),
-        "job": Job("build", Color.DARK_BLUE, date(2026, 2, 1)), "window": {"first": 3},
-        "person": Person(name="Ada", born=date(1815, 12, 10), homes=[Address(street="A", zip=7)]),
-        "level": Level.HIGH, "shape": Shape.SQUARE, "mode": Mode.FAST, "days": [date(2026, 1, 31)],
-        "base": PurePosixPath("src"),
-    }  # fmt: skip
+def schema_of(hint, default=REQUIRED):
+    return make(hint, default)[0].schemas("anthropic")[0]["input_schema"]["properties"]["x"]
 
 
 def test_the_schema_of_each_kind():
-    (schema,) = Toolset([take]).schemas("anthropic")
-    shown = schema["input_schema"]["properties"]
-    assert shown["color"] == {"type": "string", "enum": ["red", "dark-blue"], "description": "A color."}
-    assert shown["level"] == {"type": "integer", "enum": [1, 2], "description": "A level. Default 1."}
-    assert shown["shape"]["enum"] == ["ROUND", "SQUARE"]
-    assert shown["mode"]["description"] == 'A mode. Default "fast".'
-    assert shown["where"] == {"type": "string", "description": "A place."}
-    assert shown["base"]["description"] == 'A directory. Default "src".'
-    assert shown["at"] == {
-        "type": "string",
-        "description": "A time. Must be an ISO 8601 date and time, such as 2026-01-31T09:30:00+01:00.",
-    }
-    assert "such as 2026-01-31." in shown["days"]["description"]
-    assert shown["window"]["required"] == ["first"]
-    assert shown["person"]["required"] == ["name", "born"]
-    assert shown["person"]["properties"]["born"]["description"].startswith("Birthday. Must be")
-    assert shown["person"]["properties"]["homes"]["items"]["required"] == ["street", "zip"]
+    text = {"type": "string", "description": "The value."}
+    assert schema_of(Color) == {**text, "enum": ["red", "dark-blue"]}
+    assert schema_of(Path) == text
+    default = {"type": "integer", "enum": [1, 2], "description": "The value. Default 1."}
+    assert schema_of(Level, Level.LOW) == default
+    assert schema_of(Shape | None, None)["enum"] == ["ROUND", "SQUARE"]
+    assert schema_of(Mode, Mode.FAST)["description"] == 'The value. Default "fast".'
+    assert schema_of(PurePosixPath, PurePosixPath("src"))["description"] == 'The value. Default "src".'
+    moment = "The value. Must be an ISO 8601 date and time, such as 2026-01-31T09:30:00+01:00."
+    assert schema_of(datetime) == {**text, "description": moment}
+    assert "such as 2026-01-31." in schema_of(list[date])["description"]
+    assert schema_of(Window)["required"] == ["first"]
+    person = schema_of(Person)
+    assert person["required"] == ["name", "born"]
+    assert person["properties"]["born"]["description"].startswith("Birthday. Must be")
+    assert person["properties"]["homes"]["items"]["required"] == ["street", "zip"]
 
 
-@pytest.mark.parametrize(("changed", "value"), [
-    ({"color": "RED"}, Color.RED), ({"color": "Dark Blue"}, Color.DARK_BLUE),
-    ({"color": "DARK_BLUE"}, Color.DARK_BLUE), ({"level": "2"}, Level.HIGH), ({"level": "HIGH"}, Level.HIGH),
-    ({"mode": Mode.SLOW}, Mode.SLOW), ({"base": "none"}, PurePosixPath("none")),
-    ({"job": '{"name": "x"}'}, Job("x")), ({"window": {"first": "3"}}, {"first": 3}),
+@pytest.mark.parametrize(("hint", "sent", "value"), [
+    (Color, "RED", Color.RED), (Color, "Dark Blue", Color.DARK_BLUE), (Color, "DARK_BLUE", Color.DARK_BLUE),
+    (Level, "2", Level.HIGH), (Level, "HIGH", Level.HIGH), (Mode, Mode.SLOW, Mode.SLOW),
+    (PurePosixPath, "none", PurePosixPath("none")), (Job, '{"name": "x"}', Job("x")),
+    (Window, {"first": "3"}, {"first": 3}),
 ])  # fmt: skip
-def test_an_unambiguous_value_is_converted(changed, value):
-    assert Toolset([take]).call("take", {**ARGUMENTS, **changed}).success
-    assert received[next(iter(changed))] == value
+def test_an_unambiguous_value_is_converted(hint, sent, value):
+    tools, values = make(hint)
+    assert tools.call("tell", {"x": sent}).success
+    assert values == [value]
 
 
-@pytest.mark.parametrize(("changed", "message"), [
-    ({"color": "rad"}, '`color` must be one of "red", "dark-blue", not "rad" (did you mean "red"?)'),
-    ({"level": True}, "`level` must be one of 1, 2, not true"),
-    ({"where": 7}, "`where` must be a path, not 7"), ({"where": "a\0b"}, "`where` must be a path"),
-    ({"at": "yesterday"}, "`at` must be an ISO 8601 date and time, such as 2026-01-31T09:30:00+01:00"),
-    ({"days": ["2026-02-30"]}, '`days[0]` must be an ISO 8601 date, such as 2026-01-31, not "2026-02-30"'),
-    ({"window": {}}, "`window.first` is missing"),
-    ({"person": {"name": "", "born": "1815-12-10"}}, "`person.name`: String should have at least 1 char"),
-    ({"person": {"name": "A", "born": "1815-12-10", "homes": [{"street": "A", "zip": 0}]}},
-     "`person.homes[0].zip`: Input should be greater than or equal to 1"),
-    ({"person": {"name": "A", "born": "x"}}, "`person.born` must be an ISO 8601 date"),
+@pytest.mark.parametrize(("hint", "sent", "message"), [
+    (Color, "rad", '`x` must be one of "red", "dark-blue", not "rad" (did you mean "red"?)'),
+    (Level, True, "`x` must be one of 1, 2, not true"),
+    (Path, 7, "`x` must be a path, not 7"), (Path, "a\0b", "`x` must be a path"),
+    (datetime, "yesterday", "`x` must be an ISO 8601 date and time, such as 2026-01-31T09:30:00+01:00"),
+    (list[date], ["2026-02-30"], '`x[0]` must be an ISO 8601 date, such as 2026-01-31, not "2026-02-30"'),
+    (Window, {}, "`x.first` is missing"),
+    (Person, {"name": "", "born": "1815-12-10"}, "`x.name`: String should have at least 1 char"),
+    (Person, {"name": "A", "born": "1815-12-10", "homes": [{"street": "A", "zip": 0}]},
+     "`x.homes[0].zip`: Input should be greater than or equal to 1"),
+    (Person, {"name": "A", "born": "x"}, "`x.born` must be an ISO 8601 date"),
 ])  # fmt: skip
-def test_a_wrong_value_is_named_with_its_place(changed, message):
-    result = Toolset([take]).call("take", {**ARGUMENTS, **changed})
+def test_a_wrong_value_is_named_with_its_place(hint, sent, message):
+    result = make(hint)[0].call("tell", {"x": sent})
     assert result.error["code"] == "invalid_argument"
     assert message in result.content
     assert "pydantic.dev" not in result.content
@@ -261,23 +229,16 @@ def test_a_parameter_without_a_description_has_none_in_the_schema():
         two: int = 2
 
     class Named(BaseModel):
-        """A name."""
-
         name: str
 
     def use(pair: Pair, named: Named, count: int = 3) -> int:
-        """Use.
-
-        Args:
-            pair: Two numbers.
-            named: A name.
-        """
+        """Use."""
         return pair.two + count + len(named.name)
 
     tools = Toolset([use])
-    (schema,) = tools.schemas("anthropic")
-    assert schema["input_schema"]["properties"]["count"] == {"type": "integer", "description": "Default 3."}
-    assert schema["input_schema"]["properties"]["named"]["properties"]["name"] == {"type": "string"}
+    shown = tools.schemas("anthropic")[0]["input_schema"]["properties"]
+    assert shown["count"] == {"type": "integer", "description": "Default 3."}
+    assert shown["named"]["properties"]["name"] == {"type": "string"}
     assert tools.call("use", {"pair": {"one": 1}, "named": {"name": "ab"}}).content == "7"
     assert "count: Default 3." in tools.functions()[0].__doc__
 

@@ -2,6 +2,7 @@
 
 import re
 
+from scripts.pages import TUTORIAL, blocks_of, commands_of, sessions
 from scripts.words import ROOT, parts, words_of
 
 PACKAGE = ROOT / "agentfs"
@@ -42,3 +43,13 @@ def test_each_law_has_its_test():
         for file, test in re.findall(r"`([\w/]+\.py)`(?:: `(\w+)`)?", line.rpartition(" | ")[2]):
             source = (ROOT / "tests" / file).read_text(encoding="utf-8")
             assert f"def {test}" in source, f"{file}: {test}"
+
+
+def test_no_command_of_the_tutorial_leaves_the_shell_elsewhere():
+    """A page said `cd shop && …`, after which all later files and commands were in the wrong directory."""
+    pages = next(pages for pages in sessions() if pages[0].parent == TUTORIAL)
+    blocks = [block for page in pages for block in blocks_of(page) if not block.title]
+    assert {block.language for block in blocks} == {"console"}, "a reader does not know where to type others"
+    commands = [command for block in blocks for command, _ in commands_of(block)]
+    assert len(commands) > 12
+    assert [each for each in commands if re.search(r"(^|[;&|]\s*)(cd|pushd) ", each)] == []

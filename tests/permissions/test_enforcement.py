@@ -345,6 +345,12 @@ def test_changed_arguments_are_used_and_checked_again(tree):
     elsewhere = Allow({"path": "lib/b.txt", "old_string": "three"})
     with Workspace(tree, policy=Policy(on_ask=lambda request: elsewhere, deny=["edit(lib/**)"])) as ws:
         assert code_of(ws.edit, "src/a.txt", "one", "two") == "refused"
+    for name in ("nothing", "self"):
+        with Workspace(tree, policy=Policy(on_ask=lambda request, name=name: Allow({name: 1}))) as ws:
+            error = error_of(ws.edit, "src/a.txt", "one", "two")
+            assert (error.code, name in str(error)) == ("invalid_argument", True)
+            result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
+            assert result.error["code"] == "invalid_argument"
     assert (tree / "lib" / "b.txt").read_text() == "three\n"
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
@@ -476,15 +482,6 @@ def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(tree, rules, use):
     assert "read" in caught.value.hint
     assert "create" in caught.value.hint
     assert "rread" not in str(rules) or "did you mean `read`" in caught.value.message
-
-
-@pytest.mark.parametrize("name", ["nothing", "self"])
-def test_changed_arguments_that_the_method_does_not_have_are_refused(tree, name):
-    with Workspace(tree, policy=Policy(on_ask=lambda request: Allow({name: 1}))) as ws:
-        error = error_of(ws.edit, "src/a.txt", "one", "two")
-        assert (error.code, name in str(error)) == ("invalid_argument", True)
-        assert ws.tools().call("edit", {"path": "src/a.txt", **EDIT}).error["code"] == "invalid_argument"
-    assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
 SECRET_LINES = [f"secret_line_{number} = {number}" for number in range(30)]
