@@ -39,19 +39,6 @@ class User:
         return answer if isinstance(answer, types.ErrorData) else types.ElicitResult(action=answer)
 
 
-@MODES
-async def test_a_user_who_accepts_allows_the_change_that_was_shown(tree, mode):
-    user = User("accept")
-    async with client(tree, "--ask", "change", mode=mode, elicitation_callback=user) as connected:
-        assert not (await connected.call_tool("read", {"path": "a.txt"})).is_error
-        done = await connected.call_tool("edit", EDIT)
-        assert not done.is_error, told(done)
-    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
-    [message] = user.asked
-    assert message.startswith("edit wants to change a.txt. Allow it?")
-    assert "\n-two\n+2\n" in message
-
-
 @pytest.mark.parametrize(("mode", "answer", "said"), [
     *((mode, answer, said) for mode in ("legacy", "auto") for answer, said in (
         ("decline", "The user did not allow this call."),
@@ -73,15 +60,19 @@ async def test_a_call_that_the_user_does_not_accept_is_refused(tree, monkeypatch
 
 
 @MODES
-@pytest.mark.parametrize("remote", [False, True])
-async def test_a_question_in_a_process_of_its_own_or_about_files_on_another_machine(tree, mode, remote):
+@pytest.mark.parametrize("where", ["here", "process", "another machine"])
+async def test_a_user_who_accepts_allows_the_change_that_was_shown(tree, mode, where):
     user = User("accept", "decline")
-    serve = ("--connect", f"{shlex.quote(sys.executable)} -m agentfs serve --root {tree}") if remote else ()
-    opened = client if remote else process_client
-    async with opened(tree, "--ask", "change", *serve, mode=mode, elicitation_callback=user) as connected:
+    serve = ("--connect", f"{shlex.quote(sys.executable)} -m agentfs serve --root {tree}")
+    options = ("--ask", "change", *(serve if where == "another machine" else ()))
+    opened = process_client if where == "process" else client
+    async with opened(tree, *options, mode=mode, elicitation_callback=user) as connected:
+        assert not (await connected.call_tool("read", {"path": "a.txt"})).is_error
         assert not (await connected.call_tool("edit", EDIT)).is_error
         assert (await connected.call_tool("delete", {"path": "a.txt"})).is_error
     assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
+    assert user.asked[0].startswith("edit wants to change a.txt. Allow it?")
+    assert "\n-two\n+2\n" in user.asked[0]
     assert user.asked[1].startswith("delete wants to delete a.txt. Allow it?")
 
 
@@ -158,15 +149,6 @@ async def test_a_forged_or_foreign_state_is_refused(tree):
     assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
 
 
-async def test_a_long_diff_says_what_is_not_shown(tree):
-    user = User("decline")
-    async with client(tree, "--ask", "change", elicitation_callback=user) as connected:
-        await connected.call_tool("write", {"path": "long.txt", "content": "x" * 100_000})
-    [message] = user.asked
-    assert len(message) < 50_000
-    assert message.count("characters not shown]") == 2
-
-
 async def test_a_change_that_the_question_does_not_show_is_asked_about_again(tree):
     """Attack: another program changes the end of a long diff while the user looks at its beginning."""
     lines = [f"old {number:090}\n" for number in range(800)]
@@ -181,6 +163,7 @@ async def test_a_change_that_the_question_does_not_show_is_asked_about_again(tre
         edit = {"path": "long.txt", "old_string": "old", "new_string": "new", "replace_all": True}
         assert (await connected.call_tool("edit", edit)).is_error
     assert len(user.asked) == 2
+    assert all(len(message) < 50_000 and "characters not shown]" in message for message in user.asked)
     assert "more" not in user.asked[1].partition("not shown]")[2]
     assert (tree / "long.txt").read_text().count("old") == 801
 
