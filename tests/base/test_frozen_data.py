@@ -29,16 +29,12 @@ def declared():
 
 OURS, THEIRS = frozen(declared()), dataclass(frozen=True)(declared())
 CALLS = [
-    ((), {}),
-    ((1,), {}),
-    ((1, "x"), {}),
-    ((1, "x", {"a": 1}), {"values": (1,)}),
-    ((1, "x", {"a": 1}, 5), {}),
-    ((1, "x", {"a": 1}, 5, (1,)), {}),
+    *[
+        (given, {})
+        for given in ((), (1,), (1, "x"), (-1,), (1, "x", {"a": 1}, 5), (1, "x", {"a": 1}, 5, (1,)))
+    ],
+    *[((1,), {"first": 1}), ((1,), {"other": 1}), ((1, "x", {"a": 1}), {"values": (1,)})],
     ((), {"first": 1, "third": {}, "self_made": 4}),
-    ((1,), {"first": 1}),
-    ((1,), {"other": 1}),
-    ((-1,), {}),
 ]
 
 
@@ -55,17 +51,13 @@ def test_objects_are_made_as_by_a_dataclass(arguments, named):
     assert outcome(OURS, arguments, named) == outcome(THEIRS, arguments, named)
 
 
-def test_parameters_are_those_of_a_dataclass():
-    ours, theirs = inspect.signature(OURS).parameters, inspect.signature(THEIRS).parameters
-    assert [(each.name, each.kind, each.annotation) for each in ours.values()] == [
-        (each.name, each.kind, each.annotation) for each in theirs.values()
-    ]
-    assert [each.name for each in dataclasses.fields(OURS)] == [
-        each.name for each in dataclasses.fields(THEIRS)
-    ]
-
-
-def test_each_object_has_a_default_of_its_own():
+def test_parameters_are_those_of_a_dataclass_and_defaults_are_not_shared():
+    ours, theirs = (
+        [(each.name, each.kind, each.annotation) for each in inspect.signature(kind).parameters.values()]
+        + [each.name for each in dataclasses.fields(kind)]
+        for kind in (OURS, THEIRS)
+    )
+    assert ours == theirs
     assert OURS(1).third is not OURS(1).third
 
 

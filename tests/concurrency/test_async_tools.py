@@ -1,7 +1,6 @@
 """`async` functions as tools, and calls under asyncio and anyio."""
 # ruff: noqa: ASYNC110 - events are told from a thread
 
-import asyncio
 import inspect
 import threading
 from contextvars import ContextVar
@@ -13,13 +12,6 @@ from agentfs import Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.tools.tool import tool
 from tests import kit
-
-LOOPS = {"asyncio": asyncio.run, "anyio": lambda main: anyio.run(lambda: main, backend="asyncio")}
-
-
-@pytest.fixture(params=LOOPS)
-def run(request):
-    return LOOPS[request.param]
 
 
 @tool(effect="none")
@@ -44,17 +36,13 @@ def texts(messages):
     return [block["content"][0]["text"] for block in messages[0]["content"]]
 
 
-def test_an_async_function_is_awaited_by_acall_and_arun(run):
+async def test_an_async_function_is_awaited_by_acall_and_arun():
     tools = Toolset([double])
-
-    async def main():
-        assert (await tools.acall("double", '{"text": "ab", "times": "3"}')).content == "ababab"
-        assert (await tools.acall("double", {"text": ""})).error["code"] == "not_found"
-        assert (await tools.acall("double", {})).error["code"] == "invalid_argument"
-        assert texts(await tools.aanswer([sent("a"), sent("b")])) == ["aa", "bb"]
-        assert (await tools.aanswer([sent("a")]))[0]["content"][0]["content"][0]["text"] == "aa"
-
-    run(main())
+    assert (await tools.acall("double", '{"text": "ab", "times": "3"}')).content == "ababab"
+    assert (await tools.acall("double", {"text": ""})).error["code"] == "not_found"
+    assert (await tools.acall("double", {})).error["code"] == "invalid_argument"
+    assert texts(await tools.aanswer([sent("a"), sent("b")])) == ["aa", "bb"]
+    assert (await tools.aanswer([sent("a")]))[0]["content"][0]["content"][0]["text"] == "aa"
 
 
 def test_call_and_run_give_an_async_function_its_own_event_loop():
@@ -66,20 +54,16 @@ def test_call_and_run_give_an_async_function_its_own_event_loop():
     assert texts(Toolset([double]).answer([sent("a"), sent("b")])) == ["aa", "bb"]
 
 
-def test_call_within_an_event_loop_is_an_error(run):
+async def test_call_within_an_event_loop_is_an_error():
     tools = Toolset([double])
-
-    async def main():
-        with pytest.raises(InvalidArgumentError, match="acall"):
-            tools.call("double", {"text": "a"})
-        with pytest.raises(InvalidArgumentError, match="acall"):
-            tools.answer([sent("a"), sent("b")])
-        assert tools.call("missing").error["code"] == "unknown_tool"
-
-    run(main())
+    with pytest.raises(InvalidArgumentError, match="acall"):
+        tools.call("double", {"text": "a"})
+    with pytest.raises(InvalidArgumentError, match="acall"):
+        tools.answer([sent("a"), sent("b")])
+    assert tools.call("missing").error["code"] == "unknown_tool"
 
 
-def test_an_async_function_keeps_the_context_and_the_thread_of_the_loop(run):
+async def test_an_async_function_keeps_the_context_and_the_thread_of_the_loop():
     user = ContextVar("user", default="")
 
     async def whose() -> str:
@@ -88,14 +72,11 @@ def test_an_async_function_keeps_the_context_and_the_thread_of_the_loop(run):
         user.set("changed")
         return f"{seen} {threading.current_thread() is threading.main_thread()}"
 
-    async def main():
-        user.set("ada")
-        assert (await Toolset([whose]).acall("whose")).content == "ada True"
-
-    run(main())
+    user.set("ada")
+    assert (await Toolset([whose]).acall("whose")).content == "ada True"
 
 
-def test_a_misnamed_async_tool_is_awaited_on_the_loop_of_the_caller(run):
+async def test_a_misnamed_async_tool_is_awaited_on_the_loop_of_the_caller():
     async def countWords(text: str) -> str:  # noqa: N802 - a name that is translated
         """Count.
 
@@ -105,14 +86,11 @@ def test_a_misnamed_async_tool_is_awaited_on_the_loop_of_the_caller(run):
         await anyio.sleep(0.001)
         return f"{text} {threading.current_thread() is threading.main_thread()}"
 
-    async def main():
-        result = await Toolset([countWords]).acall("count_words", {"text": "a"})
-        assert result.content == "a True"
-
-    run(main())
+    result = await Toolset([countWords]).acall("count_words", {"text": "a"})
+    assert result.content == "a True"
 
 
-def test_a_cancelled_async_function_cleans_up_and_has_an_end_event(run):
+async def test_a_cancelled_async_function_cleans_up_and_has_an_end_event():
     log = []
 
     async def wait() -> str:
@@ -126,18 +104,14 @@ def test_a_cancelled_async_function_cleans_up_and_has_an_end_event(run):
         return ""
 
     tools = Toolset([wait], on_event=log.append)
-
-    async def main():
-        with anyio.move_on_after(0.05) as scope:
-            await tools.acall("wait")
-        assert scope.cancelled_caught
-        found = [each if isinstance(each, str) else (each.kind, kit.code(each)) for each in log]
-        assert found == [("started", ""), "cleaned", ("failed", "cancelled")]
-
-    run(main())
+    with anyio.move_on_after(0.05) as scope:
+        await tools.acall("wait")
+    assert scope.cancelled_caught
+    found = [each if isinstance(each, str) else (each.kind, kit.code(each)) for each in log]
+    assert found == [("started", ""), "cleaned", ("failed", "cancelled")]
 
 
-def test_an_async_function_calls_the_tools_of_its_own_toolset(run, tmp_path):
+async def test_an_async_function_calls_the_tools_of_its_own_toolset(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
 
     async def twice(path: str) -> str:
@@ -151,14 +125,10 @@ def test_an_async_function_calls_the_tools_of_its_own_toolset(run, tmp_path):
 
     with Workspace(tmp_path) as ws:
         tools = Toolset([ws.read, twice], concurrency=1)
-
-        async def main():
-            assert (await tools.acall("twice", {"path": "a.txt"})).content == "1|one 1|one"
-
-        run(main())
+        assert (await tools.acall("twice", {"path": "a.txt"})).content == "1|one 1|one"
 
 
-def test_methods_run_off_every_event_loop(run, tmp_path):
+async def test_methods_run_off_every_event_loop(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     asked = []
 
@@ -169,33 +139,25 @@ def test_methods_run_off_every_event_loop(run, tmp_path):
 
     with Workspace(tmp_path, policy=Policy(on_ask=ask, ask=["*"])) as ws:
         tools = ws.tools()
-
-        async def main():
-            assert (await tools.acall("read", {"path": "a.txt"})).content == "1|one"
-            assert (await tools.acall("ls")).error["code"] == "refused"
-            calls = [{"type": "tool_use", "id": "1", "name": "read", "input": {"path": "a.txt"}}] * 5
-            assert texts(await tools.aanswer(calls)) == ["1|one"] * 5
-
-        run(main())
+        assert (await tools.acall("read", {"path": "a.txt"})).content == "1|one"
+        assert (await tools.acall("ls")).error["code"] == "refused"
+        calls = [{"type": "tool_use", "id": "1", "name": "read", "input": {"path": "a.txt"}}] * 5
+        assert texts(await tools.aanswer(calls)) == ["1|one"] * 5
     assert asked == [("read", True), ("ls", True), *[("read", True)] * 5]
 
 
-def test_a_failing_question_refuses_the_call(run, tmp_path):
+async def test_a_failing_question_refuses_the_call(tmp_path):
     async def ask(request):
         raise ZeroDivisionError
 
     with Workspace(tmp_path, policy=Policy(on_ask=ask, ask=["*"])) as ws:
-
-        async def main():
-            refused = await ws.tools().acall("ls")
-            assert refused.error["code"] == "refused"
-            assert refused.content.startswith("The user could not be asked")
-            assert "ZeroDivision" not in refused.content
-
-        run(main())
+        refused = await ws.tools().acall("ls")
+        assert refused.error["code"] == "refused"
+        assert refused.content.startswith("The user could not be asked")
+        assert "ZeroDivision" not in refused.content
 
 
-def test_a_cancelled_call_that_asks_ends_with_an_end_event(run, tmp_path):
+async def test_a_cancelled_call_that_asks_ends_with_an_end_event(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     events, asked, cleaned = [], [], []
 
@@ -208,25 +170,21 @@ def test_a_cancelled_call_that_asks_ends_with_an_end_event(run, tmp_path):
 
     with Workspace(tmp_path, policy=Policy(on_ask=ask), on_event=events.append) as ws:
         tools = ws.tools()
-
-        async def main():
-            edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
-            async with anyio.create_task_group() as group:
-                group.start_soon(tools.acall, "edit", edit)
-                with anyio.fail_after(30):
-                    while not asked:
-                        await anyio.sleep(0.01)
-                group.cancel_scope.cancel()
+        edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
+        async with anyio.create_task_group() as group:
+            group.start_soon(tools.acall, "edit", edit)
             with anyio.fail_after(30):
-                while len(events) < 2 or not cleaned:
+                while not asked:
                     await anyio.sleep(0.01)
-
-        run(main())
+            group.cancel_scope.cancel()
+        with anyio.fail_after(30):
+            while len(events) < 2 or not cleaned:
+                await anyio.sleep(0.01)
     assert [(event.kind, kit.code(event)) for event in events] == [("started", ""), ("failed", "cancelled")]
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
 
-def test_a_cancelled_search_ends_soon(run, tmp_path):
+async def test_a_cancelled_search_ends_soon(tmp_path):
     for number in range(100):
         (tmp_path / f"{number}").mkdir()
         for each in range(15):
@@ -239,21 +197,17 @@ def test_a_cancelled_search_ends_soon(run, tmp_path):
 
     with Workspace(tmp_path, on_event=events.append) as ws:
         tools = ws.tools()
-
-        async def main():
-            async with anyio.create_task_group() as group:
-                group.start_soon(lambda: tools.acall("grep", {"pattern": "nothing"}, on_progress=slow))
-                while not seen:
-                    await anyio.sleep(0.01)
-                group.cancel_scope.cancel()
-            with anyio.fail_after(5):
-                while len(events) < 2:
-                    await anyio.sleep(0.01)
-            assert (await tools.acall("ls")).success
-            assert threading.active_count() <= before + 2
-            assert seen[-1] < 1250
-
-        run(main())
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: tools.acall("grep", {"pattern": "nothing"}, on_progress=slow))
+            while not seen:
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            while len(events) < 2:
+                await anyio.sleep(0.01)
+        assert (await tools.acall("ls")).success
+        assert threading.active_count() <= before + 2
+        assert seen[-1] < 1250
     assert [(event.kind, kit.code(event)) for event in events[:2]] == [
         ("started", ""),
         ("failed", "cancelled"),
@@ -268,17 +222,13 @@ def test_acall_outside_an_event_loop_is_an_error(tmp_path):
             work.send(None)
 
 
-def test_functions_of_async_tools_are_async(run):
+async def test_functions_of_async_tools_are_async():
     (repeat,) = Toolset([double]).functions()
     assert inspect.iscoroutinefunction(repeat)
     assert repeat.__name__ == "double"
     assert "times: How often. Default 2." in repeat.__doc__
-
-    async def main():
-        assert await repeat("a", times="3") == "aaa"
-        assert await repeat("") == "There is no text."
-
-    run(main())
+    assert await repeat("a", times="3") == "aaa"
+    assert await repeat("") == "There is no text."
 
 
 def test_async_functions_have_schemas_like_others():

@@ -19,7 +19,7 @@ def call(name, **arguments):
     return {"type": "tool_use", "id": f"{name}-{arguments}", "name": name, "input": arguments}
 
 
-def test_at_most_concurrency_calls_run_at_once():
+async def test_at_most_concurrency_calls_run_at_once():
     most = [0, 0]
     lock = threading.Lock()
 
@@ -33,15 +33,13 @@ def test_at_most_concurrency_calls_run_at_once():
             most[0] -= 1
         return "done"
 
-    async def main():
-        tools = Toolset([slow], concurrency=3)
-        return await asyncio.gather(*(tools.acall("slow") for _ in range(30)))
-
-    assert {result.content for result in asyncio.run(main())} == {"done"}
+    tools = Toolset([slow], concurrency=3)
+    results = await asyncio.gather(*(tools.acall("slow") for _ in range(30)))
+    assert {result.content for result in results} == {"done"}
     assert most[1] == 3
 
 
-def test_a_cancellation_waits_for_a_change_that_has_begun(tmp_path):
+async def test_a_cancellation_waits_for_a_change_that_has_begun(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
     def change() -> str:
@@ -51,37 +49,30 @@ def test_a_cancellation_waits_for_a_change_that_has_begun(tmp_path):
         (tmp_path / "done").touch()
         return "done"
 
-    async def main():
-        task = asyncio.create_task(Toolset([change]).acall("change"))
-        await asyncio.to_thread(begun.wait, 5)
-        task.cancel()
-        await asyncio.sleep(0.05)
-        assert not task.done()
-        task.cancel()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert (tmp_path / "done").exists()
-
-    asyncio.run(main())
+    task = asyncio.create_task(Toolset([change]).acall("change"))
+    await asyncio.to_thread(begun.wait, 5)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    assert not task.done()
+    task.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (tmp_path / "done").exists()
 
 
-def test_a_call_that_waits_for_an_answer_releases_its_slot(tmp_path):
+async def test_a_call_that_waits_for_an_answer_releases_its_slot(tmp_path):
     """Twelve calls wait for an answer while two may run; the callback reads with the same tools."""
     (tmp_path / "a.txt").write_text("one\n")
 
-    async def main():
-        async def ask(request):
-            if request.method == "ls":
-                return True
-            return (await tools.acall("ls")).success
+    async def ask(request):
+        return request.method == "ls" or (await tools.acall("ls")).success
 
-        with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
-            tools = Toolset([ws.read, ws.ls], concurrency=2)
-            async with asyncio.timeout(20):
-                return await asyncio.gather(*(tools.acall("read", {"path": "a.txt"}) for _ in range(12)))
-
-    assert all(result.success for result in asyncio.run(main()))
+    with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
+        tools = Toolset([ws.read, ws.ls], concurrency=2)
+        async with asyncio.timeout(20):
+            results = await asyncio.gather(*(tools.acall("read", {"path": "a.txt"}) for _ in range(12)))
+    assert all(result.success for result in results)
 
 
 def recorder():
@@ -163,7 +154,7 @@ def test_concurrency_is_a_positive_integer(wrong):
         Toolset([], concurrency=wrong)
 
 
-def test_a_change_cancelled_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
+async def test_a_change_cancelled_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
     """A change counted as begun at once, so that a cancellation waited until it had read everything."""
     (tmp_path / "a.txt").write_bytes(b"line\n" * 100_000)
     read, slow = os.pread, threading.Event()
@@ -176,23 +167,18 @@ def test_a_change_cancelled_before_it_replaces_a_file_ends_soon(tmp_path, monkey
 
     monkeypatch.setattr(os, "pread", slowly)
 
-    async def run(ws):
-        arguments = {"path": "a.txt", "old_string": "line", "new_string": "other", "replace_all": True}
+    arguments = {"path": "a.txt", "old_string": "line", "new_string": "other", "replace_all": True}
+    with Workspace(tmp_path) as ws:
+        slow.set()
         call = asyncio.create_task(ws.tools().acall("edit", arguments))
         await asyncio.sleep(0.5)
         began = time.monotonic()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        return time.monotonic() - began
-
-    with Workspace(tmp_path) as ws:
-        slow.set()
-        try:
-            assert asyncio.run(run(ws)) < 5  # the deadline is ten seconds
-        finally:
-            slow.clear()
-        time.sleep(0.5)  # the thread notices the cancellation
+        slow.clear()
+        assert time.monotonic() - began < 5  # the deadline is ten seconds
+        await asyncio.sleep(0.5)  # the thread notices the cancellation
         assert (tmp_path / "a.txt").read_bytes() == b"line\n" * 100_000
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
         assert not ws.changes().files

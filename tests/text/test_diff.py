@@ -2,7 +2,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs.text import compare
@@ -43,12 +42,7 @@ def test_git_makes_the_new_file_from_the_diff(tmp_path, before, after, context):
         assert applied(tmp_path, before, diff) == after
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
+@law(40, 120, whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
 def test_a_diff_divided_at_unique_lines_can_be_applied(tmp_path, before, after, context, steps):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compare, "_MAX_STEPS", steps)
@@ -58,12 +52,7 @@ def test_a_diff_divided_at_unique_lines_can_be_applied(tmp_path, before, after, 
         assert applied(tmp_path, before, diff) == after
 
 
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(whole, whole)
+@law(15, 45, whole, whole)
 @needs("patch")
 def test_patch_makes_the_new_file_from_the_diff(tmp_path, before, after):
     if before == after or not before or not after:
