@@ -336,7 +336,7 @@ class ReadResult(Result):
     """
 
     path: str
-    kind: Literal["text", "image", "notebook", "pdf", "binary", "directory"]
+    kind: Literal["text", "image", "notebook", "pdf", "binary"]
     content: str = ""
     start_line: int = 0
     end_line: int = 0

@@ -82,8 +82,10 @@ class _Editor(kit.Tools):
             insert_text: For insert: the text to insert, as lines of its own.
         """
         if command == "view":
-            read = _read(self.workspace, path, view_range)
-            return self.workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
+            try:
+                return _read(self.workspace, path, view_range)
+            except errors.NotAFileError:
+                return self.workspace.ls(path, depth=_VIEW_DEPTH)
         if command == "create":
             return self.workspace.write(path, _required("file_text", file_text, command))
         if command == "str_replace":
@@ -172,14 +174,13 @@ def _read(workspace: Workspace, path: str, view_range: list[int] | None) -> resu
     if last != -1 and last < first:
         raise _wrong_range(f"{wrong} Its second element `{last}` should not be smaller than its first.")
     try:
-        read = workspace.read(path, first, None if last == -1 else last - first + 1)
-        if read.kind != "directory":
-            return read
+        return workspace.read(path, first, None if last == -1 else last - first + 1)
     except errors.PastEndError as error:
-        if (total := error.details.get("total_lines")) is not None:
-            inside = f"within the range of lines of the file: [1, {total}]"
-            raise _wrong_range(f"{wrong} Its first element `{first}` should be {inside}.") from None
-    raise _wrong_range("The `view_range` parameter is not allowed when `path` points to a directory.")
+        inside = f"within the range of lines of the file: [1, {error.details['total_lines']}]"
+        raise _wrong_range(f"{wrong} Its first element `{first}` should be {inside}.") from None
+    except errors.NotAFileError:
+        message = "The `view_range` parameter is not allowed when `path` points to a directory."
+        raise _wrong_range(message) from None
 
 
 def _wrong_range(message: str) -> errors.InvalidArgumentError:
@@ -198,10 +199,10 @@ def _below(path: str) -> str:
 def _view_memory(inside: Workspace, place: str, view_range: list[int] | None) -> results.Result | ToolResult:
     try:
         read = _read(inside, place, view_range)
-        if read.kind == "directory":
-            # Every level, because the size of a directory is that of its files.
-            how: dict[str, Any] = {"hidden": False, "include_ignored": True, "ignore": "node_modules"}
-            return inside.ls(place, 0, _MOST_LISTED, **how)
+    except errors.NotAFileError:
+        # Every level, because the size of a directory is that of its files.
+        how: dict[str, Any] = {"hidden": False, "include_ignored": True, "ignore": "node_modules"}
+        return inside.ls(place, 0, _MOST_LISTED, **how)
     except errors.NotFoundError:
         if place != _DIRECTORY:
             raise

@@ -17,7 +17,7 @@ from agentfs.base.visible import first_line, literal, one_line, to_json, visible
 from agentfs.editing.change_options import EditLinesOptions, InsertOptions, SpliceOptions
 from agentfs.editing.explain import explain_ambiguous, explain_no_match
 from agentfs.editing.match import occurrences, tolerant_matches
-from agentfs.errors import AgentFSError, NotAFileError, PastEndError, UnknownToolError
+from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote
 from agentfs.permissions import Effect, Mode, OnAsk, PermissionAnswer
 from agentfs.reading.page import ReadOptions
@@ -160,7 +160,7 @@ def read(workspace: Workspace, options: ReadOptions) -> results.ReadResult:
 
 
 def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid: str) -> results.ReadResult:
-    """Read as `read` does, but not a directory, and with a `past_end` error in the parameters of a tool.
+    """Read as `read` does, with a `past_end` error in the parameters of a tool.
 
     Args:
         workspace: The workspace.
@@ -169,18 +169,15 @@ def read_range(workspace: Workspace, options: ReadOptions, requested: str, valid
         valid: The beginning of a correct request, such as "a start_line from 1 to".
     """
     try:
-        found = read(workspace, options)
-        if found.kind != "directory":
-            return found
+        return read(workspace, options)
     except PastEndError as error:
-        if (total := error.details.get("total_lines")) is not None:
-            raise PastEndError(
-                f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
-                hint=f"Pass {valid} {total}." if total else "The file is empty.",
-                details=error.details,
-            ) from None
-    message = f"{to_json(options.path)} is a directory."
-    raise NotAFileError(message, hint=Advice("Call ", call("ls", path=options.path), "."))
+        if (total := error.details.get("total_lines")) is None:
+            raise
+        raise PastEndError(
+            f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
+            hint=f"Pass {valid} {total}." if total else "The file is empty.",
+            details=error.details,
+        ) from None
 
 
 def glob(workspace: Workspace, options: GlobOptions) -> results.GlobResult:

@@ -116,8 +116,6 @@ class Backend(SandboxBackendProtocol):
         """Return lines of a text, or other files of at most 512,000 bytes as base64."""
         try:
             read = self.workspace.read(file_path, raw=True)
-            if read.kind == "directory":
-                return ReadResult(error=f"'{file_path}' is a directory.")
             if read.kind in {"text", "notebook"}:
                 return _page(read.content, offset, limit)
             if read.total_bytes > _MOST_PREVIEWED:

@@ -121,7 +121,7 @@ def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool =
 
 def not_a_file(path: str) -> NotAFileError:
     """Return `not_a_file` for a path."""
-    see = Advice("Call ", call("ls", path=display_name(path)), " to see its entries.")
+    see = Advice("Call ", call("ls", path=display_name(path)), ".")
     return error_of(NotAFileError, path, f"{quote(path)} is a directory, not a file.", see)
 
 

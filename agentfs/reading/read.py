@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentfs import search
 from agentfs.base.advice import Advice, ParameterName
-from agentfs.errors import BinaryError, DeadlineExceededError, InvalidArgumentError, NotAFileError, StaleError
+from agentfs.errors import BinaryError, DeadlineExceededError, InvalidArgumentError, StaleError
 from agentfs.fs import OpenFile, quote
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
@@ -29,27 +28,13 @@ _NO_IDS = "no line ids: the file is too large to keep them"
 
 
 def read_path(context: Context, options: ReadOptions) -> ReadResult:
-    """Return one page of a file or of a stored result, or the list of a directory."""
-    root, outputs, path = context.root, context.outputs, options.path
+    """Return one page of a file or of a stored result."""
+    root, path = context.root, options.path
     if (ranged := _RANGE.fullmatch(path)) and not root.exists(path) and root.exists(ranged["path"]):
         path, first, last = ranged["path"], int(ranged["first"]), ranged["last"]
         if options.offset == 1 and options.limit is None:
             options = replace(options, offset=first, limit=max(int(last) - first + 1, 1) if last else None)
-    try:
-        return read_file(context, path, options)
-    except NotAFileError:
-        path = outputs.resolve(path, root).path or path
-        listed = search.options.ListOptions(path, limit=options.limit, offset=max(options.offset - 1, 0))
-        found = search.listing.list_directory(context, listed)
-        return ReadResult(
-            path=path,
-            kind="directory",
-            total_lines=found.total,
-            truncated_by="lines" if found.truncated and options.limit is None else None,
-            text=found.text,
-            notes=found.notes,
-            next=found.next,
-        )
+    return read_file(context, path, options)
 
 
 def read_file(context: Context, name: str, options: ReadOptions) -> ReadResult:

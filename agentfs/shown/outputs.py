@@ -33,11 +33,6 @@ class OutputStore:
         """Replace the lock, because a thread of the parent may hold it."""
         self._lock = Lock()
 
-    @property
-    def has_names(self) -> bool:
-        """True if any text or file is kept."""
-        return bool(self._outputs)
-
     def keep(self, kept: Result | str, root: Root, kind: str = "out") -> str:
         """Return the name of a text or a result, and keep it if it is new.
 

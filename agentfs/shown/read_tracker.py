@@ -226,10 +226,7 @@ class ReadTracker:
     def last(self, real_path: str) -> ReadRecord | None:
         """Return the last revision of a file that was read or written."""
         with self._lock:
-            for record in reversed(self._files.get(real_path, _NOTHING).values()):
-                if record.is_read:
-                    return record
-            return None
+            return next(reversed(self._read_versions(real_path)), None)
 
     def knows(self, real_path: str) -> bool:
         """Return True if anything is recorded of a file."""
@@ -277,10 +274,8 @@ class ReadTracker:
         """Store a record as the most recently used. If it has no text or ids, keep those stored before."""
         known = self._get(path, record.revision)
         if known is not None:
-            if record.text is None and known.text is not None:
-                record = record._replace(text=known.text)
-            if record.ids is None and known.ids is not None:
-                record = record._replace(ids=known.ids)
+            text = known.text if record.text is None else record.text
+            record = record._replace(text=text, ids=record.ids or known.ids)
         self._size -= self._texts.pop((path, record.revision), 0)
         size = 0 if record.text is None else _size_of(record.text)
         if size > MAX_ONE_TEXT_BYTES:

@@ -123,7 +123,7 @@ def check_permission(method: _Method, effect: Effect) -> _Method:
 
 def _check_call(workspace: Any, name: str, effect: Effect, given: Mapping[str, Any], work: _Method) -> Any:
     """Run a method if its permission allows it, within a deadline; `work` gets a workspace and arguments."""
-    if effect not in READING and workspace._outputs.has_names:
+    if effect not in READING:
         for parameter in ("path", "to") if "path" in given else ("paths",):
             _refuse_kept_names(workspace, given.get(parameter) or ())
     timeout = None if effect == "execute" else given.get("timeout")  # a command's time is its own

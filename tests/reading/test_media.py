@@ -23,16 +23,6 @@ def test_other_binaries_are_not_taken_for_text(ws, tmp_path):
     assert result.text == '["a" is a binary file of 264 bytes; its content is not shown]'
 
 
-def test_a_directory_is_listed(ws, tmp_path):
-    (tmp_path / "sub").mkdir()
-    for name in "abc":
-        (tmp_path / "sub" / name).write_text("x")
-    result = ws.read("sub")
-    assert (result.kind, result.total_lines) == ("directory", 3)
-    assert result.text == ws.ls("sub").text
-    assert "sub/b" in ws.read("sub", offset=2, limit=1).text
-
-
 def test_a_fifo_is_refused_at_once(ws, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert ws.tools().call("read", {"path": "pipe"}).error["code"] == "not_regular"

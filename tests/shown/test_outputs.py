@@ -128,14 +128,6 @@ def test_every_reading_method_takes_a_kept_name(kept, ws):
             assert texts == ["needle 1", "needle 2"], (named, order)
 
 
-def test_a_kept_name_of_a_directory_lists_it(ws, tmp_path):
-    """The name of a listing was a path that did not exist; that of the root, an empty text."""
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/f").write_text("")
-    assert ws.read(kit.keep(ws, ws.read("d"))).text == ws.read("d").text
-    assert ws.read(kit.keep(ws, ws.read("."))).text == ws.read(".").text
-
-
 @pytest.mark.parametrize("change", [
     lambda ws, name: ws.append(name, "x\n"),
     lambda ws, name: ws.write(name, "x\n", overwrite=True),
