@@ -58,19 +58,9 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     # "denied": a rule closes the target, in its spelling. What stands here more often is drawn more often.
     "rules": ("open", "open", "open", "denied"),
 }
-LIMITS = {
-    "usual": Limits(file_bytes=16_384, watch_bytes=2**20),
-    "small": Limits(
-        file_bytes=16_384,
-        watch_bytes=2**20,
-        read_lines=12,
-        list_entries=2,
-        glob_results=2,
-        grep_results=5,
-        output_tokens=300,
-        snapshot_bytes=6_000,
-    ),
-}
+USUAL = Limits(file_bytes=16_384, watch_bytes=2**20)
+SMALL = replace(USUAL, read_lines=12, list_entries=2, glob_results=2, grep_results=5)
+LIMITS = {"usual": USUAL, "small": replace(SMALL, output_tokens=300, snapshot_bytes=6_000)}
 # What is shown of an answer: each cell is shown in each form (the law `every_form_shows_it`).
 FORMS = ("text", "terminal", "JSON")
 
@@ -187,10 +177,7 @@ def base() -> Path:
 
 @cache
 def template() -> Path:
-    top = base() / "template"
-    for name, content in TREE.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text(content)
+    top = kit.put(base() / "template", TREE)
     (top / LINK[0]).symlink_to(LINK[1])
     set_times(top)
     return top
@@ -280,21 +267,16 @@ ONE_TARGET = {"target": ("text",), "rules": ("open",)}
 WITH_OTHERS = {"view": ("plain", "workdir", "only")}
 # A command names its files itself. In a transaction and in a part of the tree, it is refused.
 # It sees a mount at its path in the workspace only.
+OPEN_OR_DENIED = {"rules": ("open", "denied")}
 COMMAND = {
-    "target": ("text", "large"),
-    "spelling": ("relative", "./", "absolute", "link"),
-    "rules": ("open", "denied"),
-}
+    "target": ("text", "large"), "spelling": ("relative", "./", "absolute", "link"), **OPEN_OR_DENIED
+}  # fmt: skip
 # A recorded command reads what rules deny, and destroys what is too large to be kept before it. It runs in
 # the root itself, where no mount exists.
 RECORDED_COMMAND = {**ONE_TARGET, "mounts": ("none",)}
 # A recording is refused in a transaction, and only files and directories are recorded.
-RECORDED = {
-    **PROGRAM,
-    **WITH_OTHERS,
-    "target": ("text", "large", "dotfile", "directory"),
-    "rules": ("open", "denied"),
-}
+IN_RECORDINGS = {"target": ("text", "large", "dotfile", "directory")}
+RECORDED = {**PROGRAM, **WITH_OTHERS, **IN_RECORDINGS, **OPEN_OR_DENIED}
 # The tool knows one spelling, and only `memories/` at the top.
 MEMORY = {"target": tuple(MEMORIES), "spelling": ("relative",), "view": ("plain", "transaction")}
 NEW = "new text"
@@ -746,12 +728,10 @@ class Site:
 
     def look(self, path: str, **more: Any) -> Answer:
         """Read a file with the tool of the dialect."""
-        tool, parameter, given = LOOKS.get(self.dialect, ("", "path", {}))
-        if not tool or self.dialect == "agentfs":
-            return (
-                self.call("read", {"path": path, **more}) if tool else answer_of(lambda: self.view.stat(path))
-            )
-        return self.call(tool, {parameter: path, **given})
+        if self.dialect not in LOOKS:
+            return answer_of(lambda: self.view.stat(path))
+        tool, parameter, given = LOOKS[self.dialect]
+        return self.call(tool, {parameter: path, **given, **(more if self.dialect == "agentfs" else {})})
 
     def parameters(self, name: str) -> set[str]:
         """Return the parameters of a method or tool that the caller sees."""
@@ -1028,9 +1008,7 @@ def what_it_says_was_done_is_the_difference(seen: Seen) -> Iterator[str]:
     # The contract of a dialect may answer without the path of the call.
     said = {seen.site.real(each) for each in [*changes_said(data)] or changes_said(seen.arguments)}
     for path in sorted(changed):
-        is_above = isinstance(after.get(path), Node) and any(
-            f"{each}/".startswith(f"{path}/") for each in said
-        )
+        is_above = path in after and any(f"{each}/".startswith(f"{path}/") for each in said)
         if not is_above and not any(f"{path}/".startswith(f"{each}/") for each in said):
             yield f"does not say that it has changed {path}"
     listed = data.get("files") if isinstance(data.get("files"), list) else []
@@ -1048,9 +1026,8 @@ def what_it_says_was_done_is_the_difference(seen: Seen) -> Iterator[str]:
 def changes_said(data: Any) -> Iterator[str]:
     """Yield the paths that an answer says are changed."""
     if isinstance(data, dict):
-        yield from (
-            data[key] for key in ("path", "file_path", "to", "moved_from") if isinstance(data.get(key), str)
-        )
+        named = map(data.get, ("path", "file_path", "to", "moved_from"))
+        yield from (each for each in named if isinstance(each, str))
         yield from data.get("lost", ())
         files = data.get("files")
         if isinstance(files, dict):
@@ -1113,9 +1090,8 @@ def what_is_cut_goes_on(seen: Seen) -> Iterator[str]:
     whole = found_in(seen.other(limits="usual").text)
     missing = whole - set().union(*(found_in(page.text) for page in seen.pages))
     listed_by_read = seen.site.method.kind == "read" and seen.cell["target"] == "directory"
-    if missing and (
-        not PAGED_BY & seen.site.parameters(seen.name) or (listed_by_read and seen.site.dialect != "agentfs")
-    ):
+    is_last = not PAGED_BY & seen.site.parameters(seen.name)
+    if missing and (is_last or (listed_by_read and seen.site.dialect != "agentfs")):
         if not SAYS_CUT.search(f"{seen.answer.text} {seen.answer.notes}"):
             yield f"is cut and does not say so; not shown: {sorted(missing)[:3]}"
     elif missing and not seen.ends_in_cell:
@@ -1180,12 +1156,8 @@ def what_is_named_is_searched(seen: Seen) -> Iterator[str]:
     skipped = json.dumps((seen.answer.data or {}).get("skipped", {}))
     name = seen.site.target.rpartition("/")[2]
     said = seen.answer.text + json.dumps(seen.answer.data)
-    if (
-        seen.site.slug not in said
-        and name not in said
-        and "@" not in said
-        and not re.search("[1-9]", skipped)
-    ):
+    shown = any(each in said for each in (seen.site.slug, name, "@"))
+    if not shown and not re.search("[1-9]", skipped):
         yield f"neither shows nor counts {name}"
 
 
@@ -1328,12 +1300,9 @@ def every_suggestion_works(seen: Seen) -> Iterator[str]:
 def undo_restores_all(seen: Seen) -> Iterator[str]:
     """And no content is gone, even if undo leaves something and says so."""
     method = seen.site.method
-    if (
-        method.kind != "change"
-        or not method.undo
-        or not seen.answer.success
-        or seen.cell["rules"] == "denied"
-    ):
+    if not (method.kind == "change" and method.undo and seen.answer.success):
+        return
+    if seen.cell["rules"] == "denied":
         return
     data = seen.answer.data if isinstance(seen.answer.data, dict) else {}
     if data.get("changes", data).get("files") == []:
@@ -1342,19 +1311,16 @@ def undo_restores_all(seen: Seen) -> Iterator[str]:
         undone = answer_of(lambda steps=steps: seen.site.view.undo(steps))
         if undone.code != "invalid_argument":
             break
-    after = tree_of(seen.site.place)
-    if (
-        undone.success
-        and seen.cell["view"] != "transaction"
-        and (gone := {*seen.before.values()} - {*after.values()})
-    ):
-        yield f"after undo, the content of {[n for n, each in seen.before.items() if each in gone]} is gone"
+    before, after = seen.before, tree_of(seen.site.place)
+    is_done = undone.success and seen.cell["view"] != "transaction"
+    if is_done and (gone := {*before.values()} - {*after.values()}):
+        yield f"after undo, the content of {[name for name in before if before[name] in gone]} is gone"
     if data.get("lost"):
         return
     if not undone.success:
         yield f"undo fails: {undone.crash or undone.text[:200]}"
-    elif seen.cell["view"] != "transaction" and after != seen.before:
-        names = sorted(name for name in {*after, *seen.before} if after.get(name) != seen.before.get(name))
+    elif is_done and after != before:
+        names = sorted(name for name in {*after, *before} if after.get(name) != before.get(name))
         yield f"undo leaves {names} changed"
     elif files := seen.site.view.changes().files:
         yield f"after undo, changes() has {files[0].path}"

@@ -6,7 +6,9 @@ what is found there; with `^`, its beginning; with `!`, not a part of it.
 
 from typing import Any
 
-__all__ = ["check", "found_at"]
+from tests.tool_calls import kinds_of
+
+__all__ = ["check", "found_at", "parameters"]
 
 CHECKS = {
     "~": lambda found, value: value in found,
@@ -31,3 +33,17 @@ def check(answer: Any, wanted: dict[str, Any]) -> None:
             assert CHECKS[place[-1]](found, value), (place, value, found)
         else:
             assert found_at(answer, place) == value, place
+
+
+def parameters(ws: Any, dialect: str) -> dict[str, str]:
+    """Return the parameters of each tool: `path*, limit integer`; a star if required, a type if no string."""
+    shown = {}
+    for tool in ws.tools(dialect=dialect).schemas("anthropic"):
+        schema = tool["input_schema"]
+        parts = []
+        for name, each in schema["properties"].items():
+            kinds = "|".join(sorted(filter(None, kinds_of(each)[0])))
+            star = "*" * (name in schema.get("required", ()))
+            parts.append(f"{name}{star} {kinds}".removesuffix(" string"))
+        shown[tool["name"]] = ", ".join(parts)
+    return shown

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 from tests.conftest import law
-from tests.dialects.answers import check
+from tests.dialects.answers import check, parameters
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -54,42 +54,26 @@ def speaking(ws):
 
 
 PARAMETERS = {
-    "read_file": ["path", "start_line", "end_line"],
-    "list_dir": ["path", "recursive", "detail_level", "offset", "limit"],
-    "search_pattern": ["pattern", "path", "max_results"],
-    "find_file": ["pattern", "path", "max_results"],
-    "create_file": ["path", "content"],
-    "edit_file": ["path", "old_string", "new_string", "replace_all", "insert"],
+    "read_file": "path*, start_line integer, end_line integer",
+    "list_dir": "path*, recursive boolean, detail_level, offset integer, limit integer",
+    "search_pattern": "pattern*, path, max_results integer",
+    "find_file": "pattern*, path, max_results integer",
+    "create_file": "path*, content*",
+    "edit_file": "path*, old_string, new_string*, replace_all boolean, insert",
 }
-TYPES = {
-    "path": "string", "start_line": "integer", "end_line": "integer", "recursive": "boolean",
-    "detail_level": "string", "offset": "integer", "limit": "integer", "pattern": "string",
-    "max_results": "integer", "content": "string", "old_string": "string", "new_string": "string",
-    "replace_all": "boolean", "insert": "string",
-}  # fmt: skip
 
 
 def test_tools_and_parameters(ws):
+    assert parameters(ws, "codescout") == PARAMETERS
     tools = ws.tools(dialect="codescout").schemas("anthropic")
     schemas = {each["name"]: each["input_schema"] for each in tools}
-    assert {name: list(schema["properties"]) for name, schema in schemas.items()} == PARAMETERS
-    for schema in schemas.values():
-        for name, shown in schema["properties"].items():
-            assert shown["type"] == TYPES[name]
-    assert {name: schema["required"] for name, schema in schemas.items()} == {
-        "read_file": ["path"], "list_dir": ["path"], "search_pattern": ["pattern"], "find_file": ["pattern"],
-        "create_file": ["path", "content"], "edit_file": ["path", "new_string"],
-    }  # fmt: skip
     assert schemas["list_dir"]["properties"]["detail_level"]["enum"] == ["compact", "full"]
     assert schemas["edit_file"]["properties"]["insert"]["enum"] == ["prepend", "append"]
     for name, parameter, default in (
-        ("list_dir", "limit", "50"),
-        ("list_dir", "offset", "0"),
-        ("list_dir", "recursive", "false"),
-        ("search_pattern", "max_results", "50"),
-        ("find_file", "max_results", "100"),
+        ("list_dir", "limit", "50"), ("list_dir", "offset", "0"), ("list_dir", "recursive", "false"),
+        ("search_pattern", "max_results", "50"), ("find_file", "max_results", "100"),
         ("edit_file", "replace_all", "false"),
-    ):
+    ):  # fmt: skip
         told = schemas[name]["properties"][parameter]["description"].lower()
         assert f"default {default}" in told
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from agentfs import Limits, Policy, Workspace
+from tests.dialects.answers import parameters
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -47,12 +48,8 @@ def failure(result):
 def test_the_tool_and_its_parameters(ws):
     (tool,) = ws.tools(dialect="memory").schemas("anthropic")
     properties = tool["input_schema"]["properties"]
-    assert tool["name"] == "memory"
-    assert {name: shown["type"] for name, shown in properties.items()} == {
-        "command": "string", "path": "string", "view_range": "array", "file_text": "string",
-        "old_str": "string", "new_str": "string", "insert_line": "integer", "insert_text": "string",
-        "old_path": "string", "new_path": "string",
-    }  # fmt: skip
+    said = "command*, path, view_range array, file_text, old_str, new_str, insert_line integer, insert_text"
+    assert parameters(ws, "memory") == {NAME: f"{said}, old_path, new_path"}
     assert properties["command"]["enum"] == ["view", "create", "str_replace", "insert", "delete", "rename"]
 
 
@@ -82,13 +79,10 @@ def test_a_memory_that_does_not_exist_yet_is_empty(tmp_path):
 def test_view_a_file(do, tmp_path):
     head = "Here's the content of /memories/notes.txt with line numbers:"
     lines = [f"{number:>6}\t{line}" for number, line in enumerate(NOTES.splitlines(), 1)]
-    for given, shown in (
-        ({}, lines),
-        ({"view_range": [2, 3]}, lines[1:3]),
-        ({"view_range": [3, -1]}, lines[2:]),
-    ):
-        assert do("view", "/memories/notes.txt", **given).content.split("\n") == [head, *shown]
-    assert do("view", "memories/notes.txt/").success
+    for view_range, shown in (([1, 4], lines), ([2, 3], lines[1:3]), ([3, -1], lines[2:])):
+        viewed = do("view", "/memories/notes.txt", view_range=view_range)
+        assert viewed.content.split("\n") == [head, *shown]
+    assert do("view", "memories/notes.txt/").content.split("\n")[1:] == lines
     for wrong in ([9, 12], [3, 2], [0, 1], [1]):
         assert do("view", "/memories/notes.txt", view_range=wrong).error["code"] == "invalid_argument"
     put(tmp_path / "memories", {"x": b"\x1b[2J\n", "big": b"\n" * 1_000_000})
@@ -242,11 +236,11 @@ def test_nothing_outside_is_reached(do, tmp_path, path):
     (tmp_path / "memories/to-root").symlink_to(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     within = path.startswith("/memories/")
-    said = (
-        f"Path {path} would escape /memories directory"
-        if within
-        else f"Path must start with /memories, got: {path}"
+    escapes, elsewhere = (
+        f"Path {path} would escape /memories directory",
+        "Path must start with /memories, got: ",
     )
+    said = escapes if within else elsewhere + path
     for result in (
         do("view", path), do("create", path, file_text="x"),
         do("str_replace", path, old_str="secret", new_str="x"),
@@ -308,11 +302,8 @@ def test_each_change_is_undone_and_the_history_says_who_made_it(tmp_path):
         assert (tmp_path / "memories/plan.txt").read_text() == "one\ntwo\n"
         first.undo()
         assert not (tmp_path / "memories").exists()
-    written = [
-        (who, event.tool, event.outcome.file_path)
-        for who, event in said
-        if event.kind == "finished" and event.called_as
-    ]
+    done = [(who, event) for who, event in said if event.kind == "finished" and event.called_as]
+    written = [(who, event.tool, event.outcome.file_path) for who, event in done]
     assert written == [(who, "memory", "memories/plan.txt") for who in ("first", "second", "first")]
 
 
@@ -338,10 +329,8 @@ def commands(chance, count):
             first = chance.randrange(1, 4)
             given["view_range"] = [first, chance.choice([-1, first, first + 1, 9])]
         elif command == "create":
-            lines = (
-                f"{chance.choice(WORDS[:6])} {chance.randrange(4)}\n" for _ in range(chance.randrange(9))
-            )
-            given["file_text"] = "".join(lines)
+            lines = [(chance.choice(WORDS[:6]), chance.randrange(4)) for _ in range(chance.randrange(9))]
+            given["file_text"] = "".join(f"{word} {number}\n" for word, number in lines)
         elif command == "str_replace":
             given |= {"old_str": chance.choice(WORDS), "new_str": chance.choice([*WORDS[:6], ""])}
         elif command == "insert":
@@ -477,7 +466,5 @@ def test_8_processes_append_and_edit_one_memory_and_lose_no_line(tmp_path, secon
     assert sum(made) > 8
     head, *lines = (tmp_path / "memories/shared.txt").read_text().splitlines()
     assert head == "# Shared"
-    done = [
-        f"{name} {number} done" for name, count in zip(names, made, strict=True) for number in range(count)
-    ]
-    assert sorted(lines) == sorted(done)
+    counts = zip(names, made, strict=True)
+    assert sorted(lines) == sorted(f"{name} {at} done" for name, count in counts for at in range(count))

@@ -11,6 +11,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.dialects import find
 from agentfs.dialects.rye import NOISE
 from tests.conftest import law
+from tests.dialects.answers import parameters
 from tests.kit import put
 from tests.reading.conftest import make_image
 from tests.tool_calls import accepts
@@ -57,26 +58,15 @@ def lids(read):
 
 
 PARAMETERS = {
-    "read": {"file_path": "string", "offset": "integer", "limit": "integer"},
-    "write": {"file_path": "string", "content": "string"},
-    "edit_lines": {"file_path": "string", "changes": "array"},
-    "glob": {"pattern": "string", "path": "string"},
-    "grep": {"pattern": "string", "path": "string", "include": "string"},
-    "ls": {"path": "string"},
-}
-REQUIRED = {
-    "read": ["file_path"], "write": ["file_path", "content"], "edit_lines": ["file_path", "changes"],
-    "glob": ["pattern"], "grep": ["pattern"], "ls": [],
+    "read": "file_path*, offset integer, limit integer", "write": "file_path*, content*",
+    "edit_lines": "file_path*, changes* array", "glob": "pattern*, path", "grep": "pattern*, path, include",
+    "ls": "path",
 }  # fmt: skip
 
 
 def test_tools_and_parameters(ws):
+    assert parameters(ws, "rye") == PARAMETERS
     schemas = {each["name"]: each["input_schema"] for each in ws.tools(dialect="rye").schemas("anthropic")}
-    assert {
-        name: {key: value["type"] for key, value in schema["properties"].items()}
-        for name, schema in schemas.items()
-    } == PARAMETERS
-    assert {name: schema.get("required", []) for name, schema in schemas.items()} == REQUIRED
     change = schemas["edit_lines"]["properties"]["changes"]["items"]
     assert set(change["properties"]) == {"line_id", "start_line_id", "end_line_id", "new_content"}
     assert "2000" in schemas["read"]["properties"]["limit"]["description"]

@@ -3,6 +3,7 @@
 import pytest
 
 from agentfs import Limits, Workspace
+from tests.dialects.answers import parameters
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -33,16 +34,13 @@ def do(ws):
 def test_the_tool_and_its_parameters(ws):
     (tool,) = ws.tools(dialect="text-editor").schemas("anthropic")
     properties = tool["input_schema"]["properties"]
-    assert tool["name"] == "str_replace_based_edit_tool"
-    assert {name: shown["type"] for name, shown in properties.items()} == {
-        "command": "string", "path": "string", "view_range": "array", "file_text": "string",
-        "old_str": "string", "new_str": "string", "insert_line": "integer", "insert_text": "string",
-    }  # fmt: skip
+    said = "command*, path*, view_range array, file_text, old_str, new_str, insert_line integer, insert_text"
+    assert parameters(ws, "text-editor") == {NAME: said}
     assert properties["command"]["enum"] == ["view", "create", "str_replace", "insert"]
     assert properties["view_range"]["items"] == {"type": "integer"}
-    assert tool["input_schema"]["required"] == ["command", "path"]
+
     native = ws.tools(dialect="text-editor").schemas("anthropic", native=True)
-    assert native == [{"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}]
+    assert native == [{"type": "text_editor_20250728", "name": NAME}]
 
 
 def test_view_a_file(do, ws):

@@ -15,7 +15,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
 from agentfs.tools import tool
-from tests.dialects.answers import check
+from tests.dialects.answers import check, parameters
 from tests.kit import put
 from tests.reading.conftest import make_image
 
@@ -45,35 +45,21 @@ def execute(ws, name, args, **context):
     return asyncio.run(plugin.execute(args, {"workdir": ".", **context}))
 
 
-# The parameters of the document: name, type, required, choices, default.
-ARGUMENTS = {
-    "Read": {"file_path": ("string", True), "offset": ("integer", False), "limit": ("integer", False)},
-    "Write": {"file_path": ("string", True), "content": ("string", True)},
-    "Edit": {
-        "file_path": ("string", True), "old_string": ("string", True), "new_string": ("string", True),
-        "replace_all": ("boolean", False),
-    },
-    "MultiEdit": {"file_path": ("string", True), "edits": ("array", True)},
-    "LS": {"path": ("string", True), "ignore": ("array", False)},
-    "Glob": {"pattern": ("string", True), "path": ("string", False)},
-    "Grep": {
-        "pattern": ("string", True), "path": ("string", False), "glob": ("string", False),
-        "output_mode": ("string", False), "-B": ("integer", False), "-A": ("integer", False),
-        "-C": ("integer", False), "-n": ("boolean", False), "-i": ("boolean", False),
-        "type": ("string", False),
-        "head_limit": ("integer", False), "multiline": ("boolean", False),
-    },
-}  # fmt: skip
+PARAMETERS = {
+    "Read": "file_path*, offset integer, limit integer",
+    "Write": "file_path*, content*",
+    "Edit": "file_path*, old_string*, new_string*, replace_all boolean",
+    "MultiEdit": "file_path*, edits* array",
+    "LS": "path*, ignore array",
+    "Glob": "pattern*, path",
+    "Grep": "pattern*, path, glob, output_mode, -B integer, -A integer, -C integer, -n boolean, -i boolean, "
+    "type, head_limit integer, multiline boolean",
+}
 
 
 def test_the_schema_has_exactly_the_documented_parameters(ws):
+    assert parameters(ws, "wave") == PARAMETERS
     schemas = {made["name"]: made["input_schema"] for made in ws.tools(dialect="wave").schemas("anthropic")}
-    assert {
-        tool: {
-            name: (shown["type"], name in schema["required"]) for name, shown in schema["properties"].items()
-        }
-        for tool, schema in schemas.items()
-    } == ARGUMENTS
     modes = schemas["Grep"]["properties"]["output_mode"]
     assert modes["enum"] == ["content", "files_with_matches", "count"]
     assert modes["description"].endswith('Default "files_with_matches".')
@@ -85,7 +71,7 @@ def test_the_schema_has_exactly_the_documented_parameters(ws):
 
 
 def test_a_plugin_has_its_name_and_config(ws):
-    assert [plugin.name for plugin in plugins(ws)] == list(ARGUMENTS)
+    assert [plugin.name for plugin in plugins(ws)] == list(PARAMETERS)
     for plugin in plugins(ws):
         function = plugin.config["function"]
         assert (plugin.config["type"], function["name"]) == ("function", plugin.name)
@@ -96,7 +82,7 @@ def test_a_plugin_has_its_name_and_config(ws):
 def test_execute_is_a_coroutine(ws):
     assert all(inspect.iscoroutinefunction(plugin.execute) for plugin in plugins(ws))
     assert isinstance(execute(ws, "Read", {"file_path": "README.md"}), WaveResult)
-    for name in ARGUMENTS:
+    for name in PARAMETERS:
         for sent in ({}, {"nothing": 1}, {"path": 5}, {"file_path": None}, {"file_path": "a\0b"}, [], None):
             answer = execute(ws, name, sent)
             assert answer.success or answer.error["code"]
