@@ -207,26 +207,18 @@ def searches_in_results(tree: ast.Module) -> Iterator[str]:
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         nodes, copies = list(ast.walk(function)), set[str]()
-        copies |= {
-            target.id
-            for node in nodes
-            if isinstance(node, ast.Assign) and is_text(node.value)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
+        copied = [node for node in nodes if isinstance(node, ast.Assign) and is_text(node.value)]
+        copies |= {each.id for node in copied for each in node.targets if isinstance(each, ast.Name)}
         for node in nodes:
-            looks = False
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                looks = SEARCHES.fullmatch(node.func.attr) and any(
-                    map(is_text, [node.func.value, *node.args])
-                )
-            elif isinstance(node, ast.Compare) and any(
-                isinstance(each, (ast.In, ast.NotIn)) for each in node.ops
-            ):
-                looks = any(map(is_text, node.comparators))
-            elif isinstance(node, ast.Subscript):
-                looks = is_text(node.value)
-            if looks:
+            looked_at: list[ast.AST] = []
+            match node:
+                case ast.Call(func=ast.Attribute() as called) if SEARCHES.fullmatch(called.attr):
+                    looked_at = [called.value, *node.args]
+                case ast.Compare() if any(isinstance(each, (ast.In, ast.NotIn)) for each in node.ops):
+                    looked_at = [*node.comparators]
+                case ast.Subscript():
+                    looked_at = [node.value]
+            if any(map(is_text, looked_at)):
                 yield ast.unparse(node)
 
 

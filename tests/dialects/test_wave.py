@@ -165,8 +165,7 @@ def test_relative_paths_start_in_the_workdir(ws, absolute):
 
 def test_every_path_of_an_answer_works_from_the_workdir(ws, tmp_path):
     """Wave showed paths from the root, which failed when they were passed back from the workdir."""
-    (tmp_path / ".gitignore").write_text("*.log\n")
-    (tmp_path / "src/a.log").write_text("needle\n")
+    put(tmp_path, {".gitignore": "*.log\n", "src/a.log": "needle\n"})
     (tmp_path / "link.py").symlink_to("src/main.py")
 
     def call(name, **args):
@@ -194,7 +193,8 @@ def test_every_path_of_an_answer_works_from_the_workdir(ws, tmp_path):
     ("Write", {"file_path": "main.py", "content": "x"}, 'Read(file_path="main.py")'),
     ("Edit", {"file_path": "main.py", "old_string": "nothing like it", "new_string": "x"}, '"main.py"'),
 ])  # fmt: skip
-def test_hints_name_paths_that_work_from_the_workdir(ws, name, args, hint):
+def test_hints_name_paths_that_work_from_the_workdir(ws, monkeypatch, name, args, hint):
+    monkeypatch.setattr("agentfs.search.missing_paths._SECONDS", 10)  # on a busy machine a walk takes longer
     failed = execute(ws, name, args, workdir="src")
     assert not failed.success
     assert hint in failed.content
@@ -275,14 +275,13 @@ def test_a_context_does_not_loosen_the_plan_mode_of_the_workspace(tmp_path, poli
 def test_the_callback_decides(ws, answer, allowed):
     asked = []
 
-    async def later(tool, args):
-        await asyncio.sleep(0)
-        asked.append((tool, dict(args)))
-        return answer
-
     def now(tool, args):
         asked.append((tool, dict(args)))
         return answer
+
+    async def later(tool, args):
+        await asyncio.sleep(0)
+        return now(tool, args)
 
     change = {"file_path": "README.md", "old_string": "thing", "new_string": "thing!"}
     for callback in (later, now):
@@ -566,9 +565,7 @@ def test_calls_of_one_plugin_under_several_contexts_do_not_mix(ws):
 
 def test_what_is_cut_names_a_call_of_the_same_tool_or_says_that_there_is_none(ws, call, tmp_path):
     """Grep has no offset, so its next call shows more from the start, in the words of the model's call."""
-    (tmp_path / "many").mkdir()
-    for number in range(300):
-        (tmp_path / f"many/{number:03}.py").write_text("needle\n")
+    put(tmp_path, [f"many/{number:03}.py" for number in range(300)], "needle\n")
     sent = {"pattern": "NEEDLE", "path": "many", "glob": "*.py", "-i": True}
     for mode in ("files_with_matches", "content", "count"):
         page = call("Grep", **sent, output_mode=mode)

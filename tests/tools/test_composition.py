@@ -15,10 +15,9 @@ def count(text: str) -> int:
 
 
 @pytest.fixture
-def ws(tmp_path):
-    (tmp_path / "a.txt").write_text("one\n")
-    with Workspace(tmp_path) as workspace:
-        yield workspace
+def ws(ws):
+    ws.write("a.txt", "one\n")
+    return ws
 
 
 def test_a_function_is_added_to_the_tools_of_a_workspace(ws):

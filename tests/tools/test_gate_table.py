@@ -152,12 +152,7 @@ async def test_each_setting_holds_for_the_server_of_a_workspace(column, tmp_path
         assert said.startswith('There is no tool "write"')
         assert cell.record()["ran"] == 0
         return
-    ended = (
-        cell.setting.verdict.end,
-        cell.own_name,
-        cell.own_name,
-        cell.setting.verdict.code,
-        cell.setting.verdict.raised,
-    )
-    record = {**cell.record(), "events": [("started", *ended[1:]), ended]}
-    assert cell.verdict(record, said, cell.own_name) == cell.setting.verdict
+    wanted = cell.setting.verdict
+    facts = (cell.own_name, cell.own_name, wanted.code, wanted.raised)
+    record = {**cell.record(), "events": [("started", *facts), (wanted.end, *facts)]}
+    assert cell.verdict(record, said, cell.own_name) == wanted
