@@ -107,11 +107,10 @@ async def test_a_file_that_changes_while_the_user_is_asked_is_not_changed(tree, 
         return "accept"
 
     user = User(meanwhile, "decline")
+    settings = {"mode": mode, "elicitation_callback": user}
     with Workspace(tree, policy=Policy(allow=["read"], on_ask=ask)) as ws:
         server = MCPServer("files", tools=sdk_tools(ws.tools()))
-        opened = Client(server, mode=mode, elicitation_callback=user) if own else client(
-            tree, "--ask", "change", mode=mode, elicitation_callback=user
-        )  # fmt: skip
+        opened = Client(server, **settings) if own else client(tree, "--ask", "change", **settings)
         async with opened as connected:
             refused = await connected.call_tool("edit", EDIT)
     assert refused.is_error

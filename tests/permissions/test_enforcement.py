@@ -217,11 +217,15 @@ def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree, 
     ("edit(./a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
     ("edit(src/**)", "link.txt", True), ("edit(src/**)", "lib/../link/a.txt", True),
     ("edit(link.txt)", "link.txt", True), ("edit(link)", "link/a.txt", True),
+    *((f"edit({glob})", path, True) for glob in ("**/lin*/**", "*ink", "{link,other}/**") for path in (
+        "link/a.txt", "lib/../link/a.txt", "other link/a.txt", "lib/again/a.txt",
+        "lib/again/../link/a.txt")),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 def test_a_rule_covers_every_spelling_of_a_path(tree, kind, rule, path, covered):
-    os.symlink("src", tree / "link")
-    os.symlink("src/a.txt", tree / "link.txt")
+    links = {"link": "src", "link.txt": "src/a.txt", "other link": "link", "lib/again": "../link"}
+    for link, target in links.items():
+        os.symlink(target, tree / link)
     expected = ["refused" if covered else ""]
     policy = Policy(**{kind: [rule]}, allow=["*"])
     assert codes(tree, policy, [("edit", {"path": path, **EDIT})]) == expected

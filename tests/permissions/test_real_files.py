@@ -78,22 +78,6 @@ def said_by(call, *given):
         return f"{error}{error.details}"
 
 
-@pytest.mark.parametrize("rule", ["read(**/aro*/**)", "read(*round)", "read({around,other}/**)"])
-@pytest.mark.parametrize("path", [
-    "around/k.txt", "lib/../around/k.txt", "other link/k.txt", "lib/again/k.txt", "lib/again/../around/k.txt",
-])  # fmt: skip
-def test_a_rule_whose_wildcard_matches_a_link_covers_every_path_through_it(tree, rule, path):
-    (tree / "lib").mkdir()
-    for link, target in {"around": "secret", "other link": "around", "lib/again": "../around"}.items():
-        os.symlink(target, tree / link)
-    asked = []
-    ask = Policy(ask=[rule], on_ask=lambda request: asked.append(request.paths))
-    for policy in (Policy(deny=[rule]), ask):
-        with Workspace(tree, policy=policy) as ws:
-            assert code_of(ws.read, path) == "refused"
-    assert len(asked) == 1
-
-
 def test_a_file_denied_to_reading_does_not_explain_a_miss(tree):
     state = tree.parent / "state"
     with Workspace(tree, state=state) as ws:
