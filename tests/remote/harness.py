@@ -68,9 +68,8 @@ class Proxy:
             return socket.create_connection(("127.0.0.1", self.far))
         ours, theirs = socket.socketpair()
         with theirs:
-            self._processes.append(
-                subprocess.Popen(self.far, stdin=theirs, stdout=theirs, start_new_session=True)
-            )
+            started = subprocess.Popen(self.far, stdin=theirs, stdout=theirs, start_new_session=True)
+            self._processes.append(started)
         return ours
 
     def _receive(self, source: socket.socket, delayed: "queue.SimpleQueue[tuple[float, bytes]]") -> None:
@@ -166,17 +165,8 @@ class Sshd:
 
 def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
     """Return the prefix that runs a command in bubblewrap: its own `/tmp`, no network, one tree."""
-    words = [
-        "bwrap",
-        "--unshare-all",
-        "--die-with-parent",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--tmpfs",
-        "/tmp",
-    ]
+    words = ["bwrap", "--unshare-all", "--die-with-parent", *("--proc", "/proc", "--dev", "/dev")]
+    words += ["--tmpfs", "/tmp"]
     for each in ("/usr", "/lib", "/lib64", "/bin", "/etc", *map(str, read_only)):
         if os.path.exists(each):
             words += ["--ro-bind", each, each]

@@ -1,6 +1,5 @@
 """Lost connections: each waiting call ends, `applied` is right, and the next call opens a new connection."""
 
-import os
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ import pytest
 
 from agentfs import Limits, Policy, Workspace, connect
 from agentfs.errors import ClosedError, DisconnectedError, UnsupportedSystemError
+from tests.kit import in_a_fork
 from tests.remote.over_pipe import PipeServer
 
 PATIENCE = 5.0
@@ -19,24 +19,21 @@ PATIENCE = 5.0
 class Fault:
     """Ends or silences a stream after some bytes in one direction, once it is armed."""
 
-    def __init__(self, direction: str, after: int, *, silent: bool = False) -> None:
+    def __init__(self, direction: str = "", after: int = 0, *, silent: bool = False) -> None:
         self.direction, self.left, self.silent = direction, after, silent
-        self.armed, self.happened = False, threading.Event()
+        self.armed = self.happened = False
         self.passed = {"to_far": 0, "from_far": 0}
 
     def pass_on(self, direction: str, data: bytes) -> bytes:
         """Return the part of the data that passes."""
-        if not self.armed:
-            return data
-        if self.happened.is_set():
-            return b""
+        if not self.armed or self.happened:
+            return b"" if self.armed else data
         self.passed[direction] += len(data)
-        if direction == self.direction:
-            passes, self.left = data[: self.left], self.left - len(data)
-            if self.left < 0:
-                self.happened.set()
-            return passes
-        return data
+        if direction != self.direction:
+            return data
+        passes, self.left = data[: self.left], self.left - len(data)
+        self.happened = self.left < 0
+        return passes
 
 
 class FaultyStreams:
@@ -72,7 +69,7 @@ class FaultyStreams:
         self._output.close()
 
     def _end_if_faulty(self) -> None:
-        if self._fault.happened.is_set() and not self._fault.silent:
+        if self._fault.happened and not self._fault.silent:
             self.close()
 
 
@@ -80,7 +77,7 @@ def opener(*faults: Fault, **options):
     left = [*faults]
 
     def streams():
-        opened = FaultyStreams({"root": "/", **options}, left.pop(0) if left else Fault("", 0))
+        opened = FaultyStreams({"root": "/", **options}, left.pop(0) if left else Fault())
         return SimpleNamespace(readline=opened.readline, close=opened.close_input), opened
 
     return streams
@@ -110,14 +107,17 @@ def tree(root) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def once(root, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Return the tree before and after one call of a method."""
+def once(top, name: str) -> tuple[dict[str, int], list[dict[str, bytes]]]:
+    """Return the bytes of one call in each direction, and the tree before and after it."""
+    root, whole = top / "once", Fault()
     root.mkdir()
     with Workspace(root) as ws:
         prepare(ws)
-        before = tree(root)
+        known = [tree(root)]
         METHODS[name](ws)
-        return before, tree(root)
+        known.append(tree(root))
+    assert run_with(top / "whole", name, whole, *known) == "done"
+    return whole.passed, known
 
 
 def run_with(root, name: str, fault: Fault, before, after) -> object:
@@ -131,7 +131,7 @@ def run_with(root, name: str, fault: Fault, before, after) -> object:
             METHODS[name](ws)
         except DisconnectedError as error:
             outcome = error.details["applied"]
-        fault.armed = fault.happened.is_set()
+        fault.armed = fault.happened
         end = time.monotonic() + 5
         while (found := tree(root)) not in (before, after) and time.monotonic() < end:
             time.sleep(0.01)  # the server still completes the change, or takes it back
@@ -145,28 +145,16 @@ def run_with(root, name: str, fault: Fault, before, after) -> object:
         return outcome
 
 
+@pytest.mark.parametrize("every_byte", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", METHODS)
-def test_an_exchange_that_is_cut_ends_with_the_known_outcome(tmp_path, name):
-    known = once(tmp_path / "once", name)
-    whole = Fault("", 0)
-    assert run_with(tmp_path / "whole", name, whole, *known) == "done"
+def test_an_exchange_that_is_cut_ends_with_the_known_outcome(tmp_path, name, every_byte):
+    passed, known = once(tmp_path, name)
     outcomes = set()
-    for direction, size in whole.passed.items():
-        for after in (0, size // 2, size - 1):
+    for direction, size in passed.items():
+        for after in range(size) if every_byte else (0, size // 2, size - 1):
             root = tmp_path / f"{direction}-{after}"
             outcomes.add(run_with(root, name, Fault(direction, after), *known))
     assert None in outcomes
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("direction", ["to_far", "from_far"])
-def test_an_exchange_that_is_cut_at_every_byte_ends_with_the_known_outcome(tmp_path, name, direction):
-    known = once(tmp_path / "once", name)
-    whole = Fault("", 0)
-    run_with(tmp_path / "whole", name, whole, *known)
-    for after in range(whole.passed[direction]):
-        run_with(tmp_path / f"{direction}-{after}", name, Fault(direction, after), *known)
 
 
 @pytest.mark.parametrize("direction", ["from_far", "to_far"])
@@ -242,19 +230,14 @@ def test_a_loss_between_two_calls_is_said_once(tmp_path):
 
 def test_a_block_ends_with_its_connection(tmp_path):
     fault = Fault("to_far", 0)
-
-    def change(ws):
-        with ws.transaction() as changes:
+    with connect(opener(fault), tmp_path, patience=PATIENCE) as ws:
+        with pytest.raises(ClosedError), ws.transaction() as changes:  # noqa: PT012 - of the block
             changes.write("a.txt", "one\n")
             fault.armed = True
             with pytest.raises(DisconnectedError):
                 changes.write("b.txt", "two\n")
             with pytest.raises(ClosedError, match="has ended"):
                 changes.write("c.txt", "three\n")
-
-    with connect(opener(fault), tmp_path, patience=PATIENCE) as ws:
-        with pytest.raises(ClosedError):
-            change(ws)
         assert ws.write("d.txt", "x\n").created
         assert [*tree(tmp_path)] == ["d.txt"]
 
@@ -269,11 +252,6 @@ def test_a_remote_side_of_another_version_is_named(tmp_path):
 
 def test_a_forked_process_opens_a_connection_of_its_own(tmp_path):
     with connect(opener(), tmp_path) as remote:
-        child = os.fork()
-        if child == 0:
-            with suppress(BaseException):
-                os._exit(0 if remote.write("child.txt", "x\n").created else 1)
-            os._exit(2)
-        assert os.waitpid(child, 0)[1] == 0
+        assert in_a_fork(lambda: remote.write("child.txt", "x\n").created) == "True"
         assert remote.write("a.txt", "one\n").created
         assert remote.ls().total == 2

@@ -55,14 +55,6 @@ def test_a_closed_standard_input_is_reported(tmp_path):
     assert (status, out, err) == (2, b"", "agentfs: Standard input is closed.\n")
 
 
-def started(root, *options):
-    """Return the process of a server, and the function that `connect` takes for it."""
-    process = subprocess.Popen(
-        [*SERVE, str(root), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=-1
-    )
-    return process, lambda: (process.stdout, process.stdin)
-
-
 @pytest.mark.full
 def test_a_killed_server_ends_the_calls_and_its_state_is_kept(tmp_path):
     root, state = tmp_path / "root", tmp_path / "states"
