@@ -16,7 +16,6 @@ from agentfs.errors import ConflictError
 from agentfs.fs import DirectoryNode, FileNode, LinkNode, Node
 from agentfs.fs.own_directories import put_own_file
 from agentfs.fs.path import is_in
-from agentfs.history.log import Log
 from agentfs.history.operations import version_of
 from agentfs.remote import wire
 from agentfs.results import MergeResult
@@ -60,7 +59,8 @@ def merge_branch(
         merges: list[tuple[int, Versions]] = wire.from_text(
             contents(sandbox.path_of(_MERGED)).decode() or "[]"
         )
-        bases = {path: _node(each) for path, each in {**first, **_made(log, merges)}.items()}
+        back = log.standing.paths(made=False)
+        bases = {path: _node(each) for path, each in {**first, **_made(back, merges)}.items()}
         effects = effects_of(sandbox.stage, masks, root, size, is_wanted)
         try:
             found = merge_effects(around, effects, since, bases)
@@ -84,13 +84,13 @@ def merge_branch(
     return MergeResult(**vars(result), merged=merged, equal=equal)
 
 
-def _made(log: Log, merges: Sequence[tuple[int, Versions]]) -> Versions:
+def _made(back: set[tuple[int, str]], merges: Sequence[tuple[int, Versions]]) -> Versions:
     """Return what was merged last at each path, except what was taken back since."""
     return {
         path: version
         for number, versions in merges
         for path, version in versions.items()
-        if (mark := log.marks.get(number, {}).get(path)) is None or mark.is_made
+        if (number, path) not in back
     }
 
 

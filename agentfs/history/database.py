@@ -19,7 +19,7 @@ from agentfs.fs import Change, FileNode, Node, quote
 from agentfs.fs.node import checked_pieces
 from agentfs.history.state_directory import FILE, StateDirectory, no_locks
 
-DATABASE_VERSION = 11
+DATABASE_VERSION = 12
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
@@ -34,9 +34,8 @@ _SCHEMA = (
 # SQLite's primary result codes.
 _DAMAGED, _BUSY = {11, 26}, {5, 6, 15}
 _ERRNO = {13: errno.ENOSPC, 3: errno.EACCES, 8: errno.EACCES, **dict.fromkeys(_BUSY, errno.EAGAIN)}
-_UNCOMPRESSED = 512  # bytes; smaller contents are not compressed
 _MEMORY_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are written
-_PIECE = 1024 * 1024  # bytes of a content that are compressed together
+_PIECE = 1024 * 1024  # bytes of a content that are in memory at once
 
 Statement = tuple[str, Sequence[Any]]
 _N = TypeVar("_N", bound=Node)
@@ -268,8 +267,6 @@ class Contents:
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with contents that load from here."""
-        if not any(isinstance(node, FileNode) for node in (change.before, change.after)):
-            return change
         before = change.before and self.keep_node(change.before)
         return with_values(change, before=before, after=change.after and self.keep_node(change.after))
 
@@ -292,11 +289,7 @@ class Contents:
                 except BaseException:
                     self._forget(digest)
                     raise
-        return self.stored(node)  # type: ignore[return-value] # a file stays one
-
-    def stored(self, node: FileNode) -> FileNode:
-        """Return a node whose content loads from here, where it is already."""
-        return with_values(node, pieces=partial(self.read, node.digest))
+        return with_values(node, pieces=partial(self.read, digest))
 
     def read(self, digest: str) -> Iterator[bytes]:
         """Yield the pieces of a content; raises FileIOError if it is damaged."""
@@ -316,10 +309,10 @@ class Contents:
 
     def _stored_pieces(self, digest: str) -> Iterator[bytes]:
         query = "SELECT data FROM contents WHERE digest = ? AND piece = ?"
-        with suppress(IndexError, TypeError, ValueError, zlib.error):  # for a damaged or missing piece
+        with suppress(IndexError, TypeError, ValueError):  # for a damaged or missing piece
             for number in count():
                 (rows,) = self.database.read((query, (bytes.fromhex(digest), number)))
-                piece = _unpack(bytes(rows[0][0]))
+                piece = bytes(rows[0][0])
                 yield piece
                 if len(piece) < _PIECE:
                     return
@@ -332,9 +325,8 @@ class Contents:
         """Yield the statements that store a content in pieces, and count its stored bytes."""
         size = 0
         for number, piece in enumerate(_in_pieces(data)):
-            packed = _pack(piece)
-            size += len(packed)
-            yield _ADD, (bytes.fromhex(digest), number, packed)
+            size += len(piece)
+            yield _ADD, (bytes.fromhex(digest), number, piece)
         self._count(digest, size)
 
     def write(self, statements: Sequence[Statement] = ()) -> None:
@@ -374,12 +366,3 @@ def _in_pieces(data: Iterable[bytes]) -> Iterator[bytes]:
             yield kept[:_PIECE]
             kept = kept[_PIECE:]
     yield kept
-
-
-def _pack(data: bytes) -> bytes:
-    packed = zlib.compress(data, 1) if len(data) > _UNCOMPRESSED else data
-    return b"z" + packed if len(packed) < len(data) else b"-" + data
-
-
-def _unpack(packed: bytes) -> bytes:
-    return zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]

@@ -55,23 +55,52 @@ class Step(NamedTuple):
     toggles: tuple[Toggle, ...] | None = None  # of an undo, redo or rollback; None for any other step
 
 
-class Mark(NamedTuple):
-    """The last toggle of a path of a step; the greatest mark is the latest."""
-
-    by: int  # the step that made it or took it back
-    place: int  # of the toggle in that step
-    is_made: bool
-
-
-Marks = dict[int, dict[str, Mark]]  # of each path of each step that is not an undo, redo or rollback
-
-
 class Part(NamedTuple):
     """Paths of a step that were made, or taken back, together."""
 
-    mark: Mark
+    order: tuple[int, int]  # the step that did so, and the place of its toggle: the greatest was the last
+    is_made: bool
     number: int
-    paths: list[str]
+    groups: Groups  # of the step
+    paths: Sequence[str]
+
+
+class Standing:
+    """The parts of all steps at a position, the latest last."""
+
+    def __init__(self) -> None:
+        self.parts: dict[tuple[int, int], Part] = {}  # by their order
+        self._of: dict[int, list[Part]] = {}  # by the number of their step
+
+    def add(self, number: int, step: Step) -> None:
+        """Go to the position after a step."""
+        if step.toggles is None:
+            self._put(Part((number, 0), True, number, step.groups, [each.path for each in step.changes]), [])
+        for place, (of, takes_back, paths) in enumerate(step.toggles or ()):
+            if known := self._of.get(of):  # else the step was dropped
+                gone, groups = {*paths}, known[0].groups
+                rest = ([path for path in each.paths if path not in gone] for each in known)
+                left = [each._replace(paths=paths) for each, paths in zip(known, rest, strict=True)]
+                self._put(Part((number, place), not takes_back, of, groups, paths), left)
+
+    def _put(self, part: Part, others: Sequence[Part]) -> None:
+        """Add a part; `others` are those of the same step, which may have no paths any more."""
+        for each in others:
+            self.parts[each.order] = each
+            if not each.paths:
+                del self.parts[each.order]
+        self.parts[part.order] = part
+        self._of[part.number] = [*filter(lambda each: each.paths, others), part]
+
+    def drop(self, last: int) -> None:
+        """Forget the steps up to a number."""
+        self.parts = {order: part for order, part in self.parts.items() if part.number > last}
+        self._of = {number: parts for number, parts in self._of.items() if number > last}
+
+    def paths(self, *, made: bool) -> set[tuple[int, str]]:
+        """Return the numbers of steps, each with a path that is made, or taken back."""
+        parts = [each for each in self.parts.values() if each.is_made is made]
+        return {(each.number, path) for each in parts for path in each.paths}
 
 
 class UndoPlan(NamedTuple):
@@ -202,7 +231,7 @@ class Log:
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._change_count = 0
-        self.marks: Marks = {}
+        self.standing = Standing()  # at the last position
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
 
@@ -233,7 +262,7 @@ class Log:
         step = step._replace(changes=expanded(step.changes))
         self._steps.append(step)
         self._change_count += len(step.changes)
-        _mark(self.marks, self.position, step)
+        self.standing.add(self.position, step)
 
     def parts(self, within: Groups = (), *, made: bool) -> dict[object, list[Part]]:
         """Return what undo can take back, or redo can make again, by unit, the latest first.
@@ -243,14 +272,17 @@ class Log:
         """
         depth = len(within)
         units: dict[object, list[Part]] = {}
-        every = ((number, *each) for number, marks in self.marks.items() for each in marks.items())
-        for part in _together((mark, number, path) for number, path, mark in every if mark.is_made is made):
-            groups, by = self.step(part.number).groups, self.step(part.mark.by).groups
-            group = groups[: depth + 1]
-            # An undo within a transaction is a part of the transaction, and not offered alone.
-            if group[:depth] == within and (made or len(group) == depth or by[: depth + 1] != group):
-                unit = self.unit_of(part.number, within)
-                units.setdefault(unit if made else (unit, part.mark.by), []).append(part)
+        for part in reversed(self.standing.parts.values()):
+            if part.is_made is not made or part.groups[:depth] != within:
+                continue
+            unit: object = part.groups[depth : depth + 1] or part.number
+            if not made:
+                # An undo within a transaction is a part of the transaction, and not offered alone.
+                group, by = part.groups[: depth + 1], part.order[0]
+                if len(group) > depth and self.step(by).groups[: depth + 1] == group:
+                    continue
+                unit = unit, by
+            units.setdefault(unit, []).append(part)
         return units
 
     def unit_of(self, number: int, within: Groups) -> object:
@@ -262,11 +294,11 @@ class Log:
         steps: list[tuple[Change, ...]] = []
         toggles: list[Toggle] = []
         last = 0
-        for mark, number, paths in sorted(parts, reverse=True):
+        for (by, _), is_made, number, _, paths in sorted(parts, reverse=True):
             if changes := _changes_in(self.step(number), paths, scope):
-                toggles.append(Toggle(number, mark.is_made, tuple(change.path for change in changes)))
-                steps.append(reverse(changes) if mark.is_made else _with_modes(changes, self.step(mark.by)))
-                last = max(last, mark.by)
+                toggles.append(Toggle(number, is_made, tuple(change.path for change in changes)))
+                steps.append(reverse(changes) if is_made else _with_modes(changes, self.step(by)))
+                last = max(last, by)
         later = (change for step in self.after(last) for change in step.changes)
         left = {each.path: each.after for each in later if not each.of_directory} if steps else {}
         return UndoPlan(tuple(steps), tuple(toggles), left)
@@ -276,15 +308,13 @@ class Log:
 
         A file that has its node of then again, and was not moved, is left to whoever has changed it since.
         """
-        then: Marks = {}
+        then = Standing()
         for number in range(self.dropped + 1, position + 1):
-            _mark(then, number, self.step(number))
-        other = [
-            (mark, number, path)
-            for number, marks in self.marks.items()
-            for path, mark in marks.items()
-            if mark.is_made != then.get(number, {}).get(path, Mark(0, 0, is_made=False)).is_made
-        ]
+            then.add(number, self.step(number))
+        made, other = then.paths(made=True), list[Part]()
+        for each in self.standing.parts.values():
+            paths = [path for path in each.paths if ((each.number, path) in made) != each.is_made]
+            other.append(each._replace(paths=paths))
         later = self.after(position)
         same = {each.path for each in net_changes(later) if each.changes_nothing}
         same -= {path for step in later for each in step.changes for path in _entangled(each)}
@@ -292,7 +322,7 @@ class Log:
         for step in reversed(later):
             paths = [each.path for each in step.changes if each.path not in same]
             back.append(reverse(_changes_in(step, paths, scope)))
-        return UndoPlan(tuple(back), self.plan(_together(other), scope).toggles)
+        return UndoPlan(tuple(back), self.plan(other, scope).toggles)
 
     @property
     def is_too_long(self) -> bool:
@@ -307,25 +337,8 @@ class Log:
         self._steps = steps[count:]
         self._change_count -= sum(len(step.changes) for step in steps[:count])
         self.dropped += count
-        self.marks = {number: marks for number, marks in self.marks.items() if number > self.dropped}
+        self.standing.drop(self.dropped)
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
-
-
-def _mark(marks: Marks, number: int, step: Step) -> None:
-    """Bring marks forward by one step."""
-    if step.toggles is None:
-        marks[number] = dict.fromkeys([each.path for each in step.changes], Mark(number, 0, is_made=True))
-    for index, (of, takes_back, paths) in enumerate(step.toggles or ()):
-        if of in marks:  # it was not dropped
-            marks[of].update(dict.fromkeys(paths, Mark(number, index, not takes_back)))
-
-
-def _together(marked: Iterable[tuple[Mark, int, str]]) -> list[Part]:
-    """Return parts with all paths of one mark, the latest first."""
-    found: dict[tuple[Mark, int], list[str]] = {}
-    for mark, number, path in marked:
-        found.setdefault((mark, number), []).append(path)
-    return [Part(*key, found[key]) for key in sorted(found, reverse=True)]
 
 
 def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:

@@ -63,7 +63,6 @@ def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_
 def _not_recordable(value: object) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"The calls of a {type(value).__name__} cannot be recorded, only those of functions.",
-        hint="Read a generator within a block of `recording`.",
         details={"parameter": "function"},
     )
 

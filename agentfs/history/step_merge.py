@@ -23,8 +23,6 @@ from agentfs.history.log import UndoPlan, file_moves, is_same_node
 from agentfs.text.git_patch import Blob
 from agentfs.text.merge import merge_texts
 
-Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
-
 
 class Clash(NamedTuple):
     """A path that cannot be changed, because another change has touched the same part of it."""
@@ -32,7 +30,8 @@ class Clash(NamedTuple):
     path: str
     expected: Node | None  # the node that should be there
     found: Node | None  # the present node
-    lines: Lines = ()  # lines of `found` that both changes touched, if it is a text
+    # First and last line, from 1, of each range of `found` that both changes touched, if it is a text.
+    lines: tuple[tuple[int, int], ...] = ()
 
 
 class Outcome(NamedTuple):
