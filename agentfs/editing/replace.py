@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, Retry, plural
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, plural
 from agentfs.base.frozen_data import with_values
 from agentfs.base.visible import one_line
 from agentfs.editing.after_change import finish
@@ -44,7 +44,7 @@ from agentfs.search.grep import SearchResult
 from agentfs.search.grep_text import search_for
 from agentfs.search.left_out import skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.second_look import second_look
+from agentfs.search.second_look import Reading, second_look
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text.display import first_names, fitted, footer, notes_of, with_text
 from agentfs.text.lines import Replacement
@@ -275,12 +275,24 @@ def _nothing_found(
     where = first_names([*map(quote, paths_of(options.path))], MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
     reading, _ = watched(second_look)(context, wanted, found.excluded, searched=found.searched)
-    hints = [] if reading is None else [f"{reading.fact}."]
+    hints = [] if reading is None else [_hint_of(reading)]
     return NoMatchError(
         Advice(OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
+
+
+def _hint_of(reading: Reading) -> str:
+    """Return another reading of grep's arguments with the call of `replace` that has it, if there is one."""
+    changes = {"old_string" if name == "pattern" else name: value for name, value in reading.changes.items()}
+    if changes.pop("ignore_case", None):  # replace has no such parameter, but the text can be spelled
+        changes["old_string"] = reading.match
+    if changes.pop("fixed_strings", None) is False:
+        changes["regex"] = True
+    if not changes or None in changes.values() or not {*ReplaceOptions._fields} >= changes.keys():
+        return f"{reading.fact}."
+    return FirstOf(Advice(f"{reading.fact}: ", Retry(changes), "."), f"{reading.fact}.")
 
 
 def _count_lines(files: Sequence[_File], most: int) -> list[str]:

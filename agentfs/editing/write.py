@@ -225,10 +225,10 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
         details["unread_lines"] = [list(lines) for lines in missing]
     else:
         why = f"{path} already exists and has not been read; writing would replace all of it."
-    ways = Joined(", or ", Advice(read, " first"), edit)
+    ways = Advice(read, " first"), edit
     if is_binary(current.data):  # `read` shows only images
-        ways = Joined(", or ", Advice(read, " first if it is an image"), Advice(ToolName("delete"), " first"))
-    raise UnreadError(why, hint=Advice("Call ", ways, "."), details=details)
+        ways = Advice(read, " first if it is an image"), Advice(ToolName("delete"), " it first")
+    raise UnreadError(why, hint=Advice("Call ", Joined(", or ", *ways), "."), details=details)
 
 
 def _stale(current: Current, last: ReadRecord) -> StaleError:
