@@ -50,6 +50,8 @@ from agentfs.text.display import first_names, fitted, footer, notes_of, with_tex
 from agentfs.text.lines import Replacement
 
 MAX_FILES = 10_000
+# Parameters that other readings change, by their name in grep.
+_OWN_NAMES = {"pattern": "old_string", "ignore_case": "old_string", "fixed_strings": "regex"}
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
@@ -285,14 +287,12 @@ def _nothing_found(
 
 def _hint_of(reading: Reading) -> str:
     """Return another reading of grep's arguments with the call of `replace` that has it, if there is one."""
-    changes = {"old_string" if name == "pattern" else name: value for name, value in reading.changes.items()}
-    if changes.pop("ignore_case", None):  # replace has no such parameter, but the text can be spelled
-        changes["old_string"] = reading.match
-    if changes.pop("fixed_strings", None) is False:
-        changes["regex"] = True
-    if not changes or None in changes.values() or not {*ReplaceOptions._fields} >= changes.keys():
+    name, value = next(iter(reading.changes.items()), ("", None))
+    if len(reading.changes) != 1 or name not in _OWN_NAMES:
         return f"{reading.fact}."
-    return FirstOf(Advice(f"{reading.fact}: ", Retry(changes), "."), f"{reading.fact}.")
+    # `replace` does not ignore case, but the text can be spelled as it is there.
+    own = {"ignore_case": reading.match, "fixed_strings": True}.get(name, value)
+    return FirstOf(Advice(f"{reading.fact}: ", Retry({_OWN_NAMES[name]: own}), "."), f"{reading.fact}.")
 
 
 def _count_lines(files: Sequence[_File], most: int) -> list[str]:
