@@ -344,9 +344,9 @@ class Log:
 def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:
     """Return changes whose new directories have the modes that they had when a step took them back."""
     seen = {each.path: each.before for each in back.changes if isinstance(each.before, DirectoryNode)}
+    new = {each.path for each in changes if isinstance(each.after, DirectoryNode) and not each.after.mode}
     return tuple(
-        replace(each, after=seen.get(each.path, each.after)) if each.after == DirectoryNode() else each
-        for each in changes
+        replace(each, after=seen[each.path]) if each.path in new & seen.keys() else each for each in changes
     )
 
 

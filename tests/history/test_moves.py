@@ -191,3 +191,15 @@ def test_regression_a_file_of_others_in_a_new_directory_does_not_pass_for_a_move
         with pytest.raises(ConflictError, match='"d/a" was created by another program'):
             ws.undo(2)
         assert snapshot(top) == before
+
+
+def test_regression_the_redo_of_a_new_directory_has_the_mode_of_its_own_step(tmp_path):
+    """It had the mode that a later step gave it, because both were undone at once."""
+    with Workspace(tmp_path) as ws:
+        with ws.recording("make"):
+            (tmp_path / "d").mkdir(mode=0o755)
+        with ws.recording("close"):
+            (tmp_path / "d").chmod(0o700)
+        ws.undo(2)
+        ws.redo()
+        assert (tmp_path / "d").stat().st_mode & 0o777 == 0o755
