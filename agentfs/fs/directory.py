@@ -110,7 +110,10 @@ class Directory:
 
     def typed_names(self) -> list[tuple[str, str]]:
         """Return the names with their types, one of "fdlo", or "?" if unknown."""
-        return [*self._context.trees.typed_names(self.handle, self.real_path)]
+        try:
+            return [*self._context.trees.typed_names(self.handle, self.real_path)]
+        except OSError as error:
+            raise oserrors.from_oserror(error, self.path or ".") from None
 
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
