@@ -12,7 +12,7 @@ if sys.argv[:1] == ["-m"] and {"agentfs", "-magentfs"} & {*sys.orig_argv} and no
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agentfs.base.lazy import above
+from agentfs.base.lazy import above as _above
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -63,8 +63,8 @@ __all__ = [
     "tool",
 ]
 
-above["dialects"] = lambda: import_module("agentfs.dialects")
-above["branches"] = lambda: import_module("agentfs.branches")
+_above["dialects"] = lambda: import_module("agentfs.dialects")
+_above["branches"] = lambda: import_module("agentfs.branches")
 
 _LAZY = {
     "CallContext": "tools.tool",

@@ -26,7 +26,7 @@ MOST = {
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
-    ("editing",): 2_127,
+    ("editing",): 2_129,
     ("history",): 2_778,
     ("reading", "shown"): 1_205,
     ("search", "patterns"): 2_743,

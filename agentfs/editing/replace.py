@@ -288,11 +288,13 @@ def _nothing_found(
 def _hint_of(reading: Reading) -> str:
     """Return another reading of grep's arguments with the call of `replace` that has it, if there is one."""
     name, value = next(iter(reading.changes.items()), ("", None))
-    if len(reading.changes) != 1 or name not in _OWN_NAMES:
-        return f"{reading.fact}."
     # `replace` does not ignore case, but the text can be spelled as it is there.
     own = {"ignore_case": reading.match, "fixed_strings": True}.get(name, value)
-    return FirstOf(Advice(f"{reading.fact}: ", Retry({_OWN_NAMES[name]: own}), "."), f"{reading.fact}.")
+    name = _OWN_NAMES.get(name, name)
+    if len(reading.changes) != 1 or name not in ReplaceOptions._fields:
+        return f"{reading.fact}."
+    retry = Retry({}, (name,)) if own is None else Retry({name: own})
+    return FirstOf(Advice(f"{reading.fact}: ", retry, "."), f"{reading.fact}.")
 
 
 def _count_lines(files: Sequence[_File], most: int) -> list[str]:

@@ -81,7 +81,7 @@ def _find(name: str) -> str:
     advice: str = Advice("Leave ", ParameterName("type"), " out.")
     if near:
         advice = f"Nearest: {', '.join(near)}."
-    elif key.isalnum():
+    elif key.isalnum() and len(key) < 20:
         by_name = Advice("To choose files by name, ", Retry({"glob": f"*.{key}"}, ("type",)), ".")
         advice = FirstOf(by_name, advice)
     raise InvalidArgumentError(
