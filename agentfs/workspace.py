@@ -9,11 +9,12 @@ from os import fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
-from agentfs import commands, concurrency, editing, history, reading, results, search
+from agentfs import commands, editing, history, reading, results, search
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.arguments.kinds import TextOrList
 from agentfs.base.lazy import above, import_before_writes
+from agentfs.base.runner import Runner
 from agentfs.commands.hidden_files import HiddenFiles
 from agentfs.errors import InvalidArgumentError, UnknownToolError, must_be
 from agentfs.events import OnEvent
@@ -981,7 +982,7 @@ class Workspace:
         Raises:
             InvalidArgumentError: `invalid_argument`: it is a generator; read it in a block of `recording`.
         """
-        enter_off_loop = concurrency.runner.Runner(_RECORDED_AT_ONCE).entered
+        enter_off_loop = Runner(_RECORDED_AT_ONCE).entered
         return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")

@@ -32,7 +32,7 @@ LAYERS = [
     {"commands"},
     {"events"},
     {"arguments"},
-    {"habits", "concurrency", "providers", "permission"},
+    {"habits", "base.runner", "providers", "permission"},
     {"tools"},
     {"workspace"},
     {"remote", "store"},

@@ -10,7 +10,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from agentfs import errors
-from agentfs.concurrency.runner import Runner
+from agentfs.base.runner import Runner
 from agentfs.errors import AgentFSError
 from agentfs.frameworks import needs
 from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below

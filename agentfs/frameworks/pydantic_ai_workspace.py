@@ -13,7 +13,7 @@ from typing import TypeVar
 from pydantic_ai import workspaces as api
 
 from agentfs import errors
-from agentfs.concurrency.runner import Runner
+from agentfs.base.runner import Runner
 from agentfs.frameworks.backends import NO_TIMEOUT, Place, directory_of, open_below
 from agentfs.policy import Policy, Run
 from agentfs.results import Entry

@@ -21,7 +21,7 @@ from agentfs.arguments.parameters import Parameter
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Names, call
 from agentfs.base.visible import one_line
-from agentfs.concurrency.runner import run_until, run_until_on_loop
+from agentfs.base.runner import run_until, run_until_on_loop
 from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError, NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import quote

@@ -12,7 +12,7 @@ from agentfs.arguments.json_text import parse_arguments, short_repr
 from agentfs.arguments.parameters import Schema, object_schema
 from agentfs.base import call_context
 from agentfs.base.advice import METHODS, Names
-from agentfs.concurrency.runner import Runner
+from agentfs.base.runner import Runner
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.limits import Limits
