@@ -982,8 +982,9 @@ class Workspace:
         Raises:
             InvalidArgumentError: `invalid_argument`: it is a generator; read it in a block of `recording`.
         """
-        enter_off_loop = Runner(_RECORDED_AT_ONCE).entered
-        return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
+        return history.recorded_calls.record_calls(
+            function, self.recording, Runner(_RECORDED_AT_ONCE).entered
+        )
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> results.ChangesResult:

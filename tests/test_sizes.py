@@ -31,10 +31,10 @@ MOST = {
     ("reading", "shown"): 1_205,
     ("search", "patterns"): 2_743,
     ("watch",): 1_118,
-    ("tree",): 1_050,
+    ("tree",): 1_046,
     ("text",): 965,
-    ("fs",): 2_790,
-    ("base",): 699,
+    ("fs",): 2_764,
+    ("base",): 680,
     ("",): 1_510,  # the modules at the top
 }
 

@@ -119,11 +119,7 @@ class Advice(str):
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
         """Return the parts that are shown, each with its text; None if the text cannot be rendered."""
-        texts = [
-            (part, text)
-            for part in parts
-            if (text := part if type(part) is str else _part_text(part, names)) is not None
-        ]
+        texts = [(part, text) for part in parts if (text := _part_text(part, names)) is not None]
         return texts if len(texts) == len(parts) else None
 
 
@@ -139,11 +135,7 @@ class Joined(Advice):
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
-        return [
-            (part, text)
-            for part in parts[1:]
-            if (text := part if type(part) is str else _part_text(part, names))
-        ] or None
+        return [(part, text) for part in parts[1:] if (text := _part_text(part, names))] or None
 
 
 class FirstOf(Advice):
@@ -165,11 +157,6 @@ def say(text: str, names: Names) -> str:
 def calls_in(text: str, names: Names = METHODS) -> list[NextCall]:
     """Return the complete calls that a text suggests."""
     return list(text.calls(names)) if isinstance(text, Advice) else []
-
-
-def call_text(call: NextCall) -> str:
-    """Return a call as text: its name, and its arguments in JSON."""
-    return f"{call['name']}({', '.join(_arguments_text(call['arguments']))})"
 
 
 def _arguments_text(arguments: Mapping[str, Any]) -> list[str]:
@@ -199,4 +186,4 @@ def _part_text(part: Part, names: Names) -> str | None:
         omitted = " and ".join(changed.without)
         return Joined(" and ", passed and f"pass {passed}", omitted and f"leave out {omitted}")
     call = names.call(part)
-    return None if call is None else call_text(call)
+    return None if call is None else f"{call['name']}({', '.join(_arguments_text(call['arguments']))})"

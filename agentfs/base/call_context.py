@@ -244,9 +244,7 @@ def deadline(seconds: float = math.inf) -> float:
 
 def check() -> None:
     """Raise `timeout` if the deadline has passed, and `Cancelled` if the call was abandoned."""
-    execution = current.get()
-    if execution is not None:
-        execution.step(0)
+    step(0)
     found = _deadline.get()
     if found is not None and time.monotonic() > found.at:
         raise DeadlineExceededError(

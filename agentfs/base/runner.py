@@ -115,9 +115,8 @@ class Runner:
         """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
             return _threads().submit(context.run, self._run_in_slot, function, *arguments)
-        thread = futures.ThreadPoolExecutor(
-            1, "agentfs-inner"
-        )  # all threads of the pool may wait for inner calls
+        # All threads of the pool may wait for inner calls.
+        thread = futures.ThreadPoolExecutor(1, "agentfs-inner")
         work = thread.submit(context.run, _unless_cancelled, function, *arguments)
         thread.shutdown(wait=False)
         return work

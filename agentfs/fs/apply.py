@@ -282,12 +282,8 @@ class Batch:
     def _build_all(self, steps: Sequence[_Step]) -> tuple[Change, ...]:
         """Build the new nodes; return the changes for the journal, with the modes of new files."""
         left = _in_order(steps)
-        files = 0
-        for step in left:
-            files += isinstance(step.change.after, FileNode)
-            if _is_closed(step.change.before):
-                self._closed.add(step.change.path)
-        is_synced = files < _SYNCED_TOGETHER
+        self._closed.update(each.change.path for each in left if _is_closed(each.change.before))
+        is_synced = sum(isinstance(each.change.after, FileNode) for each in left) < _SYNCED_TOGETHER
         top: _Step | None = None  # the outermost new directory
         for step in left:
             call_context.check()
@@ -424,7 +420,7 @@ class Batch:
             if change.before is not None:
                 self._check_unchanged(change, target)
                 self._made.append((change, 0))
-                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
+                os.replace(source.name, target.name, src_dir_fd=source.parent, dst_dir_fd=target.parent)
             else:
                 made = [(replace(each, before=None), 0) for each in step.inside or [change]]
                 self._rename_new(source, target, change, made)
@@ -454,7 +450,7 @@ class Batch:
             del self._made[count:]
             if change.path in self._remaining:
                 raise _occupied(self._context.displayed(change.path)) from None
-            raise self._conflict(change, self._node_in(target)) from None
+            raise self._conflict(change, node_in(self._context, target, self._max_bytes)) from None
 
     def _remove_directory(self, change: Change) -> None:
         self._made.append((change, 0))
@@ -468,9 +464,6 @@ class Batch:
                     raise self._conflict(change, change.before) from None
                 self._remaining.append(change.path)
 
-    def _node_in(self, target: Place, *, is_kept: bool = True) -> Node | None:
-        return node_in(self._context, target, self._max_bytes, is_kept=is_kept)
-
     def _check_unchanged(self, change: Change, target: Place) -> None:
         # Other programs do not take our lock and may have written.
         old = change.before
@@ -478,7 +471,7 @@ class Batch:
             with suppress(OSError):
                 if is_unchanged(old.seen, syscalls.lstat(target.parent, target.name)):
                     return
-        present = self._node_in(target, is_kept=False)
+        present = node_in(self._context, target, self._max_bytes, is_kept=False)
         if present != old:
             raise self._conflict(change, present)
 

@@ -179,7 +179,8 @@ def node_in(
         try:
             status = syscalls.lstat(parent, name)
             if stat.S_ISDIR(status.st_mode):
-                return directory_node(status)
+                mode = stat.S_IMODE(status.st_mode)
+                return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
             if max_bytes is None:
                 return MovedNode(type_of(status.st_mode))
             if stat.S_ISLNK(status.st_mode):
@@ -228,12 +229,6 @@ def read_again(
             yield from checked_pieces(file.pieces(max_bytes), digest, lambda _: error)
 
     return pieces
-
-
-def directory_node(status: os.stat_result) -> DirectoryNode:
-    """Return the node of a directory."""
-    mode = stat.S_IMODE(status.st_mode)
-    return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
 
 
 def create_temporary(

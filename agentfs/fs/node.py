@@ -134,10 +134,8 @@ class Change:
     @property
     def changes_nothing(self) -> bool:
         """True if before and after are equal, including the mode of a directory."""
-        before, after = self.before, self.after
-        if isinstance(before, DirectoryNode) and isinstance(after, DirectoryNode):
-            return before.mode == after.mode
-        return before == after
+        modes = [getattr(each, "mode", None) for each in (self.before, self.after)]
+        return self.before == self.after and modes[0] == modes[1]
 
 
 def expanded(changes: Sequence[Change]) -> tuple[Change, ...]:

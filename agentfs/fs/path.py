@@ -37,9 +37,8 @@ def is_alike(name: str, other: str) -> bool:
     """Return True if two names differ at most in their Unicode form and the kind of their spaces."""
     if name.isascii() and other.isascii():
         return name == other
-    return unicodedata.normalize("NFC", _SPACES.sub(" ", name)) == unicodedata.normalize(
-        "NFC", _SPACES.sub(" ", other)
-    )
+    one, two = (unicodedata.normalize("NFC", _SPACES.sub(" ", each)) for each in (name, other))
+    return one == two
 
 
 def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> ParsedPath:
@@ -69,9 +68,7 @@ def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> P
             )
         # Keep a final `/` or `/.`, which asks for a directory.
         pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
-    parts = tuple(pieces)
-    if "" in parts or "." in parts:
-        parts = tuple([piece for piece in pieces if piece not in {"", "."}])
+    parts = tuple([piece for piece in pieces if piece not in {"", "."}])
     if len(path) * 4 > MAX_NAME_BYTES:
         _check_lengths(path, parts)
     return ParsedPath(
@@ -84,14 +81,10 @@ def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> P
 
 def split_link(target: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> ParsedPath | None:
     """Parse the target of a link; return None for an absolute one outside the root."""
-    pieces = target.split("/")
     parts = absolute_parts(target)
-    if target.startswith("/"):
-        below = parts_below(parts, roots)
-        if below is None:
-            return None
-        parts = below
-    return ParsedPath(parts, directory=pieces[-1] in {"", ".", ".."})
+    below = parts_below(parts, roots) if target.startswith("/") else parts
+    directory = target.rpartition("/")[2] in {"", ".", ".."}
+    return None if below is None else ParsedPath(below, directory)
 
 
 def absolute_parts(path: str) -> tuple[str, ...]:
@@ -111,13 +104,9 @@ def display_name(name: str) -> str:
     if name.isascii():
         return name
     try:
-        name.encode()
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:
-        try:
-            return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        except UnicodeEncodeError:
-            return name.encode("utf-8", "backslashreplace").decode()
-    return name
+        return name.encode("utf-8", "backslashreplace").decode()
 
 
 def path_from(start: str, path: str) -> str:

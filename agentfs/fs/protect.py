@@ -30,7 +30,6 @@ class NameMatcher:
 
     def __init__(self, patterns: Sequence[str], *, backups: bool = False) -> None:
         """Compile patterns in the syntax of `Protect`. With `backups`, backups of these names match too."""
-        self._patterns = patterns
         self._backups = backups
         self._rules = tuple(map(_rule, patterns))
         # A path can match a pattern only if one of its names can match the outermost name of the pattern that
@@ -72,9 +71,8 @@ class NameMatcher:
 
     def _matches_rules(self, parts: Sequence[str]) -> bool:
         path = "/".join(parts)
-        return next(
-            (not rule.exception for rule in reversed(self._rules) if rule.regex.fullmatch(path)), False
-        )
+        decisions = (not rule.exception for rule in reversed(self._rules) if rule.regex.fullmatch(path))
+        return next(decisions, False)
 
 
 def fold(name: str) -> str:

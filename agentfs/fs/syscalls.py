@@ -160,11 +160,6 @@ def remove_all(handle: int, name: str) -> None:
     os.rmdir(name, dir_fd=handle)
 
 
-def replace(handle: int, source: str, name: str, *, to: int) -> None:
-    """Rename a file to a name in a directory; a file at the new name is replaced."""
-    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=to)
-
-
 def rename_new(handle: int, source: str, name: str, *, to: int) -> None:
     """Rename to a name in a directory. Raises FileExistsError unless the new name is free."""
     number = rename_no_replace(handle, source, name, to=to)
@@ -192,9 +187,8 @@ def rename_no_replace(handle: int, source: str, name: str, *, to: int) -> int:
     call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
-    if call(handle, os.fsencode(source), to, os.fsencode(name), _RENAME_NOREPLACE) == 0:
-        return 0
-    return ctypes.get_errno()
+    failed = call(handle, os.fsencode(source), to, os.fsencode(name), _RENAME_NOREPLACE)
+    return ctypes.get_errno() if failed else 0
 
 
 def try_lock(fd: int, *, shared: bool = False) -> bool:

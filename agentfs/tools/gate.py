@@ -20,8 +20,8 @@ from agentfs.arguments.kinds import ListOf, PathOf, as_text
 from agentfs.arguments.parameters import Parameter
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Names, call
-from agentfs.base.visible import one_line
 from agentfs.base.runner import run_until, run_until_on_loop
+from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError, NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import quote

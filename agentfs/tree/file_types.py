@@ -50,10 +50,6 @@ typescript: ts; yml: yaml
 _LISTED = re.compile(r"[^\s,|]+")
 
 
-def _glob(text: str) -> str:
-    return f"{'*' * text.startswith('.')}{text.removeprefix('=')}"
-
-
 def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     """Return a test that is True for the names of files of these types; a text may list several.
 
@@ -64,7 +60,7 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     """
     listed = [each for name in names for each in _LISTED.findall(name)]
     globs = [
-        f"{'!' * name.startswith('!')}{_glob(each)}"
+        f"{'!' * name.startswith('!')}{'*' * each.startswith('.')}{each.removeprefix('=')}"
         for name in dict.fromkeys(reversed(listed))
         for each in TYPES[_find(name.removeprefix("!"))].split()
     ]

@@ -91,10 +91,6 @@ class IgnoreRule:
             return [self.glob.rpartition("/")[2]]
         return None if self.prefix or self.parts[-1] == ANY_PARTS else self.parts[-1]
 
-    def last_part_regex(self) -> str:
-        """Return the regex of the last part."""
-        return to_regex(self.parts[-1:])
-
 
 def _pathspec_regex(glob: str) -> str | None:
     """Translate a pattern to a regex for full paths with pathspec; None if wcmatch must translate it."""
@@ -191,7 +187,7 @@ class RuleFile:
     def test(self) -> Callable[[str], object]:
         """Return the test of the names that a rule of `tested` may match."""
         if self._test is None:
-            regexes = dict.fromkeys(rule.last_part_regex() for rule in self.tested)
+            regexes = dict.fromkeys(to_regex(rule.parts[-1:]) for rule in self.tested)
             self._test = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
         return self._test
 
