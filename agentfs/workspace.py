@@ -45,7 +45,7 @@ _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(TextOrList)]
 Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(TextOrList)]
 _LARGE_KEPT = 8  # a watched workspace keeps a file up to one part in so many of its memory for texts
-_RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
+_MOST_RECORDED = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Options = TypeVar("_Options")
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
@@ -982,9 +982,7 @@ class Workspace:
         Raises:
             InvalidArgumentError: `invalid_argument`: it is a generator; read it in a block of `recording`.
         """
-        return history.recorded_calls.record_calls(
-            function, self.recording, Runner(_RECORDED_AT_ONCE).entered
-        )
+        return history.recorded_calls.record_calls(function, self.recording, Runner(_MOST_RECORDED).entered)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> results.ChangesResult:

@@ -1,1 +1,1 @@
-"""The foundation: texts that name tools, visible characters, lazy imports, forks, threads, contexts of calls."""
+"""The foundation: texts that name tools, visible characters, lazy imports, forks, threads, calls."""
