@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_129,
-    ("history",): 2_778,
+    ("history",): 2_780,
     ("reading", "shown"): 1_205,
     ("search", "patterns"): 2_743,
     ("watch",): 1_118,

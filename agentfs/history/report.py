@@ -114,7 +114,7 @@ def _shown_patches(
     unshown = f"{plural(len(binary), 'binary file')} without a patch here" if binary else ""
     shown: list[str] = []
     room = _PATCH_CHARS
-    for number, patch in enumerate(patches.values()):
+    for number, (path, patch) in enumerate(patches.items()):
         part, complete = _first_lines(patch, _PATCH_LINES - len(shown), room)
         shown += part
         room -= sum(map(len, part)) + len(part)
@@ -125,7 +125,9 @@ def _shown_patches(
             following = call("changes", **scope, paths=paths) if rest else None
             left = sum(each.count(b"\n") for each in patches.values()) - len(shown)
             more = f"{plural(left, 'more line')} of the patch"
-            return shown, following, footer(unshown, more, continuation(following))
+            is_there = number == 0 and b"\n+++ /dev/null\n" not in patch
+            file = Advice("the file: ", call("read", path=display(path))) if is_there else ""
+            return shown, following, footer(unshown, more, file, continuation(following))
     return shown, None, footer(unshown)
 
 

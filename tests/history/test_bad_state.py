@@ -269,7 +269,7 @@ def used(history, tmp_path, damage):
         else:
             outcome = "undone" if files(top / "root") == had[0] else "opened"
             assert files(top / "root") in had
-        ws.read(".")
+        ws.ls()
     return outcome
 
 
