@@ -963,8 +963,7 @@ class Workspace:
         try:
             yield recorded
         finally:
-            ended = self._journal, self._root, self.limits, opened, may_show_recorded(self)
-            recorded.result = history.recording.end_recording(*ended)
+            recorded.result = history.recording.end_recording(opened, may_show_recorded(self))
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.

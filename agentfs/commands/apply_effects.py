@@ -163,11 +163,11 @@ def result_of(around: Surroundings, step: Step, effects: Effects, **said: Any) -
     """Return the changes of a staged command as those of a recording, with what else is `said` of it."""
     root, left = around.root, sorted(effects.not_applied.items())
     not_covered = {what: len(paths) for what, paths in left}
-    opened = OpenRecording(step.label, root, around.limits, not_covered=not_covered)
+    opened = OpenRecording(step.label, root, around.limits, around.journal, not_covered=not_covered)
     opened.parts = [step] if step.changes else []
     opened.lost = dict.fromkeys(step.lost)
     notes = [f"not applied: {what}: {_named(root, paths)}" for what, paths in left]
-    return recorded_result(opened, root, around.may_show, around.limits, more_notes=notes, **said)
+    return recorded_result(opened, around.may_show, more_notes=notes, **said)
 
 
 def _named(root: Root, paths: Iterable[str]) -> str:

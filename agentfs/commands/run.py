@@ -89,10 +89,10 @@ class _Recorded:
 
     def __init__(self, around: Surroundings, request: CommandRequest, kind: str) -> None:
         self._around, self._request = around, request
-        self._given = around.journal, around.root, around.limits
+        given = around.journal, around.root, around.limits
         with around.root.open_directory(request.cwd) as directory:
             more, ignored = request.label(kind), around.root.policy.judges_ignored
-            self._recording = begin_recording(*self._given, more, include_ignored=ignored)
+            self._recording = begin_recording(*given, more, include_ignored=ignored)
             try:
                 self.process = Process(request.arguments, request, around.limits, cwd=directory.handle)
             except BaseException:
@@ -110,7 +110,7 @@ class _Recorded:
         return _result(self._around, self._request, self.process, changes, in_time=in_time)
 
     def _end_recording(self) -> RecordedResult:
-        return end_recording(*self._given, self._recording, self._around.may_show)
+        return end_recording(self._recording, self._around.may_show)
 
 
 def _wait(process: Process, request: CommandRequest) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
@@ -25,22 +25,18 @@ _NUMBER = re.compile(r"\d+")
 _Authors = list[tuple[str, str] | None]
 
 
-class Finished(NamedTuple):
-    """An edit after all functions, the lines of each formatter, and what the result says."""
-
-    edit: FileEdit
-    by_others: tuple[LinesBy, ...] = ()
-    notes: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()  # a diff of what the formatters have changed
-
-
-def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Finished:
+def finish(
+    rules: Sequence[AfterChange], edit: FileEdit, limits: Limits
+) -> tuple[FileEdit, tuple[LinesBy, ...], Sequence[str], tuple[str, ...]]:
     """Run the functions in order, each on the text that the one before it has returned.
 
     A function that fails, or returns what the file cannot hold, leaves the edit as it is, with a note.
+
+    Returns:
+        The edit after all functions, the lines of each formatter, notes, and a diff of what they changed.
     """
     if not rules:
-        return Finished(edit)
+        return edit, (), (), ()
     path, text = edit.current.real_path, edit.after.source
     authors: _Authors = [None] * line_count(text)
     names, notes = list[str](), list[str]()
@@ -59,17 +55,17 @@ def finish(rules: Sequence[AfterChange], edit: FileEdit, limits: Limits) -> Fini
         except Exception as error:  # noqa: BLE001 - the edit is worth more than its format
             notes.append(f"{name} raised {one_line(f'{type(error).__name__}: {error}')}")
     if not names:
-        return Finished(edit, notes=tuple(notes))
+        return edit, (), notes, ()
     try:
         made = edit.with_text(text, limits)
     except AgentFSError as error:
-        note = f"what {', '.join(names)} made of it was not written: {error.message}"
-        return Finished(edit, notes=(*notes, note))
+        notes.append(f"what {', '.join(names)} made of it was not written: {error.message}")
+        return edit, (), notes, ()
     diff = diff_lines(unified_diff(edit.after.source, text, edit.current.path))
     shown = (footer(f"then changed by {', '.join(names)}"), *diff)
     runs = ([*run] for _, run in groupby(enumerate(authors), lambda each: each[1]))
     by_others = (LinesBy(path, run[0][0], run[-1][0] + 1, run[0][1]) for run in runs if run[0][1])
-    return Finished(made, tuple(by_others), tuple(notes), shown)
+    return made, tuple(by_others), notes, shown
 
 
 def _authors(authors: _Authors, name: str, before: str, after: str) -> _Authors:

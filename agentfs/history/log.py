@@ -264,25 +264,25 @@ class Log:
         self._change_count += len(step.changes)
         self.standing.add(self.position, step)
 
-    def parts(self, within: Groups = (), *, made: bool) -> dict[object, list[Part]]:
-        """Return what undo can take back, or redo can make again, by unit, the latest first.
+    def units(self, within: Groups = ()) -> dict[bool, dict[object, list[Part]]]:
+        """Return the parts that undo can take back (True) and redo can make again, by unit, the latest first.
 
         A unit is a step or a transaction; to redo, what one step took back of it. `within` has the `groups`
         of a transaction whose steps are the only ones.
         """
         depth = len(within)
-        units: dict[object, list[Part]] = {}
+        units: dict[bool, dict[object, list[Part]]] = {True: {}, False: {}}
         for part in reversed(self.standing.parts.values()):
-            if part.is_made is not made or part.groups[:depth] != within:
+            if part.groups[:depth] != within:
                 continue
             unit: object = part.groups[depth : depth + 1] or part.number
-            if not made:
+            if not part.is_made:
                 # An undo within a transaction is a part of the transaction, and not offered alone.
                 group, by = part.groups[: depth + 1], part.order[0]
                 if len(group) > depth and self.step(by).groups[: depth + 1] == group:
                     continue
                 unit = unit, by
-            units.setdefault(unit, []).append(part)
+            units[part.is_made].setdefault(unit, []).append(part)
         return units
 
     def unit_of(self, number: int, within: Groups) -> object:

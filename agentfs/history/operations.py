@@ -60,7 +60,7 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Reques
         notes.append(f"without the first {plural(dropped, 'step')}, which are no longer kept")
     labels = {each.path: step.label for step in steps if step.label for each in step.changes}
     shown = [each for each in found if not each.changes_nothing]
-    return changes_result(shown, since, root.may_show, labels, notes, root.display_path)
+    return changes_result(shown, since, root, labels, notes)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class OpenRecording:
     label: str
     root: Root
     limits: Limits
-    journal: Journal | None = None  # that of the transaction in which it was begun, or of the workspace
+    journal: Journal  # that of the transaction in which it was begun, or of the workspace
     ignored: bool = False  # True if it includes ignored files
     has_failed: bool = False  # True if its block has ended, but its end failed
     parts: list[Step] = field(default_factory=list[Step])
@@ -190,7 +190,7 @@ class OpenRecordings:
         if changes:
             author, found = ("command", opened.label), tuple(with_moves(changes))
             step = Step(found, time.time(), opened.label, tuple(opened.lost), author)
-        (opened.journal or self._journal).record(step, statements)
+        opened.journal.record(step, statements)
         self._seen, self._basis = scan.paths, scan.basis
         if step is not None:
             opened.parts.append(step)
@@ -229,14 +229,12 @@ def begin_recording(
     return opened
 
 
-def end_recording(
-    journal: Journal, root: Root, limits: Limits, opened: OpenRecording, may_show: MayShow
-) -> RecordedResult:
+def end_recording(opened: OpenRecording, may_show: MayShow) -> RecordedResult:
     """End a recording and return what changed."""
-    with call_context.detached(), call_context.limited(limits.timeout):
-        recordings_of(journal).end(opened)
-    with call_context.limited(limits.timeout):
-        return recorded_result(opened, root, may_show, limits)
+    with call_context.detached(), call_context.limited(opened.limits.timeout):
+        recordings_of(opened.journal).end(opened)
+    with call_context.limited(opened.limits.timeout):
+        return recorded_result(opened, may_show)
 
 
 def recordings_of(journal: Journal) -> OpenRecordings:
@@ -262,21 +260,19 @@ def _total(parts: Sequence[Step]) -> list[Change]:
 
 def recorded_result(
     opened: OpenRecording,
-    root: Root,
     may_show: MayShow,
-    limits: Limits,
     *,
     touched: Sequence[str] = (),
     more_notes: Sequence[str] = (),
     can_undo: bool = True,
 ) -> RecordedResult:
     """Return the result of a recording that has ended; of `touched` paths, only the times were changed."""
-    changes = _total(opened.parts)
+    changes, display = _total(opened.parts), opened.root.display_path
     patches, missing = bounded_patches(changes, may_show)
     patch = b"".join(patches.values())
-    files = file_changes(changes, count_lines=True, may_show=may_show, display=root.display_path)
+    files = file_changes(changes, count_lines=True, may_show=may_show, display=display)
     notes = patch_notes(files, missing)
-    lost = tuple(map(root.display_path, sorted(opened.lost)))
+    lost = tuple(map(display, sorted(opened.lost)))
     if lost:
         notes.append(f"changed, but not kept for undo: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
@@ -289,7 +285,7 @@ def recorded_result(
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
     if (lost or touched) and not files:
         head = "Nothing that undo takes back was changed."
-    lines = file_lines(files, [*map(root.display_path, new_caches(changes))])
+    lines = file_lines(files, [*map(display, new_caches(changes))])
 
     def answer(count: int) -> RecordedResult:
         more = footer(plural(len(lines) - count, "more line")) if count < len(lines) else ""
@@ -298,4 +294,4 @@ def recorded_result(
             files, patch, None, opened.label, lost, not_covered, notes=tuple(notes), text=text
         )
 
-    return fitted(limits, (len(lines), answer))
+    return fitted(opened.limits, (len(lines), answer))

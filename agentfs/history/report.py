@@ -81,14 +81,10 @@ def _action(change: Change) -> Literal["created", "changed", "deleted"]:
 
 
 def changes_result(
-    changes: Sequence[Change],
-    since: str | None,
-    may_show: MayShow,
-    labels: Mapping[str, str],
-    notes: Sequence[str],
-    display: Display,
+    changes: Sequence[Change], since: str | None, root: Root, labels: Mapping[str, str], notes: Sequence[str]
 ) -> ChangesResult:
     """Return the result of `changes`; `labels` has the label of the last recording of a path."""
+    may_show, display = root.may_show, root.display_path
     patches, missing = bounded_patches(changes, may_show)
     files = file_changes(changes, count_lines=True, may_show=may_show, labels=labels, display=display)
     notes = (*notes, *patch_notes(files, missing))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from agentfs import history
@@ -28,10 +28,9 @@ def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits
     if path is None:
         root.recorder = journal = Journal(root, most_bytes=limits.snapshot_bytes)
         return journal
-    directory = StateDirectory(path, [tree.source for tree in root.trees])
-    database: Database | None = None
-    try:
-        database = Database(directory.path, directory)
+    with ExitStack() as opened:
+        directory = opened.enter_context(closing(StateDirectory(path, [tree.source for tree in root.trees])))
+        database = opened.enter_context(closing(Database(directory.path, directory)))
         _check_root(database, root.path, new=True)
         root.recorder = journal = Journal(root, Contents(database), limits.snapshot_bytes)
         begun, recording = _load(journal)
@@ -43,11 +42,7 @@ def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits
             root.recovery_notes += (recordings.end_restored(),)
         database.flush()
         database.is_opening = False  # no error names the directory from now on
-    except BaseException:
-        if database is not None:
-            database.close()
-        directory.close()
-        raise
+        opened.pop_all()
     journal.directory = directory
     return journal
 
@@ -67,11 +62,8 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
 
 def root_of(path: str | os.PathLike[str]) -> str:
     """Return the tree that a state directory belongs to; raises as `read_journal`."""
-    database = _existing(path)
-    try:
+    with closing(_existing(path)) as database:
         return _root(database) or ""
-    finally:
-        database.close()
 
 
 def _existing(path: str | os.PathLike[str]) -> Database:
