@@ -1,17 +1,25 @@
-"""Run the functions of `Policy.after_change` on a new text before it is written. No lock is held."""
+"""Run the functions of `Policy.after_change` on a new text before it is written, and parse data files.
 
+No lock is held.
+"""
+
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import groupby
 from typing import Any, cast
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
+from agentfs.base.lazy import tomllib
 from agentfs.base.visible import one_line
 from agentfs.editing.draft import FileEdit
 from agentfs.editing.rendering import diff_lines
 from agentfs.errors import AgentFSError
+from agentfs.fs import quote
 from agentfs.history.log import LinesBy
 from agentfs.limits import Limits
 from agentfs.policy import AfterChange
@@ -22,6 +30,8 @@ from agentfs.tree.globs import compile_globs
 _MOST_FINDINGS = 20
 _FINDING_CHARS = 400
 _NUMBER = re.compile(r"\d+")
+_LANGUAGES = {"json": "JSON", "toml": "TOML", "yaml": "YAML", "yml": "YAML"}  # by the end of the name
+_MOST_CHARACTERS = 100_000  # of a data file that is parsed; YAML takes about a second then
 _Authors = list[tuple[str, str] | None]
 
 
@@ -94,3 +104,34 @@ def _new_findings(rule: AfterChange, name: str, edit: FileEdit, returned: Sequen
             new.append(cut_line(one_line(line), _FINDING_CHARS))
     more = [f"… ({plural(len(new) - _MOST_FINDINGS, 'more line')})"] if len(new) > _MOST_FINDINGS else []
     return ["\n".join([f"new findings of {name}:", *new[:_MOST_FINDINGS], *more])] if new else []
+
+
+def warnings_of(edit: FileEdit) -> list[str]:
+    """Return a warning if a data file could be parsed before an edit, and cannot be parsed after it."""
+    language = _LANGUAGES.get(edit.current.path.lower().rpartition(".")[2])
+    before, after = edit.before.source, edit.after.source
+    if edit.creates or language is None or max(len(before), len(after)) > _MOST_CHARACTERS:
+        return []
+    problem = _problem(language, after)
+    if not problem or _problem(language, before):
+        return []
+    return [f"warning: {quote(edit.current.path)} is no longer valid {language}: {problem}"]
+
+
+def _problem(language: str, text: str) -> str:
+    """Return why a text cannot be parsed, or "". YAML is parsed only if PyYAML is installed."""
+    try:
+        if language == "JSON":
+            json.loads(text)
+        elif language == "TOML":
+            tomllib.loads(text)
+        elif (found := find_spec("yaml")) and "-packages" in (found.origin or ""):  # not a module of the tree
+            yaml: Any = import_module("yaml")
+            for _ in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+                pass
+    except RecursionError:
+        return ""
+    except Exception as error:  # noqa: BLE001 - each parser has its own class
+        mark: Any = getattr(error, "problem_mark", None)  # of YAML, whose text has several lines
+        return one_line(f"{vars(error)['problem']} in line {mark.line + 1}" if mark else str(error))
+    return ""

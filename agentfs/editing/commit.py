@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.editing.after_change import finish
+from agentfs.editing.after_change import finish, warnings_of
 from agentfs.editing.draft import FileEdit, as_read
 from agentfs.editing.new_names import check_new_name
-from agentfs.editing.new_text import warnings_of
 from agentfs.editing.rendering import is_shown_whole
 from agentfs.fs import Current, revision_of
 from agentfs.fs.lock import ATTEMPTS

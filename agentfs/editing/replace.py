@@ -12,12 +12,11 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, plural
 from agentfs.base.frozen_data import with_values
 from agentfs.base.visible import one_line
-from agentfs.editing.after_change import finish
+from agentfs.editing.after_change import finish, warnings_of
 from agentfs.editing.commit import SINCE_SHOWN, ExternalChanges, external_changes, record
 from agentfs.editing.draft import Draft, FileEdit, check_size
 from agentfs.editing.edit import check_count, check_edit, check_expect
 from agentfs.editing.match import NEW, OLD
-from agentfs.editing.new_text import warnings_of
 from agentfs.editing.rendering import MOST_NAMED, error_of_many
 from agentfs.errors import (
     AccessError,

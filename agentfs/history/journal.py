@@ -123,16 +123,8 @@ class Journal:
             accepted: Nodes that become bases at the end of the step.
             at: The position at which the changes were computed; raises ConcurrentChange at another.
         """
-        step = Step(
-            tuple(map(self.contents.keep, changes)),
-            time.time(),
-            label,
-            lost,
-            call_context.author.get(),
-            by_others,
-            self.groups,
-            toggles,
-        )
+        kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
+        step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
         with self._lock:
             if self.ended:
                 raise ClosedError("This transaction has ended.")

@@ -318,11 +318,8 @@ class Log:
         later = self.after(position)
         same = {each.path for each in net_changes(later) if each.changes_nothing}
         same -= {path for step in later for each in step.changes for path in _entangled(each)}
-        back: list[tuple[Change, ...]] = []
-        for step in reversed(later):
-            paths = [each.path for each in step.changes if each.path not in same]
-            back.append(reverse(_changes_in(step, paths, scope)))
-        return UndoPlan(tuple(back), self.plan(other, scope).toggles)
+        back = [_changes_in(step, {each.path for each in step.changes} - same, scope) for step in later]
+        return UndoPlan(tuple(map(reverse, reversed(back))), self.plan(other, scope).toggles)
 
     @property
     def is_too_long(self) -> bool:

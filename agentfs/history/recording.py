@@ -186,14 +186,11 @@ class OpenRecordings:
         changes, lost = scan.difference(made)
         opened.lost |= dict.fromkeys(lost)
         opened.not_covered = scan.not_covered
-        step: Step | None = None
-        if changes:
-            author, found = ("command", opened.label), tuple(with_moves(changes))
-            step = Step(found, time.time(), opened.label, tuple(opened.lost), author)
-        opened.journal.record(step, statements)
+        author, found = ("command", opened.label), tuple(with_moves(changes))
+        step = Step(found, time.time(), opened.label, tuple(opened.lost), author)
+        opened.journal.record(step if changes else None, statements)
         self._seen, self._basis = scan.paths, scan.basis
-        if step is not None:
-            opened.parts.append(step)
+        opened.parts += [step] if changes else []
 
     def _row(self, first: OpenRecording) -> Statement:
         """Return the statement that stores the first open recording, in case that this process dies."""

@@ -256,9 +256,8 @@ def describe_step(step: Step, display: Display = display_name) -> str:
     files = file_changes(step.changes, count_lines=False, display=display)
     # Directories are created on the way to files; they are named only if there is nothing else.
     files = tuple(file for file in files if file.type != "directory") or files
-    parts = [f"moved {quote(file.moved_from)} to {quote(file.path)}" for file in files if file.moved_from][
-        :_NAMES_SHOWN
-    ]
+    parts = [f"moved {quote(file.moved_from)} to {quote(file.path)}" for file in files if file.moved_from]
+    del parts[_NAMES_SHOWN:]
     for action in ("created", "changed", "deleted"):
         paths = [file.path for file in files if file.action == action]
         if paths:

@@ -304,9 +304,7 @@ class Scan:
 
     def _read(self, fd: int) -> tuple[os.stat_result, bytes | None]:
         """Return the status and content of a file, or no content if the file is too large."""
-        status = os.fstat(fd)
-        large = self._buffer.fill(fd) < 0
-        return status, None if large else self._buffer.copy()
+        return os.fstat(fd), None if self._buffer.fill(fd) < 0 else self._buffer.copy()
 
     def _keep(self, path: str, found: os.stat_result, data: bytes | None) -> None:
         status = Status.of(found)

@@ -79,10 +79,8 @@ def _existing(path: str | os.PathLike[str]) -> Database:
 
 def _root(database: Database) -> str | None:
     (rows,) = database.read("SELECT value FROM meta WHERE key = 'root'")
-    try:
+    with _of_right_form(database, "the root"):
         return str(from_stored(rows[0][0])) if rows else None
-    except _WRONG_FORM:
-        raise database.damaged("the root is damaged") from None
 
 
 def _check_root(database: Database, root: str, *, new: bool = False) -> None:

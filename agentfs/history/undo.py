@@ -136,7 +136,7 @@ def _result(
     log, root, groups = journal.log, context.root, journal.groups
     plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan))
     with journal.exclusive():
-        units = {log.unit_of(number, groups) for number, _, _ in plan.toggles}
+        count = len({log.unit_of(number, groups) for number, _, _ in plan.toggles})
         lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
         left = map(len, log.units(groups).values())
     if outcome.clashes:
@@ -145,8 +145,8 @@ def _result(
         rest: NextCall | None = None
         if again is not None and 0 < len(others) <= MOST_OFFERED:
             own = [number for number, _, paths in plan.toggles if not others.isdisjoint(paths)]
-            count = len({log.unit_of(number, groups) for number in own})
-            steps = {"steps": count} if again["name"] == "undo" and count > 1 else {}
+            fewer = len({log.unit_of(number, groups) for number in own})
+            steps = {"steps": fewer} if again["name"] == "undo" and fewer > 1 else {}
             shown = [*map(root.display_path, sorted(others))]
             rest = call(again["name"], **again["arguments"], **steps, paths=shown)
         raise clash_error(outcome.clashes, root, done="undone" if again else "redone", rest=rest)
@@ -159,7 +159,6 @@ def _result(
         "left as it is, because its content was not kept": sorted(lost),
     }
     notes = path_notes(root.display_path, reasons)
-    count = len(units)
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
     result = UndoResult(count, files, *left, notes=(*notes, *applied.notes))
     return with_text(result, head, below=file_lines(files))
