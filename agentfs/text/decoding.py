@@ -56,21 +56,17 @@ class Decoded(NamedTuple):
     def encode(self, text: str) -> bytes:
         """Encode a text in the encoding of this file, without a byte order mark.
 
-        If the encoding is unknown, only characters that the file already has can be encoded.
+        If the encoding is unknown, only characters that the file already has can be encoded. The error names
+        the first character that the codec lacks.
         """
         if self.encoding == UNKNOWN_8BIT and not text.isascii():
             unknown = {each for each in set(text) if each > "\x7f" and each not in self.text}
             if unknown:
                 raise _cannot_hold(text, min(map(text.index, unknown)), self.encoding)
-        return encode(text, self.encoding)
-
-
-def encode(text: str, encoding: str) -> bytes:
-    """Encode a text. Raises an error that names the first character that the codec lacks."""
-    try:
-        return text.encode(_PYTHON_CODECS.get(encoding, encoding))
-    except UnicodeEncodeError as error:
-        raise _cannot_hold(text, error.start, encoding) from None
+        try:
+            return text.encode(_PYTHON_CODECS.get(self.encoding, self.encoding))
+        except UnicodeEncodeError as error:
+            raise _cannot_hold(text, error.start, self.encoding) from None
 
 
 def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
