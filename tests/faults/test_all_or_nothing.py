@@ -63,22 +63,22 @@ def test_a_kill_before_a_call_leaves_all_old_or_all_new(tmp_path, monkeypatch, n
 
 def test_regression_a_change_that_cannot_be_reversed_stays_in_the_journal(tmp_path, monkeypatch):
     """The journal dropped its step, so nothing could take back what was made of it."""
-    top, renamed, rename = tmp_path / "root", [], syscalls.replace
+    top, renamed, rename = tmp_path / "root", [], os.replace
     fresh(top)
     old = snapshot(top)
 
     fail = fail_with(errno.EIO)
 
-    def fail_third(handle, source, name, *, to=None):
+    def fail_third(source, name, **directories):
         renamed.append(name)
         if len(renamed) == 3:
             monkeypatch.setattr(
                 apply, "create_temporary", lambda *_, **__: fail()
             )  # the reversal cannot write the old content
             fail()
-        rename(handle, source, name, to=to)
+        rename(source, name, **directories)
 
-    monkeypatch.setattr(syscalls, "replace", fail_third)
+    monkeypatch.setattr(os, "replace", fail_third)
     with Workspace(top, state=tmp_path / "state") as ws:
         with pytest.raises(AgentFSError, match="could not be restored") as caught:
             ws.replace("old", "new")

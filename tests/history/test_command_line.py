@@ -176,10 +176,10 @@ def test_tools_are_called_with_a_journal(root, over):
 
 def test_repairs_are_reported(root, over):
     code = (
-        "import os, sys; from agentfs import Workspace; from agentfs.fs import syscalls\n"
+        "import os, sys; from agentfs import Workspace\n"
         "ws = Workspace(sys.argv[1], state=sys.argv[2])\n"
-        "rename = syscalls.replace\n"
-        "syscalls.replace = lambda *names, **more: (rename(*names, **more), os._exit(9))\n"
+        "rename = os.replace\n"
+        "os.replace = lambda *names, **more: (rename(*names, **more), os._exit(9))\n"
         "ws.edit('a.txt', 'two', 'zwei')"
     )
     assert subprocess.run([sys.executable, "-c", code, root, over[-1]], check=False).returncode == 9
