@@ -26,11 +26,6 @@ class KeptText(Hashable, Protocol):
         ...
 
 
-def read_start(fd: int, view: memoryview) -> int:
-    """Fill a buffer from the start of a file by one system call; return the number of bytes read."""
-    return syscalls.read_at(fd, (view,), 0)
-
-
 class ReadBuffer:
     """A buffer into which files are read, one after the other.
 

@@ -181,13 +181,9 @@ class ResolvedPath:
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error. It is about a name in the parent, by default the last name."""
-        if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
-            return error
         name = self.name if name is None else name
         at = self._real_path(None if name == "." else name)
         failed_at = self._context.displayed(at) or "."
-        if error.errno == errno.ENOENT and name != ".":
-            return oserrors.missing(self._path, failed_at)
         if error.errno == errno.ENOTDIR and name != ".":
             return oserrors.not_a_directory(self._path, failed_at, readable=self._is_readable(name))
         return oserrors.from_oserror(error, self._path, failed_at)

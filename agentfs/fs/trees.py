@@ -5,7 +5,7 @@ directory with one name directly below the root, where it shadows what another p
 """
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -109,10 +109,6 @@ class Trees:
     def of(self, real_path: str) -> OpenTree:
         """Return the tree that a real path lies in."""
         return self.others.get(real_path.partition("/")[0], self.root) if self.others else self.root
-
-    def names(self, directory: str) -> Collection[str]:
-        """Return the names of the mounts in a directory."""
-        return () if directory else self.others.keys()
 
     @property
     def absolute_places(self) -> dict[tuple[str, ...], tuple[str, ...]]:

@@ -327,7 +327,7 @@ class Walk:
 
     def _unignored(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(level.directory.real_path)
-        leading = self._trees.names(level.directory.real_path)
+        leading = () if level.directory.real_path else self._trees.others.keys()
         pinned = [entry for entry in entries if entry.name in leading] if leading else []
         if pinned:  # the rules of this tree do not apply to mounts
             entries = [entry for entry in entries if entry.name not in leading]

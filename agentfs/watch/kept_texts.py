@@ -10,8 +10,8 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
+from agentfs.fs import syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
-from agentfs.fs.read_buffer import read_start
 from agentfs.watch import inotify
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
@@ -106,7 +106,7 @@ class KeptTexts:
             self._watch(file, fd)
         # One byte more than the size is read to detect a file that grows. The second status detects changes
         # and links before the watch began.
-        read = read_start(fd, memoryview(block.data)[block.end : block.end + size + 1])
+        read = syscalls.read_at(fd, (memoryview(block.data)[block.end : block.end + size + 1],), 0)
         if read != size or (file.watch >= 0 and signature_of(os.fstat(fd)) != signature):
             self._end_watch(file)
             return False
