@@ -420,7 +420,7 @@ class Batch:
             if change.before is not None:
                 self._check_unchanged(change, target)
                 self._made.append((change, 0))
-                os.replace(source.name, target.name, src_dir_fd=source.parent, dst_dir_fd=target.parent)
+                syscalls.replace(source.parent, source.name, target.name, to=target.parent)
             else:
                 made = [(replace(each, before=None), 0) for each in step.inside or [change]]
                 self._rename_new(source, target, change, made)

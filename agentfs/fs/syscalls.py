@@ -160,6 +160,11 @@ def remove_all(handle: int, name: str) -> None:
     os.rmdir(name, dir_fd=handle)
 
 
+def replace(handle: int, source: str, name: str, *, to: int) -> None:
+    """Rename a file to a name in a directory; a file at the new name is replaced."""
+    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=to)
+
+
 def rename_new(handle: int, source: str, name: str, *, to: int) -> None:
     """Rename to a name in a directory. Raises FileExistsError unless the new name is free."""
     number = rename_no_replace(handle, source, name, to=to)
