@@ -264,25 +264,25 @@ class Log:
         self._change_count += len(step.changes)
         self.standing.add(self.position, step)
 
-    def units(self, within: Groups = ()) -> dict[bool, dict[object, list[Part]]]:
+    def units(self, within: Groups = (), *, made: bool | None = None) -> dict[bool, dict[object, list[Part]]]:
         """Return the parts that undo can take back (True) and redo can make again, by unit, the latest first.
 
         A unit is a step or a transaction; to redo, what one step took back of it. `within` has the `groups`
-        of a transaction whose steps are the only ones.
+        of a transaction whose steps are the only ones. `made` leaves out the others.
         """
         depth = len(within)
         units: dict[bool, dict[object, list[Part]]] = {True: {}, False: {}}
         for part in reversed(self.standing.parts.values()):
-            if part.groups[:depth] != within:
+            (by, _), is_made, number, groups, _ = part
+            if made is (not is_made) or groups[:depth] != within:
                 continue
-            unit: object = part.groups[depth : depth + 1] or part.number
-            if not part.is_made:
+            unit: object = groups[depth : depth + 1] or number
+            if not is_made:
                 # An undo within a transaction is a part of the transaction, and not offered alone.
-                group, by = part.groups[: depth + 1], part.order[0]
-                if len(group) > depth and self.step(by).groups[: depth + 1] == group:
+                if groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]:
                     continue
                 unit = unit, by
-            units[part.is_made].setdefault(unit, []).append(part)
+            units[is_made].setdefault(unit, []).append(part)
         return units
 
     def unit_of(self, number: int, within: Groups) -> object:

@@ -36,7 +36,7 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     def plan() -> UndoPlan:
         units = [
             unit
-            for unit in log.units(journal.groups)[True].values()
+            for unit in log.units(journal.groups, made=True)[True].values()
             if scope is None or any(is_in_scope(path, scope) for each in unit for path in each.paths)
         ]
         return log.plan(_first(units, steps, "undo", missing + journal.out_of_reach), scope)
@@ -49,7 +49,7 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(_first([*log.units(journal.groups)[False].values()], steps, "redo"))
+        return log.plan(_first([*log.units(journal.groups, made=False)[False].values()], steps, "redo"))
 
     return _result(journal, context, plan, "Redid", None)
 
@@ -70,7 +70,7 @@ def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]
     log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(chain(*log.units(journal.groups)[True].values()))
+        return log.plan(chain(*log.units(journal.groups, made=True)[True].values()))
 
     return retried(partial(_carry_out, journal, context, plan, partly=True))[1].clashes
 
