@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_121,
     ("history",): 2_744,
     ("reading", "shown"): 1_205,
-    ("search", "patterns"): 2_743,
+    ("search", "patterns"): 2_746,
     ("watch",): 1_118,
     ("tree",): 1_046,
     ("text",): 963,

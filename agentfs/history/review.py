@@ -304,7 +304,7 @@ def _found(change: Change, old_path: str, version: TracedFile, root: Root, encod
     for each in traced:
         a, b, c, d = each.place
         names = [trace.name for trace in each.origins]
-        nodes = () if by_lines else (change.before, change.after)
+        nodes = () if by_lines or kind == "mode" else (change.before, change.after)
         facts = repr((change.path, old_path, old[a:b], new[c:d], names, note, nodes))
         data = f"{facts}{equal[facts]}".encode("utf-8", "surrogatepass")
         equal[facts] += 1

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import itemgetter
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, Retry, call, plural
@@ -137,9 +137,12 @@ def _corrected(root: Root, parts: Sequence[str]) -> list[str]:
 def _similar(root: Root, directory: str, name: str) -> list[str]:
     """Return the paths in a directory whose names are similar to a missing name."""
     wanted, folded = name.casefold(), dict[str, str]()
+    ends = time.monotonic() + _SECONDS
     with suppress(NotDirectoryError), root.open_directory(directory) as opened:
-        for entry in next(opened.scan_parts(5000), ()):  # some of a huge directory
-            folded[entry.name.casefold()] = opened.path_of(entry)
+        for part in islice(opened.scan_parts(100), 50):  # some of a huge directory, or of a slow one
+            folded |= {entry.name.casefold(): opened.path_of(entry) for entry in part}
+            if time.monotonic() > ends:
+                break
     swapped = [other for other in folded if sorted(other) == sorted(wanted)]  # letters of a short name
     return [folded[each] for each in closest(wanted, folded, 2, 0.75) or swapped[:2]]
 

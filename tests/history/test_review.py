@@ -305,3 +305,15 @@ def test_regression_a_reject_of_lines_that_others_wrote_before_is_a_conflict(top
             one.apply_review(reject=[mine.id])
         one.undo()
         assert "theirs\n" in (top / "a.py").read_text(), "undo leaves the lines of the other"
+
+
+def test_regression_a_mode_keeps_its_id_when_the_lines_beside_it_are_accepted(top: Path):
+    with Workspace(top) as ws:
+        (top / "a.txt").write_text("one\n")
+        with ws.recording("change"):
+            (top / "a.txt").write_text("two\n")
+            (top / "a.txt").chmod(0o755)
+        mode, lines = ws.review().hunks
+        assert mode.note.startswith("mode")
+        ws.apply_review(accept=[lines.id])
+        assert [hunk.id for hunk in ws.review().hunks] == [mode.id]
