@@ -5,6 +5,7 @@ The differences that the kernel makes are those that `docs/how-to/shell.md` name
 
 import os
 import shutil
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -198,7 +199,7 @@ def shell(script: str, top: Path) -> "subprocess.CompletedProcess[bytes]":
 def project(tmp_path_factory) -> Path:
     top = tmp_path_factory.mktemp("daily") / "project"
     put(top, FILES)
-    assert shell(f"set -e\n{HISTORY}".replace("PYTHON", sys.executable), top).returncode == 0
+    assert shell(f"set -e\n{HISTORY}".replace("PYTHON", shlex.quote(sys.executable)), top).returncode == 0
     return top
 
 
