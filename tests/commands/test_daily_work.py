@@ -4,8 +4,8 @@ The differences that the kernel makes are those that `docs/how-to/shell.md` name
 """
 
 import os
-import shutil
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -225,7 +225,7 @@ def test_a_command_has_the_outcome_of_outside_and_is_undone(project, tmp_path, c
     # Both have the same path, because compilers and caches write it into files.
     root, kept = tmp_path / "project", tmp_path / "outside"
     port = str(20_000 + os.getpid() % 20_000)
-    line = command.replace("PYTHON", sys.executable).replace("PORT", port)
+    line = command.replace("PYTHON", shlex.quote(sys.executable)).replace("PORT", port)
     shutil.copytree(project, root, symlinks=True)
     outside = shell(line, root)
     expected = facts(root)
