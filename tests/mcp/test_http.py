@@ -54,6 +54,7 @@ def status(url, body=INITIALIZE, *, method="POST", path="", **headers):
     return answer.status
 
 
+@pytest.mark.full
 @MODES
 async def test_a_client_with_the_token_uses_tools_and_progress_and_asks_the_user(tree, mode):
     put(tree, [f"sub/{number}.txt" for number in range(1500)], "")

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "agentfs"
 # These decide something for another tree: where a path enters it, where ignore rules begin anew, and what a
 # staged command sees or changed: also git's directory, if the root lies below its repository.
@@ -15,6 +17,7 @@ SEAM = {"fs/trees.py", "fs/root.py", "fs/directory.py"}  # the last two pass on 
 TELL = {"others", "names"}
 
 
+@pytest.mark.full
 def test_few_modules_besides_the_seam_tell_trees_apart():
     found = {
         path.relative_to(PACKAGE).as_posix()
